@@ -30,6 +30,7 @@ class CommandEntry:
 COMMANDS: Final = (
     CommandEntry("run", "run a program with every kernel that it compiles or loads sanitized", "RunCommand"),
     CommandEntry("check", "sanitize one launch of one kernel from a .cu or .ptx file", "CheckCommand"),
+    CommandEntry("prove", "prove that no launch of a kernel has a data race, or show one that has", "ProveCommand"),
     CommandEntry("audit", "run the kernels of many files with their own host code, and print a table of verdicts", "AuditCommand"),
     CommandEntry("advise", "list the barriers, waits and fences that nothing recorded in one launch needs", "AdviseCommand"),
     CommandEntry("report", "show a stored run again, in another format", "ReportCommand"),

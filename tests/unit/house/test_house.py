@@ -48,6 +48,7 @@ ROOMS = {
     "consan.backends": (ERRORS, "consan.tensormap", "consan.textures", "consan.toolchain", MACHINE),
     "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.textures", "consan.toolchain"),
     "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
+    "consan.prove": (ERRORS, "consan.instrument"),
     f"{SESSION}.modules": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.toolchain", "consan.backends", "consan.checker", "consan.ranges"),
     ),
@@ -117,7 +118,7 @@ ROOMS = {
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
         *("consan.config", "consan.toolchain", "consan.session", "consan.launching", "consan.adapters", "consan.native"),
-        *("consan.process", "consan.triage", "consan.audit"),
+        *("consan.process", "consan.triage", "consan.audit", "consan.prove"),
     ),
     "consan.plugin": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),

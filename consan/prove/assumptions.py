@@ -1,0 +1,87 @@
+"""What the user says of a launch: `n <= 1024 and n % 4 == 0`, with the names of the parameters, `gridDim.x` and whole numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from consan._errors import UsageError
+from consan.instrument.ptx import Param
+from consan.prove.environment import Environment
+from consan.prove.solver import Formula, z3
+
+_COMPARED: Final[dict[type[ast.cmpop], Callable[[Any, Any], Formula]]] = {
+    ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b, ast.Lt: lambda a, b: a < b, ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b, ast.GtE: lambda a, b: a >= b,
+}  # fmt: skip
+_COMPUTED: Final[dict[type[ast.operator], Callable[[Any, Any], Formula]]] = {
+    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b, ast.Mod: lambda a, b: a % b,
+    ast.FloorDiv: lambda a, b: a / b,
+}  # fmt: skip
+
+
+class Assumption:
+    """One assumption of the user. Raises `UsageError` where the text is none."""
+
+    def __init__(self, text: str, names: Mapping[str, tuple[str, int]]) -> None:
+        """`names`: the parameter of each name as the PTX calls it, and its bits."""
+        self.text, self._names = text, names
+        try:
+            self._tree = ast.parse(text.strip(), mode="eval").body
+        except SyntaxError:
+            raise self._error() from None
+        self._check(self._tree)
+
+    def formula(self, environment: Environment) -> Formula:
+        """What it says of the launch."""
+        return self._formula(self._tree, environment)
+
+    def _error(self, why: str = "expected a comparison, such as 'n <= 1024'") -> UsageError:
+        return UsageError(f"--assume '{self.text}': {why}")
+
+    def _check(self, node: ast.AST) -> None:
+        if isinstance(node, ast.BoolOp):
+            for each in node.values:
+                self._check(each)
+        elif not isinstance(node, ast.Compare):
+            raise self._error()
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and each.id not in self._names and each.id != "gridDim":
+                raise self._error(f"there is no integer parameter {each.id}; there are: {', '.join(self._names) or 'none'}")
+
+    def _formula(self, node: ast.AST, environment: Environment) -> Formula:
+        if isinstance(node, ast.BoolOp):
+            parts = [self._formula(each, environment) for each in node.values]
+            return z3.And(*parts) if isinstance(node.op, ast.And) else z3.Or(*parts)
+        assert isinstance(node, ast.Compare)
+        terms = [self._term(each, environment) for each in (node.left, *node.comparators)]
+        found = []
+        for operator, one, other in zip(node.ops, terms, terms[1:], strict=False):
+            if type(operator) not in _COMPARED:
+                raise self._error()
+            found.append(_COMPARED[type(operator)](one, other))
+        return z3.And(*found)
+
+    def _term(self, node: ast.AST, environment: Environment) -> Formula:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return z3.IntVal(node.value)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -self._term(node.operand, environment)
+        if isinstance(node, ast.BinOp) and type(node.op) in _COMPUTED:
+            return _COMPUTED[type(node.op)](self._term(node.left, environment), self._term(node.right, environment))
+        if isinstance(node, ast.Name) and node.id in self._names:
+            name, bits = self._names[node.id]
+            found = environment.parameter(name, 0, bits)
+            if found is not None and found.base is None:
+                return found.term
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "gridDim" and node.attr in "xyz":
+            return environment.grid["xyz".index(node.attr)].term
+        raise self._error()
+
+
+def names_of(parameters: list[Param], declared: list[str]) -> dict[str, tuple[str, int]]:
+    """The integer parameters by their names in the source, or in the PTX. `declared`: the source's names; empty where they are not known."""
+    names = declared if len(declared) == len(parameters) else [each.name for each in parameters]
+    integers = {name: each for name, each in zip(names, parameters, strict=True) if each.size is None and each.type[0] in "usb"}
+    return {name: (each.name, 8 * each.nbytes) for name, each in integers.items()}

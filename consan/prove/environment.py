@@ -1,0 +1,126 @@
+"""What a thread finds when it begins: its numbers, the sizes of the launch, the parameters, and the addresses of variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from consan.instrument.control_flow import definitions, key_of
+from consan.instrument.isa import converts, row_of
+from consan.instrument.isa.roles import names
+from consan.instrument.ptx import Address, Function, Instruction, Module, Register, Symbol, Variable
+from consan.prove.numbers import SMALL, Number, Symbols, limits, number, plus, times
+
+Shape = tuple[int, int, int]
+_AXES: Final = "xyz"
+_MOST_CTAS: Final = ((1 << 31) - 1, 65535, 65535)  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+_LANES: Final = 32
+DYNAMIC: Final = ""  # in place of the name of a variable whose size the launch gives
+_MOST_SHARED: Final = 227 << 10  # bytes of a CTA
+_SPECIAL: Final = re.compile(r"%ctaid\.[xyz]")
+_SHARED_IN_CTA: Final = frozenset(f"%{name}.{axis}" for name in ("ctaid", "nctaid", "ntid") for axis in _AXES)
+
+
+def has_one_value(special: str) -> bool:
+    """Whether a special register has one value in all threads of a CTA; the name may lack its component."""
+    return special in _SHARED_IN_CTA or any(special == each.partition(".")[0] for each in _SHARED_IN_CTA)
+
+
+class Environment:
+    """Of the threads of a launch whose blocks have one shape."""
+
+    def __init__(self, function: Function, module: Module, block: Shape, pointers: Collection[int], symbols: Symbols) -> None:
+        """`pointers`: parameters that are pointers, beside those that the text uses as such.
+
+        `flat`: the axes of the grid that the kernel does not read its CTA's number on. They are taken to have one CTA: all CTAs along them
+        would do the same.
+        """
+        self.symbols, self.block = symbols, block
+        self._places = {parameter.name: place for place, parameter in enumerate(function.params)}
+        self._pointers, self._used = pointers, used_as_pointers(function)
+        self.shared = shared_sizes(function, module)
+        self._global = {name.name for each in module.variables if each.space == "global" for name in each.names}
+        self.parameters: dict[tuple[int, int, int], Number] = {}
+        self.tid = tuple(self._own(axis, size) for axis, size in zip(_AXES, block, strict=True))
+        read = {word for each in function.instructions() for word in _SPECIAL.findall(each.text)}
+        self.flat = tuple(axis for axis in _AXES if f"%ctaid.{axis}" not in read)
+        self.grid = tuple(self._size(axis, most) for axis, most in zip(_AXES, _MOST_CTAS, strict=True))
+        self.cta = tuple(self._in_grid(axis, size) for axis, size in zip(_AXES, self.grid, strict=True))
+        linear = plus(self.tid[0], times(plus(self.tid[1], times(self.tid[2], number(block[1]))), number(block[0])))
+        self.lane = symbols.remainder(linear, _LANES)
+
+    def _own(self, axis: str, size: int) -> Number:
+        return number(0) if size == 1 else self.symbols.fresh("t", f"tid.{axis}", (0, size - 1))
+
+    def _size(self, axis: str, most: int) -> Number:
+        return number(1) if axis in self.flat else self.symbols.fresh("p", f"nctaid.{axis}", (1, most), (1, SMALL))
+
+    def _in_grid(self, axis: str, size: Number) -> Number:
+        if size.constant == 1:
+            return number(0)
+        found = self.symbols.fresh("c", f"ctaid.{axis}", (0, size.range[1] - 1), (0, SMALL - 1))
+        self.symbols.facts[str(found.term)].append(found.term < size.term)
+        return found
+
+    def special(self, name: str) -> Number | None:
+        """The value of a special register; None: it is not known."""
+        root, _, axis = name.partition(".")
+        values = {"%tid": self.tid, "%ctaid": self.cta, "%nctaid": self.grid, "%ntid": tuple(map(number, self.block))}
+        if root in values and axis in _AXES:
+            return values[root][_AXES.index(axis)]
+        return self.lane if name == "%laneid" else None
+
+    def variable(self, name: str) -> Number | None:
+        """The address of a variable, or of a parameter's copy; None: of something else."""
+        if name in self.shared:  # all variables whose size the launch gives begin at one address (ISA "Shared State Space")
+            return number(0).on(("shared", name if self.shared[name] else DYNAMIC))
+        return number(0).on(("global", name)) if name in self._global else None
+
+    def bytes_of(self, name: str) -> int:
+        """The size of a variable in shared memory, at most."""
+        return self.shared.get(name, _MOST_SHARED)
+
+    def parameter(self, name: str, offset: int, bits: int) -> Number | None:
+        """A word of the parameters: a pointer, or an integer."""
+        if name not in self._places:
+            return None
+        place = self._places[name]
+        if bits == 64 and (place in self._pointers or (place, offset) in self._used):
+            return number(0).on(("param", f"{place}+{offset}"))
+        key = place, offset, bits
+        if key not in self.parameters:
+            whole = limits(bits, signed=True)
+            self.parameters[key] = self.symbols.fresh("p", f"param.{place}.{offset}", whole, (max(whole[0], -SMALL), min(whole[1], SMALL)))
+        return self.parameters[key]
+
+
+def shared_sizes(function: Function, module: Module) -> dict[str, int]:
+    """The bytes of each variable in shared memory; 0: as many as the launch gives."""
+    inside = function.body.walk() if function.body is not None else ()
+    variables = [*module.variables, *(each for each in inside if isinstance(each, Variable))]
+    return {name.name: each.nbytes(name) for each in variables if each.in_shared for name in each.names}
+
+
+def parameter_word(instruction: Instruction) -> tuple[str, int] | None:
+    """The parameter that a load reads, and the byte at which it begins."""
+    address = instruction.operands[1]
+    base, offset = (address.base, address.offset) if isinstance(address, Address) and address.index is None else (address, 0)
+    return (base.name, offset) if isinstance(base, Symbol) else None
+
+
+def used_as_pointers(function: Function) -> set[tuple[int, int]]:
+    """The words of the parameters that become addresses of global memory, or are addresses."""
+    made = definitions(function)
+    places = {parameter.name: place for place, parameter in enumerate(function.params)}
+    found = set[tuple[int, int]]()
+    for instruction in function.instructions():
+        row = row_of(instruction)
+        given = instruction.operands[1:] if converts(instruction, "global") else [each.address for each in row.accesses(instruction)]
+        for name in (name for operand in given for name in names(operand)):
+            for each in made.get(key_of(instruction.scope, name), ()):
+                if row_of(each).is_load and row_of(each).describe(each).is_parameter and isinstance(each.operands[0], Register):
+                    word = parameter_word(each)
+                    if word is not None and word[0] in places:
+                        found.add((places[word[0]], word[1]))
+    return found

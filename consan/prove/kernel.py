@@ -1,0 +1,149 @@
+"""A kernel as the proof reads it: its nodes, cut behind each barrier of the CTA, and what is not modelled.
+
+What synchronises in other ways (fences, warp barriers, named barriers, flags) is passed over: it only orders more. An instruction whose
+accesses are not those of the executing thread at addresses of the text has no proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consan.instrument.control_flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
+from consan.instrument.control_flow.dataflow import read_later
+from consan.instrument.control_flow.slices import backward_slice
+from consan.instrument.isa import Row, lookup, row_of
+from consan.instrument.isa.roles import names
+from consan.instrument.ptx import Function, Immediate, Instruction
+
+
+class Unproven(Exception):  # noqa: N818
+    """There is no proof: why, and at which line of the PTX (0: at none)."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The nodes of a kernel. `barriers`: those that end with a barrier of all threads of the CTA. `live`: what a node's begin may need."""
+
+    graph: Graph
+    barriers: frozenset[int]
+    needed: frozenset[Key]
+    live: tuple[frozenset[Key], ...]
+
+
+def kernel_of(function: Function, threads: int) -> Kernel:
+    """Read a kernel. `threads`: of a CTA. Raises `Unproven`."""
+    for instruction in function.instructions():
+        _check(instruction, threads)
+    graph = _cut(graph_of(function), threads)
+    needed = _needed(function)
+    uses, makes = zip(*(_reads(node, needed) for node in graph.nodes), strict=True)
+    later = read_later(graph.successors, uses, makes)
+    live = tuple(frozenset(use | (after - make)) for use, make, after in zip(uses, makes, later, strict=True))
+    barriers = {number for number, node in enumerate(graph.nodes) if node.steps and is_barrier(node.steps[-1].instruction, threads)}
+    return Kernel(graph, frozenset(barriers), needed, live)
+
+
+def _check(instruction: Instruction, threads: int) -> None:
+    row, line = lookup(instruction.parts), instruction.line
+    if row is None or row.status in ("not modelled", "in part") or not row.fits(instruction):
+        raise Unproven(f"{instruction.opcode} is not modelled", line)
+    known = (
+        row.is_arithmetic or row.is_of_addresses or row.turns or row.is_barrier or row.exchanges or row.computes_together or row.is_fence
+    )
+    if not (known or row.is_ordinary or row.is_matrix_access or row.sleeps or (row.family == "cache" and not row.touches)):
+        raise Unproven(f"{instruction.opcode} is not modelled", line)
+    if row.may_be_late or row.calls or "mmio" in instruction.parts:
+        raise Unproven(f"{instruction.opcode} is not modelled", line)
+    if row.is_cta_barrier:
+        is_barrier(instruction, threads)
+
+
+def is_barrier(instruction: Instruction, threads: int) -> bool:
+    """Whether an instruction waits for all threads of the CTA at barrier 0. Raises `Unproven` if that is not known."""
+    row = row_of(instruction)
+    if not row.is_cta_barrier:
+        return False
+    operands = dict(zip(row.roles(instruction), instruction.operands, strict=True))
+    name, count = operands["barrier"], operands.get("count")
+    if not isinstance(name, Immediate):
+        raise Unproven("the number of the barrier is in a register", instruction.line)
+    if name.value != 0:
+        return False
+    if row.arrives_only or (count is not None and not (isinstance(count, Immediate) and count.value == threads)):
+        raise Unproven("barrier 0 is one of a part of the threads", instruction.line)
+    if instruction.predicate is not None:
+        raise Unproven("the barrier has a guard", instruction.line)
+    return True
+
+
+def _cut(graph: Graph, threads: int) -> Graph:
+    """The graph with a node's end behind each barrier."""
+    pieces = [_pieces(node, threads) for node in graph.nodes]
+    starts, total = [], 0
+    for each in pieces:
+        starts.append(total)
+        total += len(each)
+    nodes: list[BasicBlock] = []
+    for node, parts in zip(graph.nodes, pieces, strict=True):
+        for steps in parts[:-1]:
+            nodes.append(BasicBlock(steps, falls=len(nodes) + 1))
+        falls = None if node.falls is None else starts[node.falls]
+        nodes.append(BasicBlock(parts[-1], node.guard, tuple(starts[each] for each in node.taken), falls))
+    return Graph(nodes, tuple(starts[entry] for entry in graph.entries))
+
+
+def _pieces(node: BasicBlock, threads: int) -> list[list[object]]:
+    pieces: list[list[object]] = [[]]
+    for step in node.steps:
+        pieces[-1].append(step)
+        if is_barrier(step.instruction, threads):
+            pieces.append([])
+    return pieces
+
+
+def _needed(function: Function) -> frozenset[Key]:
+    """The registers that addresses, guards and branches follow from."""
+    made = definitions(function)
+    seeds = [key for each in function.instructions() for key in _seeds(each)]
+    found = backward_slice(made, seeds, _sources)
+    return frozenset([*seeds, *(key for each in found for key in (*written(each), *_sources(each)))])
+
+
+def _seeds(instruction: Instruction) -> list[Key]:
+    row = row_of(instruction)
+    wanted = [name for each in row.accesses(instruction) for name in names(each.address)]
+    if row.turns:
+        wanted += read(instruction)
+    return _keys(instruction, wanted)
+
+
+def _sources(instruction: Instruction) -> list[Key]:
+    """What a writer's result follows from, where a rule may know it."""
+    row: Row = row_of(instruction)
+    return _keys(instruction, list(read(instruction)) if row.is_arithmetic or row.is_of_addresses else [])
+
+
+def _keys(instruction: Instruction, wanted: list[str]) -> list[Key]:
+    guard = instruction.predicate
+    wanted = [*wanted, *(() if guard is None else (guard.register,))]
+    return [key_of(instruction.scope, name) for name in wanted if instruction.scope.is_register(name)]
+
+
+def _reads(node: BasicBlock, needed: frozenset[Key]) -> tuple[set[Key], set[Key]]:
+    """The registers that a node reads before it writes them, and those that it writes in any case."""
+    uses, makes = set[Key](), set[Key]()
+    for step in node.steps:
+        uses |= {*_sources(step.instruction), *_seeds(step.instruction)} - makes
+        own = set(written(step.instruction))
+        if step.guard is None:
+            makes |= own
+        else:
+            uses |= own - makes  # where the guard does not hold, the value before it stays
+    return uses & needed, makes
+
+
+__all__ = ["Kernel", "Unproven", "is_barrier", "kernel_of"]

@@ -1,0 +1,265 @@
+"""Numbers of a thread as terms over integers, and what is known of their variables.
+
+A register of n bits has the value of its term modulo 2 to the power of n: sums, differences and products need nothing more. What reads the
+value itself (a comparison, a conversion to more bits, a quotient) asks for it as a signed or an unsigned number. If the term's range says
+that it is in range, it is the value. If it would be for all small launches (parameters, grids and iterations up to `SMALL`), that it is
+in range becomes an assumption of the proof, with its line. Else the value is the remainder, exactly.
+
+The first letter of a variable's name says who shares it: "p" all threads of the grid, "c" the threads of a CTA, "u" those of a CTA between
+two barriers, "t" nobody. What is known of a variable goes with it into each question that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Final
+
+from consan.prove.solver import Formula, choice, either, opposite, z3
+
+SMALL: Final = 64
+_FAR: Final = 1 << 200
+MOST: Final = 1 << 62  # iterations of a loop, at most
+Interval = tuple[int, int]
+Base = tuple[str, str]
+"""What an address begins at: ("param", "2+0"), ("shared", NAME) or ("global", NAME)."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A term, with the interval that it is in, and the one in all small launches. With a base: what is added to an address."""
+
+    term: Formula
+    range: Interval
+    small: Interval
+    base: Base | None = None
+
+    @property
+    def constant(self) -> int | None:
+        """The number, if it is one number."""
+        return self.range[0] if self.range[0] == self.range[1] and self.base is None else None
+
+    def on(self, base: Base | None) -> Number:
+        """The same with another base."""
+        return self if base == self.base else replace(self, base=base)
+
+
+def number(value: int) -> Number:
+    """A constant."""
+    return Number(z3.IntVal(value), (value, value), (value, value))
+
+
+def limits(bits: int, *, signed: bool) -> Interval:
+    """The least and the largest number of a width."""
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def within(inner: Interval, outer: Interval) -> bool:
+    """Whether an interval is in another one."""
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def hull(*parts: Interval) -> Interval:
+    """The least interval with some intervals."""
+    return min(part[0] for part in parts), max(part[1] for part in parts)
+
+
+def _clipped(interval: Interval) -> Interval:
+    return max(interval[0], -_FAR), min(interval[1], _FAR)
+
+
+def _sum(one: Interval, other: Interval) -> Interval:
+    return _clipped((one[0] + other[0], one[1] + other[1]))
+
+
+def _product(one: Interval, other: Interval) -> Interval:
+    ends = [a * b for a in one for b in other]
+    return _clipped((min(ends), max(ends)))
+
+
+def plus(one: Number, other: Number) -> Number:
+    """The sum; at most one of them has a base."""
+    base = one.base or other.base
+    if other.range == (0, 0):
+        return one.on(base)
+    if one.range == (0, 0):
+        return other.on(base)
+    small, whole = _sum(one.small, other.small), _sum(one.range, other.range)
+    return Number(z3.IntVal(whole[0]) if whole[0] == whole[1] else one.term + other.term, whole, small, base)
+
+
+def times(one: Number, other: Number) -> Number:
+    """The product of two numbers."""
+    whole, small = _product(one.range, other.range), _product(one.small, other.small)
+    if whole[0] == whole[1]:
+        return number(whole[0])
+    if one.constant == 1 or other.constant == 1:
+        return other if one.constant == 1 else one
+    return Number(one.term * other.term, whole, small)
+
+
+def minus(one: Number, other: Number) -> Number:
+    """The difference; of two numbers with one base it has none."""
+    if one.base is not None and one.base == other.base:
+        one, other = one.on(None), other.on(None)
+    negative = Number(-other.term, (-other.range[1], -other.range[0]), (-other.small[1], -other.small[0]))
+    return plus(one, number(-other.range[0]) if other.constant is not None else negative)
+
+
+def chosen(condition: Formula, one: Number, other: Number) -> Number:
+    """One of two numbers, which have one base."""
+    assert one.base == other.base
+    if one.term.eq(other.term):
+        return one
+    return Number(choice(condition, one.term, other.term), hull(one.range, other.range), hull(one.small, other.small), one.base)
+
+
+class Symbols:
+    """The variables of a proof. `facts`: what is known of each; `assumed`: those whose range is assumed, with their lines of the PTX."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, list[Formula]] = {}
+        self.variables: dict[str, Formula] = {}
+        self.order: dict[str, int] = {}
+        self.assumed: dict[str, int] = {}
+        self._quotients: dict[tuple[int, int], tuple[Formula, Number]] = {}
+        self.path: Formula = z3.BoolVal(True)  # the condition under which the current instruction executes
+        self._fitted: dict[tuple[int, int], list[tuple[frozenset[int], Any, Number]]] = {}
+        self.ranges: dict[str, tuple[Interval, Interval]] = {}
+        self._free: dict[int, tuple[Formula, frozenset[str]]] = {}
+
+    @property
+    def mark(self) -> int:
+        """How many variables there are."""
+        return len(self.order)
+
+    def since(self, mark: int, names: Iterable[str]) -> list[str]:
+        """Those of some variables that have been made since a mark."""
+        return [name for name in names if self.order[name] >= mark]
+
+    def variable(self, kind: str, hint: str, *, boolean: bool = False) -> Formula:
+        """A new variable."""
+        name = f"{kind}.{hint}!{len(self.order)}"
+        self.order[name] = len(self.order)
+        self.variables[name] = z3.Bool(name) if boolean else z3.Int(name)
+        self.facts[name] = []
+        return self.variables[name]
+
+    def fresh(self, kind: str, hint: str, whole: Interval, small: Interval | None = None) -> Number:
+        """A new number in an interval."""
+        variable = self.variable(kind, hint)
+        self.facts[str(variable)] += [variable >= whole[0], variable <= whole[1]]
+        self.ranges[str(variable)] = whole, whole if small is None else small
+        return Number(variable, *self.ranges[str(variable)])
+
+    def intervals(self, term: Formula) -> tuple[Interval, Interval]:
+        """The interval of a sum of products, and the one in all small launches."""
+        if z3.is_int_value(term):
+            return ((value := term.as_long()), value), (value, value)
+        if z3.is_const(term) and str(term) in self.ranges:
+            return self.ranges[str(term)]
+        if z3.is_add(term) or z3.is_mul(term):
+            make = _sum if z3.is_add(term) else _product
+            parts = [self.intervals(each) for each in term.children()]
+            return reduce(make, (part[0] for part in parts)), reduce(make, (part[1] for part in parts))
+        return (-_FAR, _FAR), (-_FAR, _FAR)
+
+    def unknown(self, kind: str, hint: str, bits: int) -> Number:
+        """Any number of a width."""
+        return self.fresh(kind, hint, limits(bits, signed=True))
+
+    def free(self, term: Formula) -> frozenset[str]:
+        """The variables in a term."""
+        key = term.get_id()
+        if key not in self._free:
+            found, pending, seen = set(), [term], set()
+            while pending:
+                each = pending.pop()
+                if each.get_id() in seen:
+                    continue
+                seen.add(each.get_id())
+                if z3.is_const(each) and each.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                    found.add(each.decl().name())
+                pending += each.children()
+            self._free[key] = term, frozenset(found)
+        return self._free[key][1]
+
+    def closure(self, terms: Iterable[Formula]) -> list[str]:
+        """The variables in some terms, and in what is known of them, in the order in which they were made."""
+        pending, seen = {name for term in terms for name in self.free(term)}, set[str]()
+        while pending:
+            name = pending.pop()
+            seen.add(name)
+            pending |= {other for fact in self.facts[name] for other in self.free(fact)} - seen
+        return sorted(seen, key=self.order.__getitem__)
+
+    def kind_of(self, term: Formula) -> str:
+        """Who shares a value that follows from a term."""
+        kinds = {name[0] for name in self.free(term)}
+        return next((kind for kind in "tuc" if kind in kinds), "p")
+
+    def quotient(self, value: Number, by: int) -> Number:
+        """The quotient by a constant, rounded down."""
+        if by == 1:
+            return value
+        whole, small = ((each[0] // by, each[1] // by) for each in (value.range, value.small))
+        if whole[0] == whole[1]:
+            return number(whole[0])
+        key = value.term.get_id(), by
+        if key not in self._quotients:
+            found = self.fresh(self.kind_of(value.term), "quotient", whole, small)
+            rest = value.term - by * found.term
+            self.facts[str(found.term)] += [rest >= 0, rest < by]
+            self._quotients[key] = value.term, found
+        return self._quotients[key][1]
+
+    def remainder(self, value: Number, by: int) -> Number:
+        """What the quotient by a constant leaves, from zero on."""
+        if value.range[0] // by == value.range[1] // by:
+            return plus(value, number(-(value.range[0] // by) * by))
+        quotient = self.quotient(value, by)
+        found = minus(value, times(quotient, number(by)))
+        small = value.small if value.small[0] >= 0 and value.small[1] < by else (0, by - 1)
+        return Number(found.term, (0, by - 1), small)
+
+    def signed(self, value: Number, bits: int, line: int) -> Number:
+        """The value of a register as a signed number."""
+        low, high = limits(bits, signed=True)
+        if within(value.range, (low, high)):
+            return value
+        if within(value.small, (low, high)) and not within(value.range, limits(bits, signed=False)):
+            return self._assumed(value, (low, high), line)
+        rest = self.remainder(plus(value, number(-low)), 1 << bits)
+        return plus(rest, number(low))
+
+    def unsigned(self, value: Number, bits: int, line: int) -> Number:
+        """The value of a register as an unsigned number."""
+        if within(value.range, limits(bits, signed=False)):
+            return value
+        value = self.signed(value, bits, line)
+        if value.range[0] >= 0:
+            return value
+        wrapped = choice(value.term < 0, value.term + (1 << bits), value.term)
+        return Number(wrapped, limits(bits, signed=False), value.small if value.small[0] >= 0 else limits(bits, signed=False))
+
+    def _assumed(self, value: Number, interval: Interval, line: int) -> Number:
+        """The value, where the instruction executes, in an interval that the proof assumes."""
+        known = self._fitted.setdefault((value.term.get_id(), interval[1]), [])
+        here = _parts(self.path)
+        for path, _, found in known:
+            if path <= here:  # it is assumed where this instruction executes
+                return found
+        whole = max(interval[0], value.range[0]), min(interval[1], value.range[1])
+        found = self.fresh(self.kind_of(value.term), "fits", whole, value.small)
+        self.facts[str(found.term)].append(either(opposite(self.path), found.term == value.term))
+        self.assumed[str(found.term)] = line
+        known.append((here, (value.term, self.path), found))
+        return found
+
+
+def _parts(path: Formula) -> frozenset[int]:
+    """The parts of a condition that all hold, by their numbers."""
+    if z3.is_true(path):
+        return frozenset()
+    return frozenset().union(*map(_parts, path.children())) if z3.is_and(path) else frozenset({path.get_id()})

@@ -1,0 +1,324 @@
+"""What instructions compute, as terms. An instruction without a rule here gives numbers that are not known.
+
+PTX ISA, "Integer Arithmetic Instructions", "Logic and Shift Instructions", "Comparison and Selection Instructions", "cvt".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from consan.prove.numbers import Number, Symbols, chosen, minus, number, plus, times
+from consan.prove.solver import Formula, both, choice, either, z3
+
+Value = Any
+"""A `Number`, a formula (of a predicate), or None: not known."""
+
+
+class Unknown(Exception):  # noqa: N818
+    """There is no rule: the result may be any number."""
+
+
+class Operation:
+    """One instruction: its words, its type, and the variables of the proof."""
+
+    def __init__(self, parts: tuple[str, ...], line: int, symbols: Symbols) -> None:
+        self.parts, self.line, self.symbols = parts, line, symbols
+        self.type = parts[-1]
+        if not (self.type[0] in "usb" and self.type[1:].isdecimal()):
+            raise Unknown
+        self.bits, self.is_signed = int(self.type[1:]), self.type[0] == "s"
+
+    def value(self, each: Number, bits: int = 0, *, signed: bool | None = None) -> Number:
+        """The value of a source, as the type of the instruction reads it."""
+        if each.base is not None:
+            raise Unknown
+        read = self.symbols.signed if (self.is_signed if signed is None else signed) else self.symbols.unsigned
+        return read(each, bits or self.bits, self.line)
+
+    def plain(self, *numbers: Number) -> None:
+        """Raise `Unknown` where a number is added to an address."""
+        if any(each.base is not None for each in numbers):
+            raise Unknown
+
+
+def _add(op: Operation, one: Number, other: Number) -> Number:
+    if one.base is not None and other.base is not None:
+        raise Unknown
+    return plus(one, other)
+
+
+def _subtract(op: Operation, one: Number, other: Number) -> Number:
+    if other.base is not None and other.base != one.base:
+        raise Unknown
+    return minus(one, other)
+
+
+def _multiply(op: Operation, one: Number, other: Number) -> Number:
+    op.plain(one, other)
+    if "wide" in op.parts:
+        return times(op.value(one), op.value(other))
+    if "hi" in op.parts:
+        return op.symbols.quotient(times(op.value(one), op.value(other)), 1 << op.bits)
+    return times(one, other)
+
+
+def _multiply_add(op: Operation, one: Number, other: Number, more: Number) -> Number:
+    return plus(_multiply(op, one, other), more)
+
+
+def _shift_left(op: Operation, one: Number, amount: Number) -> Number:
+    op.plain(one)
+    if amount.constant is None:
+        raise Unknown
+    return times(one, number(1 << amount.constant)) if 0 <= amount.constant < op.bits else number(0)
+
+
+def _shift_right(op: Operation, one: Number, amount: Number) -> Number:
+    value = op.value(one)
+    if amount.constant is None or not 0 <= amount.constant < op.bits:
+        if value.range[0] < 0:
+            raise Unknown
+        return op.symbols.fresh("t", "shifted", (0, value.range[1]), (0, value.small[1]))
+    return op.symbols.quotient(value, 1 << amount.constant)
+
+
+def _runs(mask: int) -> list[tuple[int, int]]:
+    """The runs of ones of a mask: the first bit of each, and the bit behind it."""
+    runs, at = [], 0
+    while mask >> at:
+        if mask >> at & 1:
+            begin = at
+            while mask >> at & 1:
+                at += 1
+            runs.append((begin, at))
+        else:
+            at += 1
+    return runs
+
+
+def _masked(op: Operation, one: Number, mask: int) -> Number:
+    """The bits of a number that a mask has: exact for any term of the register."""
+    found = number(0)
+    for begin, end in _runs(mask & ((1 << op.bits) - 1)):
+        upper = one if end == op.bits else op.symbols.remainder(one, 1 << end)
+        lower = number(0) if begin == 0 else op.symbols.remainder(one, 1 << begin)
+        piece = minus(upper, lower)
+        top = (1 << end) - (1 << begin)
+        if end < op.bits:
+            piece = Number(
+                piece.term, (max(0, piece.range[0]), min(top, piece.range[1])), (max(0, piece.small[0]), min(top, piece.small[1]))
+            )
+        found = plus(found, piece)
+    return found
+
+
+_BITWISE: Final = {"and": 0, "or": 1, "xor": 2}
+
+
+def _and_or_xor(op: Operation, one: Number, other: Number) -> Number:
+    op.plain(one, other)
+    if one.constant is not None:
+        one, other = other, one
+    how = op.parts[0]
+    if one.constant is not None and other.constant is not None:
+        a, b = (each.constant & ((1 << op.bits) - 1) for each in (one, other))
+        return number({"and": a & b, "or": a | b, "xor": a ^ b}[how])
+    common = _masked(op, one, other.constant) if other.constant is not None else _common(op, one, other)
+    if how == "and":
+        return common
+    return minus(plus(one, other), times(number(_BITWISE[how]), common))
+
+
+_MOST_BITS: Final = 12
+
+
+def _common(op: Operation, one: Number, other: Number) -> Number:
+    """The bits that two numbers from zero on share. Raises `Unknown` for large ones."""
+    symbols = op.symbols
+    for small, large in ((one, other), (other, one)):
+        top = small.range[1].bit_length()
+        if small.range[0] >= 0 and symbols.remainder(large, 1 << top).constant == 0:
+            return number(0)
+    if min(one.range[0], other.range[0]) < 0 or min(one.range[1], other.range[1]) >> _MOST_BITS:
+        if _are_disjoint(op, one, other):
+            return number(0)
+        raise Unknown
+    found = number(0)
+    for bit in range(min(one.range[1], other.range[1]).bit_length()):
+        first, second = (symbols.remainder(symbols.quotient(each, 1 << bit), 2) for each in (one, other))
+        if 0 in (first.constant, second.constant):
+            continue
+        together = choice(both(first.term == 1, second.term == 1), z3.IntVal(1 << bit), z3.IntVal(0))
+        found = plus(found, Number(together, (0, 1 << bit), (0, 1 << bit)))
+    return found
+
+
+def _factor(term: Formula) -> int:
+    """A power of two that divides a term."""
+    if z3.is_int_value(term):
+        value = term.as_long()
+        return value & -value if value else 1 << 64
+    if z3.is_mul(term):
+        found = 1
+        for each in term.children():
+            found *= _factor(each)
+        return min(found, 1 << 64)
+    if z3.is_add(term) or z3.is_sub(term):
+        return min(map(_factor, term.children()))
+    if z3.is_app_of(term, z3.Z3_OP_ITE):
+        return min(map(_factor, term.children()[1:]))
+    return _factor(term.arg(0)) if z3.is_app_of(term, z3.Z3_OP_UMINUS) else 1
+
+
+def _are_disjoint(op: Operation, one: Number, other: Number) -> bool:
+    """Whether all bits of one number are below those of the other."""
+    pairs = ((one, other), (other, one))
+    return any(low.range[0] >= 0 and low.range[1] < _factor(high.term) for low, high in pairs)
+
+
+def _divide(op: Operation, one: Number, other: Number) -> Number:
+    value, by = op.value(one), other.constant
+    if by is not None and by < 0 and not op.is_signed:
+        by += 1 << op.bits
+    if by is not None and by > 0:
+        return _divide_by_constant(op, value, by)
+    if value.range[0] < 0 or by is not None:
+        raise Unknown
+    return _divide_by_number(op, value, op.value(other))
+
+
+def _divide_by_constant(op: Operation, value: Number, by: int) -> Number:
+    """A quotient, rounded towards zero, or what it leaves."""
+    found = op.symbols.quotient(value, by)
+    if value.range[0] < 0:
+        found = chosen(value.term >= 0, found, minus(number(0), op.symbols.quotient(minus(number(0), value), by)))
+    if op.parts[0] == "div":
+        return found
+    rest = minus(value, times(found, number(by)))
+    low, top = (0 if value.range[0] >= 0 else 1 - by), by - 1
+    return Number(rest.term, (low, top), (0 if value.small[0] >= 0 else low, top))
+
+
+def _divide_by_number(op: Operation, value: Number, by: Number) -> Number:
+    """A quotient or a remainder by a number above zero that is not known; by others it may be any number."""
+    symbols = op.symbols
+    kind = symbols.kind_of(z3.And(value.term >= 0, by.term >= 0))
+    whole, small = (0, value.range[1]), (0, value.small[1])
+    found, rest = symbols.fresh(kind, "quotient", whole, small), symbols.fresh(kind, "rest", whole, small)
+    fact = both(value.term == found.term * by.term + rest.term, rest.term < by.term)
+    for each, more in ((found, rest), (rest, found)):
+        symbols.facts[str(each.term)] += [either(by.term <= 0, fact), more.term >= 0]
+    result = found if op.parts[0] == "div" else rest
+    if by.range[0] > 0:
+        return result
+    return chosen(by.term > 0, result, symbols.unknown("t", "undefined", op.bits))
+
+
+def _least_or_largest(op: Operation, one: Number, other: Number) -> Number:
+    one, other = op.value(one), op.value(other)
+    least = op.parts[0] == "min"
+    pick = min if least else max
+    term = choice(one.term <= other.term if least else one.term >= other.term, one.term, other.term)
+    ends = [(pick(a[0], b[0]), pick(a[1], b[1])) for a, b in ((one.range, other.range), (one.small, other.small))]
+    return Number(term, *ends)
+
+
+def _absolute(op: Operation, one: Number) -> Number:
+    value = op.value(one, signed=True)
+    return value if value.range[0] >= 0 else chosen(value.term >= 0, value, minus(number(0), value))
+
+
+def _negate(op: Operation, one: Number) -> Number:
+    op.plain(one)
+    return minus(number(0), one)
+
+
+def _invert(op: Operation, one: Number) -> Number:
+    op.plain(one)
+    return minus(number(-1), one)
+
+
+def _extract(op: Operation, one: Number, position: Number, length: Number) -> Number:
+    """ISA "bfe", of unsigned numbers."""
+    if op.is_signed or None in (position.constant, length.constant):
+        raise Unknown
+    first, count = position.constant & 255, length.constant & 255
+    op.plain(one)
+    if first + count >= op.bits:
+        return op.symbols.quotient(op.value(one), 1 << first) if first < op.bits else number(0)
+    return op.symbols.quotient(op.symbols.remainder(one, 1 << first + count), 1 << first)
+
+
+def _convert(op: Operation, one: Number) -> Number:
+    """ISA "cvt" of integers: to more bits by the value, to fewer by what is left of it."""
+    given, target = op.type, op.parts[-2]
+    if target[0] not in "us" or not target[1:].isdecimal() or "sat" in op.parts:
+        raise Unknown
+    bits, given_bits = int(target[1:]), int(given[1:])
+    if one.base is not None:
+        if bits == given_bits or (bits > given_bits and one.base[0] == "shared"):
+            return one
+        raise Unknown
+    return one if bits == given_bits or (bits < given_bits) else op.value(one, given_bits, signed=given[0] == "s")
+
+
+def _move(op: Operation, one: Number) -> Number:
+    return one
+
+
+def _select(op: Operation, one: Number, other: Number, condition: Formula) -> Number:
+    if one.base != other.base:
+        raise Unknown
+    return chosen(condition, one, other)
+
+
+RULES: Final[dict[str, Callable[..., Number]]] = {
+    "add": _add, "sub": _subtract, "mul": _multiply, "mad": _multiply_add, "mul24": _multiply, "shl": _shift_left, "shr": _shift_right,
+    "and": _and_or_xor, "or": _and_or_xor, "xor": _and_or_xor, "div": _divide, "rem": _divide, "min": _least_or_largest,
+    "max": _least_or_largest, "abs": _absolute, "neg": _negate, "not": _invert, "bfe": _extract, "cvt": _convert, "mov": _move,
+    "cvta": _move, "selp": _select,
+}  # fmt: skip
+_EXACT: Final = frozenset({"mul24"})
+
+
+def computed(parts: tuple[str, ...], line: int, symbols: Symbols, sources: Sequence[Value]) -> Number:
+    """The result of an instruction that computes an integer. Raises `Unknown`."""
+    rule = RULES.get(parts[0])
+    if rule is None or parts[0] in _EXACT or "sat" in parts or "cc" in parts or (parts[0] in ("mad", "mul") and _is_odd(parts)):
+        raise Unknown
+    return rule(Operation(parts, line, symbols), *sources)
+
+
+def _is_odd(parts: tuple[str, ...]) -> bool:
+    return not {"lo", "wide", "hi"} & set(parts) or (parts[0] == "mad" and "hi" in parts)
+
+
+_COMPARED: Final[dict[str, Callable[[Formula, Formula], Formula]]] = {
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+}  # fmt: skip
+_COMPARED.update({"lo": _COMPARED["lt"], "ls": _COMPARED["le"], "hi": _COMPARED["gt"], "hs": _COMPARED["ge"]})
+
+
+def compared(parts: tuple[str, ...], line: int, symbols: Symbols, one: Number, other: Number) -> Formula:
+    """A comparison of integers (ISA "setp"). Raises `Unknown`."""
+    how = _COMPARED.get(parts[1])
+    op = Operation(parts, line, symbols)
+    if how is None or one.base != other.base:
+        raise Unknown
+    signed = op.is_signed or (op.type[0] == "b" and parts[1] in ("eq", "ne"))
+    if one.base is not None:  # two addresses in one array: their order is that of their distances
+        one, other = one.on(None), other.on(None)
+        return how(one.term, other.term)
+    one, other = (op.value(each, signed=signed) for each in (one, other))
+    if one.constant is not None and other.constant is not None:
+        return z3.BoolVal(bool(how(one.constant, other.constant)))
+    return how(one.term, other.term)
+
+
+def combined(how: str, one: Formula, other: Formula) -> Formula:
+    """Two predicates as one (ISA "and", "or", "xor")."""
+    if how == "xor":
+        return z3.Xor(one, other)
+    return both(one, other) if how == "and" else either(one, other)

@@ -1,0 +1,243 @@
+"""One instruction: the registers that it writes, and its accesses to memory that other threads may access."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
+from consan.instrument.isa import MemoryAccess, Row, is_exact, is_noncoherent, row_of
+from consan.instrument.ptx import Function, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, SymbolOffset
+from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
+from consan.prove.environment import Environment, parameter_word
+from consan.prove.kernel import Kernel, Unproven
+from consan.prove.numbers import Base, Number, hull, number, plus
+from consan.prove.operations import Unknown, Value, combined, compared, computed
+from consan.prove.solver import Formula, both, choice, opposite, z3
+
+_STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "sc"})
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """An access of a thread under a condition: `offset` is added to `base`. None: the address is not known.
+
+    `strong`: the scope of a strong operation, else empty. `own`: others of the warp access the bytes too, or the thread itself may not see
+    its own writes.
+    """
+
+    instruction: Instruction
+    path: Formula
+    base: Base | None
+    offset: Number
+    nbytes: int
+    writes: bool
+    strong: str
+    own: bool
+    space: str
+
+    @property
+    def line(self) -> int:
+        """The line of the PTX."""
+        return self.instruction.line
+
+
+class Steps:
+    """Executes the instructions of a kernel one by one."""
+
+    def __init__(self, kernel: Kernel, function: Function, environment: Environment) -> None:
+        self.symbols, self.environment, self._kernel = environment.symbols, environment, kernel
+        self._widths: dict[Key, int] = {}
+        for instruction in function.instructions():
+            for key in written(instruction):
+                self._widths[key] = self._width(instruction, key)
+
+    def _width(self, instruction: Instruction, key: Key) -> int:
+        try:
+            return register_bits(key[1], instruction.scope)
+        except Unsupported:
+            return 64
+
+    def width(self, key: Key) -> int:
+        """The bits of a register."""
+        return self._widths.get(key, 64)
+
+    def condition(self, guard: Guard | None, registers: dict[Key, Value]) -> Formula:
+        """Whether a guard holds."""
+        if guard is None:
+            return z3.BoolVal(True)
+        held = self._predicate(guard.register, registers)
+        return held if guard.value else opposite(held)
+
+    def _predicate(self, key: Key, registers: dict[Key, Value]) -> Formula:
+        found = registers.get(key)
+        if found is None or isinstance(found, Number):
+            found = registers[key] = self.symbols.variable("t", "predicate", boolean=True)
+        return found
+
+    def execute(self, step: PathStep, path: Formula, registers: dict[Key, Value]) -> list[Access]:
+        """Execute one instruction under a condition. Changes the registers."""
+        instruction, row = step.instruction, row_of(step.instruction)
+        held = self.condition(step.guard, registers)
+        self.symbols.path = both(path, held)
+        accesses = (
+            [] if row.turns else [each for touch in row.accesses(instruction) for each in self._access(instruction, touch, registers)]
+        )
+        wanted = [key for key in written(instruction) if key in self._kernel.needed]
+        if wanted and not row.turns:
+            for key, value in zip(wanted, self._results(instruction, row, wanted, registers), strict=True):
+                registers[key] = value if step.guard is None else self._guarded(held, value, registers.get(key))
+        return accesses
+
+    def _guarded(self, held: Formula, new: Value, old: Value) -> Value:
+        if new is None or old is None or isinstance(new, Number) != isinstance(old, Number):
+            return None
+        if not isinstance(new, Number):
+            return choice(held, new, old)
+        if new.base != old.base:
+            return None
+        term = choice(held, new.term, old.term)
+        return Number(term, *(hull(a, b) for a, b in ((new.range, old.range), (new.small, old.small))), new.base)
+
+    # -- values ------------------------------------------------------------------------------------------------------------
+
+    def _results(self, instruction: Instruction, row: Row, wanted: Sequence[Key], registers: dict[Key, Value]) -> list[Value]:
+        """The values of the registers that an instruction writes; None: not known."""
+        unknown: list[Value] = [None] * len(wanted)
+        if row.is_load:
+            found = self._parameter(instruction, row, wanted)
+            return unknown if found is None else [found]
+        if not (row.is_arithmetic or row.is_of_addresses):
+            return unknown
+        try:
+            if self.width(wanted[0]) == 1:
+                return self._predicates(instruction, wanted, registers)
+            return [self._number(instruction, row, wanted[0], registers)] if len(written(instruction)) == 1 else unknown
+        except Unknown:
+            return unknown
+
+    def _parameter(self, instruction: Instruction, row: Row, wanted: Sequence[Key]) -> Value:
+        word = parameter_word(instruction) if row.describe(instruction).is_parameter else None
+        kind = instruction.parts[-1]
+        if word is None or len(written(instruction)) != 1 or not isinstance(instruction.operands[0], Register):
+            return None
+        bits, width = int("".join(filter(str.isdigit, kind))), self.width(wanted[0])
+        found = self.environment.parameter(*word, bits) if kind[0] in "usb" and kind[1:].isdecimal() else None
+        if found is None or bits >= width or found.base is not None:
+            return found
+        read = self.symbols.signed if kind[0] == "s" else self.symbols.unsigned
+        return read(found, bits, instruction.line)
+
+    def _predicates(self, instruction: Instruction, wanted: Sequence[Key], registers: dict[Key, Value]) -> list[Value]:
+        """ISA "setp", and logic of predicates. Of a pair the second one is the opposite comparison, combined in the same way."""
+        parts, operands = instruction.parts, instruction.operands
+        if parts[0] != "setp":
+            return [self._logic(instruction, registers)]
+        sources = [self._source(instruction, each, registers) for each in operands[1:3]]
+        if not all(isinstance(each, Number) for each in sources):
+            raise Unknown
+        found = compared(parts, instruction.line, self.symbols, *sources)
+        pair = operands[0]
+        if isinstance(pair, Pair):
+            both_ways = {pair.first: found, pair.second: opposite(found)}
+            values = {key_of(instruction.scope, each.name): value for each, value in both_ways.items() if isinstance(each, Register)}
+        else:
+            values = {wanted[0]: found}
+        if len(operands) > 3:
+            other = self._formula(instruction, operands[3], registers)
+            values = {key: combined(parts[2], value, other) for key, value in values.items()}
+        return [values.get(key) for key in wanted]
+
+    def _logic(self, instruction: Instruction, registers: dict[Key, Value]) -> Value:
+        parts, operands = instruction.parts, instruction.operands
+        if parts[0] in ("and", "or", "xor"):
+            return combined(parts[0], *(self._formula(instruction, each, registers) for each in operands[1:3]))
+        if parts[0] in ("not", "mov"):
+            found = self._formula(instruction, operands[1], registers)
+            return opposite(found) if parts[0] == "not" else found
+        raise Unknown
+
+    def _formula(self, instruction: Instruction, operand: Operand, registers: dict[Key, Value]) -> Formula:
+        if isinstance(operand, Negated):
+            return opposite(self._formula(instruction, operand.operand, registers))
+        if isinstance(operand, Immediate):
+            return z3.BoolVal(bool(operand.value))
+        if not isinstance(operand, Register) or not instruction.scope.is_register(operand.name):
+            raise Unknown
+        return self._predicate(key_of(instruction.scope, operand.name), registers)
+
+    def _number(self, instruction: Instruction, row: Row, key: Key, registers: dict[Key, Value]) -> Number:
+        """The integer that an instruction computes."""
+        if not (is_exact(instruction) or row.is_of_addresses):
+            raise Unknown
+        operands = list(instruction.operands[1:])
+        last = self._formula(instruction, operands.pop(), registers) if instruction.parts[0] == "selp" else None
+        sources = [self._source(instruction, each, registers) for each in operands]
+        if not all(isinstance(each, Number) for each in sources):
+            raise Unknown
+        if row.is_of_addresses:
+            if not row.converts_address:
+                raise Unknown
+            return sources[0]
+        found = computed(instruction.parts, instruction.line, self.symbols, sources if last is None else [*sources, last])
+        return self._stored(instruction, found, self.width(key))
+
+    def _stored(self, instruction: Instruction, value: Number, width: int) -> Number:
+        """A result in a register that may be wider."""
+        parts = instruction.parts
+        kind = parts[-2] if parts[0] == "cvt" else parts[-1]
+        bits = int(kind[1:]) * (2 if "wide" in parts else 1)
+        if bits >= width or value.base is not None:
+            return value
+        return (self.symbols.signed if kind[0] == "s" else self.symbols.unsigned)(value, bits, instruction.line)
+
+    def _source(self, instruction: Instruction, operand: Operand, registers: dict[Key, Value]) -> Value:
+        """The value of an operand. A register that is not known becomes a variable when it is read."""
+        if isinstance(operand, Immediate):
+            return number(operand.value) if operand.kind == "int" else None
+        if isinstance(operand, SymbolOffset):
+            base = self.environment.variable(operand.base.name)
+            return None if base is None else plus(base, number(operand.offset))
+        if isinstance(operand, Symbol):
+            return self.environment.variable(operand.name)
+        if not isinstance(operand, Register):
+            return None
+        if not instruction.scope.is_register(operand.name):
+            found = self.environment.special(operand.name)
+            return self.symbols.unknown("t", "special", 64) if found is None else found
+        key = key_of(instruction.scope, operand.name)
+        found = registers.get(key)
+        if found is None:
+            found = registers[key] = self.symbols.unknown("t", "value", self.width(key))
+        return found if isinstance(found, Number) else None
+
+    # -- accesses ----------------------------------------------------------------------------------------------------------
+
+    def _access(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> list[Access]:
+        if not touch.is_visible:
+            return []
+        row, line = row_of(instruction), instruction.line
+        if touch.proxy != "generic" or touch.in_surface or touch.qualified_space == "shared::cluster" or touch.size is not None:
+            raise Unproven(f"{instruction.opcode} is not modelled", line)
+        base, offset = self._address(instruction, touch, registers)
+        if base is not None and touch.in_shared != (base[0] == "shared") and not touch.is_generic:
+            raise Unproven("the address is not of the state space of the access", line)
+        if base is not None and base[0] == "shared":
+            offset = self.symbols.unsigned(offset, 32, line)
+        strong = touch.scope if touch.is_strong and touch.sem in _STRONG else ""
+        own = row.is_matrix_access or is_noncoherent(instruction)
+        path = self.symbols.path
+        if row.is_matrix_access and row.address_lanes(instruction.parts) < 32:
+            path = both(path, self.environment.lane.term < row.address_lanes(instruction.parts))
+        return [Access(instruction, path, base, offset, touch.total_bytes, touch.writes, strong, own, touch.space)]
+
+    def _address(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> tuple[Base | None, Number]:
+        nowhere = None, number(0)
+        try:
+            operand, more = address_parts(touch.address)
+        except Unsupported:
+            return nowhere
+        value = None if isinstance(operand, Immediate) else self._source(instruction, operand, registers)
+        if not isinstance(value, Number) or value.base is None:
+            return nowhere
+        return value.base, plus(value.on(None), number(more))

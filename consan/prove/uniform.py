@@ -1,0 +1,68 @@
+"""Which registers have one value in all threads of a CTA, and which nodes all of its threads come to equally often.
+
+A node whose branches (control dependence, closed) follow from such registers is reached by all threads in the same order: barriers there
+divide the executions of all threads into the same intervals. A register is uniform if all of its writers are in such nodes and compute it
+from uniform registers, parameters, the CTA's number and constants. That does not hold for what is loaded, or comes from other lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from consan.instrument.control_flow import Graph, Key, key_of, read, written
+from consan.instrument.isa import row_of
+from consan.instrument.isa.roles import names
+from consan.instrument.ptx import Instruction
+
+
+class Uniformity:
+    """Of one kernel. `special`: whether a special register has one value in a CTA."""
+
+    def __init__(self, graph: Graph, special: Callable[[str], bool]) -> None:
+        self._graph, self._special = graph, special
+        self.after = graph.post_dominators
+        self._decides = self.after.control_dependence
+        self.divergent_keys = set[Key]()
+        self.divergent_nodes = {number for number in range(len(graph.nodes)) if not self.after.leads_to_end(number)}
+        while self._spreads():
+            pass
+
+    def is_uniform(self, node: int) -> bool:
+        """Whether all threads of a CTA come to a node equally often."""
+        return node not in self.divergent_nodes
+
+    def divides(self, node: int) -> bool:
+        """Whether the branch at the end of a node may part the threads of a CTA."""
+        last = self._graph.nodes[node].steps[-1].instruction if self._graph.nodes[node].steps else None
+        return node in self.divergent_nodes or (last is not None and not self._reads_uniform(last))
+
+    def _spreads(self) -> bool:
+        """Follow what is divergent by one round. Returns whether anything is new."""
+        before = len(self.divergent_keys), len(self.divergent_nodes)
+        for number, node in enumerate(self._graph.nodes):
+            outside = number in self.divergent_nodes
+            for step in node.steps:
+                if outside or not self._is_uniform(step.instruction):
+                    self.divergent_keys.update(written(step.instruction))
+        for number, branches in enumerate(self._decides):
+            if any(map(self.divides, branches)):
+                self.divergent_nodes.add(number)
+        return before != (len(self.divergent_keys), len(self.divergent_nodes))
+
+    def _reads_uniform(self, instruction: Instruction) -> bool:
+        guard = instruction.predicate
+        found = (*read(instruction), *(() if guard is None else (guard.register,)))
+        return all(self._has_one_value(instruction, name) for name in found)
+
+    def _has_one_value(self, instruction: Instruction, name: str) -> bool:
+        if instruction.scope.is_register(name):
+            return key_of(instruction.scope, name) not in self.divergent_keys
+        return not name.startswith("%") or self._special(name)
+
+    def _is_uniform(self, instruction: Instruction) -> bool:
+        """Whether an instruction computes the same in all threads of a CTA that execute it together."""
+        row = row_of(instruction)
+        if row.is_load:
+            return bool(row.describe(instruction).is_parameter) and self._reads_uniform(instruction)
+        sources = all(self._has_one_value(instruction, name) for operand in instruction.operands[1:] for name in names(operand))
+        return (row.is_arithmetic or row.is_of_addresses) and sources and self._reads_uniform(instruction)

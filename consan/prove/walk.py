@@ -1,0 +1,222 @@
+"""One thread that stands for all of a launch goes through a kernel, or from one of its barriers to the next ones.
+
+Paths are joined where they meet: the thread is at a node under a condition, with registers that are choices between terms. A loop is
+walked once, for an iteration whose number is a variable. Its registers at the begin of that iteration are its first ones and as many
+steps as there were iterations, where the loop adds a step that it does not change; all others may have any value. To come to an
+iteration behind the first one, the condition that led back to the head must have held in the one before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from consan.instrument.control_flow import Key, written
+from consan.prove.kernel import Kernel
+from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, hull, limits, plus, times, within
+from consan.prove.operations import Value
+from consan.prove.solver import Formula, both, choice, either, opposite, z3
+from consan.prove.step import Access, Steps
+from consan.prove.uniform import Uniformity
+from consan.prove.view import View
+
+Left = list[tuple[int, "State"]]
+
+
+@dataclass
+class State:
+    """Where a thread is under a condition: its registers."""
+
+    path: Formula
+    registers: dict[Key, Value] = field(default_factory=dict)
+
+
+class Walker:
+    """Walks through one kernel. `shares`: what follows from uniform control is one value in all threads of a CTA."""
+
+    def __init__(self, kernel: Kernel, uniform: Uniformity, steps: Steps, view: View, *, shares: bool) -> None:
+        self._kernel, self._uniform, self.steps, self._view, self._shares = kernel, uniform, steps, view, shares
+        self.symbols: Symbols = steps.symbols
+        self.accesses: list[Access] = []
+        self.barriers: dict[int, State] = {}
+        self._paths: dict[int, Formula] = {}
+        self._quiet = 0
+
+    def walk(self, root: int, state: State) -> None:
+        """Go from a node to the end. `accesses` and `barriers` are what was met."""
+        self._run(set(self._view.order), None, root, state)
+
+    # -- nodes -------------------------------------------------------------------------------------------------------------
+
+    def _run(self, region: Collection[int], head: int | None, entry: int, first: State) -> Left:
+        """Go through some nodes. Returns the states in which a thread leaves them, or comes back to the head."""
+        incoming, done, outs = defaultdict[int, list[State]](list, {entry: [first]}), set[int](), Left()
+        for node in self._view.order:
+            if node not in region or node in done or node not in incoming:
+                continue
+            state = self._joined(node, incoming.pop(node))
+            if node in self._view.loops and node != head:
+                done |= self._view.loops[node]
+                left = self._loop(node, state)
+            else:
+                left = self._node(node, state)
+            for target, after in left:
+                if target in region and target != head:
+                    incoming[target].append(after)
+                else:
+                    outs.append((target, after))
+        return outs
+
+    def _node(self, number: int, state: State) -> Left:
+        """Go through a node."""
+        self._paths[number] = state.path
+        node, registers = self._kernel.graph.nodes[number], dict(state.registers)
+        for step in node.steps:
+            found = self.steps.execute(step, state.path, registers)
+            if not self._quiet:
+                self.accesses += found
+        if number in self._kernel.barriers and not self._quiet:
+            self.barriers[number] = State(state.path, registers)
+        condition = self.steps.condition(node.guard, registers)
+        taken = [(target, State(both(state.path, condition), registers)) for target in node.taken]
+        if node.falls is not None:
+            falls = state.path if node.guard is None else both(state.path, opposite(condition))
+            taken.append((node.falls, State(falls, registers)))
+        onward = self._view.edges[number]
+        return [(target, after) for target, after in taken if target in onward and not z3.is_false(after.path)]
+
+    def _joined(self, node: int, states: list[State]) -> State:
+        """Some states as one."""
+        if len(states) == 1:
+            return states[0]
+        registers = {}
+        for key in self._kernel.live[node]:
+            values = [state.registers.get(key) for state in states]
+            joined = values[-1]
+            for state, value in zip(states[-2::-1], values[-2::-1], strict=True):
+                joined = self._choice(state.path, value, joined)
+            if joined is not None:
+                registers[key] = joined
+        return State(self._path(node, states), registers)
+
+    def _path(self, node: int, states: list[State]) -> Formula:
+        """The condition under which one of some states holds: that of the node before them, if all of its paths come here."""
+        nearest = self._view.before[node]
+        passes = self._uniform.after.sets[nearest] >> node & 1
+        if nearest in self._paths and passes and self._view.around(nearest) <= self._view.around(node):
+            return self._paths[nearest]
+        return either(*(state.path for state in states))
+
+    def _choice(self, condition: Formula, one: Value, other: Value) -> Value:
+        if one is None or other is None or isinstance(one, Number) != isinstance(other, Number):
+            return None
+        if not isinstance(one, Number):
+            return choice(condition, one, other)
+        if one.base != other.base:
+            return None
+        return Number(choice(condition, one.term, other.term), hull(one.range, other.range), hull(one.small, other.small), one.base)
+
+    # -- loops -------------------------------------------------------------------------------------------------------------
+
+    def _loop(self, head: int, entry: State) -> Left:
+        """Go through a loop. Returns the states in which a thread leaves it."""
+        body = self._view.loops[head]
+        steps = (step.instruction for node in body for step in self._kernel.graph.nodes[node].steps)
+        changed = sorted({key for each in steps for key in written(each)} & self._kernel.live[head] & self._kernel.needed)
+        guesses = Guesses(self, head, entry, changed)
+        self._quiet += 1
+        growth = guesses.growth()
+        self._quiet -= 1
+        mark = self.symbols.mark
+        shared = self._shares and self._uniform.is_uniform(head)
+        count = self.symbols.fresh("u" if shared else "t", "iteration", (0, MOST), (0, SMALL))
+        registers = dict(entry.registers)
+        for key in changed:
+            uniform = shared and key not in self._uniform.divergent_keys
+            step = growth.get(key)
+            if step is not None:
+                registers[key] = plus(entry.registers[key], times(count, step))
+            else:
+                registers[key] = guesses.any(key, "u" if uniform else "t")
+        outs = self._run(body, head, head, State(entry.path, registers))
+        again = either(*(state.path for target, state in outs if target == head))
+        self._repeats(count, again, mark)
+        return [(target, state) for target, state in outs if target != head]
+
+    def _repeats(self, count: Number, again: Formula, mark: int) -> None:
+        """Say that each iteration but the first one follows the condition of the one before."""
+        symbols, own = self.symbols, str(count.term)
+        names = [name for name in symbols.closure([again]) if symbols.order[name] >= mark and name != own]
+        exchanged = [(count.term, count.term - 1)]
+        for name in names:
+            old = symbols.variables[name]
+            exchanged.append((old, symbols.variable(name[0], "before", boolean=z3.is_bool(old))))
+        for (_, new), name in zip(exchanged[1:], names, strict=True):
+            symbols.facts[str(new)] += [z3.substitute(fact, *exchanged) for fact in symbols.facts[name]]
+            if name in symbols.assumed:
+                symbols.assumed[str(new)] = symbols.assumed[name]
+        symbols.facts[own].append(either(count.term == 0, z3.substitute(again, *exchanged)))
+
+    def body_once(self, head: int, state: State) -> dict[Key, Value]:
+        """The registers after one iteration."""
+        outs = self._run(self._view.loops[head], head, head, state)
+        back = [after for target, after in outs if target == head]
+        return self._joined(head, back).registers if back else {}
+
+
+class Guesses:
+    """What a loop's registers are at the begin of an iteration."""
+
+    def __init__(self, walker: Walker, head: int, entry: State, changed: list[Key]) -> None:
+        self._walker, self._head, self._entry, self._changed = walker, head, entry, changed
+        self._symbols = walker.symbols
+        self._bases = {key: value.base for key in changed if isinstance(value := entry.registers.get(key), Number)}
+        self._ranges: dict[Key, Interval] = {}
+
+    def any(self, key: Key, kind: str) -> Value:
+        """Any value that a register may have at the begin of an iteration."""
+        width = self._walker.steps.width(key)
+        if width == 1:
+            return self._symbols.variable(kind, "flag", boolean=True)
+        interval = self._ranges.get(key, limits(width, signed=True))
+        return self._symbols.fresh(kind, "loop", interval).on(self._bases.get(key))
+
+    def growth(self) -> dict[Key, Number]:
+        """By how much the registers that grow evenly grow in an iteration. What is known of the others is kept for `any`."""
+        while True:
+            mark = self._symbols.mark
+            first, after = self._once()
+            lost = [key for key, base in self._bases.items() if base is not None and getattr(after.get(key), "base", None) != base]
+            if not lost:
+                break
+            self._bases.update(dict.fromkeys(lost))
+        found = {key: step for key in self._changed if (step := self._step(first[key], after.get(key), mark, key)) is not None}
+        self._narrow(found)
+        return found
+
+    def _once(self) -> tuple[dict[Key, Value], dict[Key, Value]]:
+        first = {key: self.any(key, "t") for key in self._changed}
+        return first, self._walker.body_once(self._head, State(self._entry.path, {**self._entry.registers, **first}))
+
+    def _step(self, before: Value, after: Value, mark: int, key: Key) -> Number | None:
+        entry = self._entry.registers.get(key)
+        if not all(isinstance(each, Number) for each in (before, after, entry)) or not before.base == after.base == entry.base:
+            return None
+        step = z3.simplify(after.term - before.term)
+        if self._symbols.since(mark, self._symbols.free(step)):
+            return None
+        return Number(step, *self._symbols.intervals(step))
+
+    def _narrow(self, grown: Collection[Key]) -> None:
+        """Keep the interval that other registers begin in, and zero, if an iteration does not leave it."""
+        values = {key: self._entry.registers.get(key) for key in self._changed if key not in grown}
+        tried = {key: hull(value.range, (0, 0)) for key, value in values.items() if isinstance(value, Number) and value.base is None}
+        while tried:
+            self._ranges = dict(tried)
+            after = self._once()[1]
+            kept = {key: each for key, each in tried.items() if isinstance(after.get(key), Number) and within(after[key].range, each)}
+            if len(kept) == len(tried):
+                return
+            tried = kept
+        self._ranges = {}
