@@ -17,7 +17,7 @@ from consan._errors import ExitCode, UsageError
 from consan.commands.check import CheckCommand, RequestedLaunch
 from consan.commands.parts.base import Parser
 from consan.commands.parts.deliver import deliver
-from consan.commands.parts.proofs import Place, ProofReport, as_json, as_text
+from consan.commands.parts.proofs import ProofPlace, ProofReport, as_json, as_text
 from consan.files import check_writable, read_file, write_file
 from consan.launching.arguments import check_dimensions, parse_dim3
 from consan.launching.declarations import declarations
@@ -26,9 +26,9 @@ from consan.launching.parameter_kind import POINTER
 from consan.launching.signature import kinds_of
 from consan.launching.source import add_compile_options, is_cuda, load_ptx, read_module
 from consan.prove.assumptions import Assumption, names_of
-from consan.prove.counterexample import Launch, launches
+from consan.prove.counterexample import RacyLaunch, launches
 from consan.prove.environment import shared_sizes
-from consan.prove.proof import COUNTEREXAMPLE, PROVEN, UNKNOWN, Proof, Reason, prove
+from consan.prove.proof import COUNTEREXAMPLE, PROVEN, UNKNOWN, KernelProof, ProofReason, prove
 from consan.prove.solver import require
 from consan.reports.formats.visible import visible
 from consan.reports.source.names import function_name
@@ -70,7 +70,7 @@ class ProveCommand:
         subject = Subject.of(args, module)
         began = time.monotonic()
         proof = prove(subject.function, module, subject.block, subject.pointers, [each.formula for each in subject.assumptions], seconds)
-        run = _run(args, subject, proof) if proof.meetings else None
+        run = _run(args, subject, proof) if proof.conflicts else None
         answer = COUNTEREXAMPLE if run is not None and run.shown else proof.answer
         report = subject.report(answer, proof, run, time.monotonic() - began)
         if args.output is not None:
@@ -88,7 +88,7 @@ class ProveCommand:
 class Run:
     """A launch with a counterexample: the command, and its report. `shown`: it has a race."""
 
-    launch: Launch
+    launch: RacyLaunch
     command: str
     report: Report
 
@@ -115,17 +115,17 @@ class Subject:
         function = choose_entry(module, args.entry, args.file)
         source = read_file(args.file) if is_cuda(args.file) else None
         kinds = kinds_of(function, None if source is None else lambda: source)
-        names = names_of(function.params, _declared(function, source))
-        assumptions = tuple(Assumption(text, names) for text in args.assumptions)
         pointers = tuple(place for place, kind in enumerate(kinds) if kind.kind == POINTER)
+        names = names_of(function.params, _declared(function, source), pointers)
+        assumptions = tuple(Assumption(text, names) for text in args.assumptions)
         return cls(args.file, module, function, _block(args, function), pointers, assumptions)
 
-    def report(self, answer: str, proof: Proof, run: Run | None, seconds: float) -> ProofReport:
+    def report(self, answer: str, proof: KernelProof, run: Run | None, seconds: float) -> ProofReport:
         """The answer in words, with places in the source."""
         reasons = [] if answer == COUNTEREXAMPLE else proof.reasons
         if run is not None and not run.shown:
             why = f"a launch in which they should showed no race: {run.command}"
-            reasons = [*reasons, Reason(why, run.launch.lines)]
+            reasons = [*reasons, ProofReason(why, run.launch.lines)]
         return ProofReport(
             kernel=function_name(self.function.name),
             block=self.block,
@@ -140,10 +140,10 @@ class Subject:
             places=tuple(map(self._place, run.launch.lines)) if run is not None else (),
         )
 
-    def _place(self, line: int) -> Place:
+    def _place(self, line: int) -> ProofPlace:
         """A line of the PTX, and of the source."""
         at = next((each.loc for each in self.function.instructions() if each.line == line), None)
-        return Place(self.module.path(at.file), at.line, line) if at is not None else Place(self.file, 0, line)
+        return ProofPlace(self.module.path(at.file), at.line, line) if at is not None else ProofPlace(self.file, 0, line)
 
 
 def _declared(function: Function, source: str | None) -> list[str]:
@@ -167,10 +167,10 @@ def _block(args: argparse.Namespace, function: Function) -> tuple[int, int, int]
     return x, y, z
 
 
-def _run(args: argparse.Namespace, subject: Subject, proof: Proof) -> Run | None:
+def _run(args: argparse.Namespace, subject: Subject, proof: KernelProof) -> Run | None:
     """The first launch that shows a race, else the last one that was tried; None: there was none to try."""
     tried: Run | None = None
-    for launch in launches(proof.meetings, subject.function, _MOST_RUNS):
+    for launch in launches(proof.conflicts, subject.function, _MOST_RUNS):
         words = _command(args, subject, launch)
         tried = Run(launch, shlex.join(words), _checked(words))
         if tried.shown:
@@ -178,7 +178,7 @@ def _run(args: argparse.Namespace, subject: Subject, proof: Proof) -> Run | None
     return tried
 
 
-def _command(args: argparse.Namespace, subject: Subject, launch: Launch) -> list[str]:
+def _command(args: argparse.Namespace, subject: Subject, launch: RacyLaunch) -> list[str]:
     """The command line of `consan check` for a launch."""
     words = ["consan", "check", args.file, "--grid", ",".join(map(str, launch.grid)), "--block", ",".join(map(str, subject.block))]
     words += [] if args.entry is None else ["--entry", args.entry]

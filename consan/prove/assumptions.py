@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from consan._errors import UsageError
@@ -42,8 +42,8 @@ class Assumption:
 
     def _check(self, node: ast.AST) -> None:
         if isinstance(node, ast.BoolOp):
-            for each in node.values:
-                self._check(each)
+            for value in node.values:
+                self._check(value)
         elif not isinstance(node, ast.Compare):
             raise self._error()
         for each in ast.walk(node):
@@ -80,8 +80,9 @@ class Assumption:
         raise self._error()
 
 
-def names_of(parameters: list[Param], declared: list[str]) -> dict[str, tuple[str, int]]:
-    """The integer parameters by their names in the source, or in the PTX. `declared`: the source's names; empty where they are not known."""
+def names_of(parameters: list[Param], declared: list[str], pointers: Collection[int]) -> dict[str, tuple[str, int]]:
+    """The integer parameters by their names in the source, or in the PTX. `declared`: those in the source, if they are known."""
     names = declared if len(declared) == len(parameters) else [each.name for each in parameters]
-    integers = {name: each for name, each in zip(names, parameters, strict=True) if each.size is None and each.type[0] in "usb"}
+    plain = [(name, each) for place, (name, each) in enumerate(zip(names, parameters, strict=True)) if place not in pointers]
+    integers = {name: each for name, each in plain if each.size is None and each.type[0] in "usb"}
     return {name: (each.name, 8 * each.nbytes) for name, each in integers.items()}

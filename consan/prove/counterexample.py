@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from consan.instrument.ptx import Function
 from consan.prove.environment import Environment
-from consan.prove.proof import Meeting
+from consan.prove.proof import PossibleRace
 from consan.prove.solver import Formula
 
 _LIMITS: Final = ((2, 64), (4, 1024), (64, 1 << 16))  # of the grid along an axis, and of parameters
@@ -18,7 +18,7 @@ _UNUSED: Final = 64  # the value of a parameter that does not matter
 
 
 @dataclass(frozen=True)
-class Launch:
+class RacyLaunch:
     """A grid, and an argument for each parameter, as `consan check` takes them."""
 
     grid: tuple[int, int, int]
@@ -26,27 +26,27 @@ class Launch:
     lines: tuple[int, ...]
 
 
-def launches(meetings: list[Meeting], function: Function, most: int) -> Iterator[Launch]:
+def launches(conflicts: list[PossibleRace], function: Function, most: int) -> Iterator[RacyLaunch]:
     """Launches in which two threads meet, without repetition."""
     seen = set[tuple[Any, ...]]()
-    for meeting in meetings[:most]:
-        found = _launch(meeting, function)
+    for conflict in conflicts[:most]:
+        found = _launch(conflict, function)
         if found is not None and (found.grid, found.arguments) not in seen:
             seen.add((found.grid, found.arguments))
             yield found
 
 
-def _launch(meeting: Meeting, function: Function) -> Launch | None:
-    environment, pair = meeting.environment, meeting.pair
+def _launch(conflict: PossibleRace, function: Function) -> RacyLaunch | None:
+    environment, pair = conflict.environment, conflict.pair
     for ctas, values in _LIMITS:
-        model = meeting.questions.model(pair, _SECONDS, list(_small(environment, ctas, values)))
+        model = conflict.questions.model(pair, _SECONDS, list(_small(environment, ctas, values)))
         if model:
             arguments = [_argument(function, place, environment, model) for place in range(len(function.params))]
             if None in arguments:
                 return None
             grid = tuple(_value(each.term, model, 1) for each in environment.grid)
             lines = tuple(sorted({pair.first.line, pair.second.line}))
-            return Launch((grid[0], grid[1], grid[2]), tuple(each for each in arguments if each is not None), lines)
+            return RacyLaunch((grid[0], grid[1], grid[2]), tuple(each for each in arguments if each is not None), lines)
     return None
 
 

@@ -33,8 +33,8 @@ class Environment:
     def __init__(self, function: Function, module: Module, block: Shape, pointers: Collection[int], symbols: Symbols) -> None:
         """`pointers`: parameters that are pointers, beside those that the text uses as such.
 
-        `flat`: the axes of the grid that the kernel does not read its CTA's number on. They are taken to have one CTA: all CTAs along them
-        would do the same.
+        `flat`: the axes of the grid but x that the kernel does not read its CTA's number on. They are taken to have one CTA: all CTAs along
+        them would do the same.
         """
         self.symbols, self.block = symbols, block
         self._places = {parameter.name: place for place, parameter in enumerate(function.params)}
@@ -44,7 +44,7 @@ class Environment:
         self.parameters: dict[tuple[int, int, int], Number] = {}
         self.tid = tuple(self._own(axis, size) for axis, size in zip(_AXES, block, strict=True))
         read = {word for each in function.instructions() for word in _SPECIAL.findall(each.text)}
-        self.flat = tuple(axis for axis in _AXES if f"%ctaid.{axis}" not in read)
+        self.flat = tuple(axis for axis in _AXES[1:] if f"%ctaid.{axis}" not in read)
         self.grid = tuple(self._size(axis, most) for axis, most in zip(_AXES, _MOST_CTAS, strict=True))
         self.cta = tuple(self._in_grid(axis, size) for axis, size in zip(_AXES, self.grid, strict=True))
         linear = plus(self.tid[0], times(plus(self.tid[1], times(self.tid[2], number(block[1]))), number(block[0])))

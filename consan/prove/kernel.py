@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consan.instrument.control_flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
+from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.control_flow.dataflow import read_later
 from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.isa import Row, lookup, row_of
@@ -25,7 +25,7 @@ class Unproven(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ProvedKernel:
     """The nodes of a kernel. `barriers`: those that end with a barrier of all threads of the CTA. `live`: what a node's begin may need."""
 
     graph: Graph
@@ -34,7 +34,7 @@ class Kernel:
     live: tuple[frozenset[Key], ...]
 
 
-def kernel_of(function: Function, threads: int) -> Kernel:
+def kernel_of(function: Function, threads: int) -> ProvedKernel:
     """Read a kernel. `threads`: of a CTA. Raises `Unproven`."""
     for instruction in function.instructions():
         _check(instruction, threads)
@@ -44,19 +44,15 @@ def kernel_of(function: Function, threads: int) -> Kernel:
     later = read_later(graph.successors, uses, makes)
     live = tuple(frozenset(use | (after - make)) for use, make, after in zip(uses, makes, later, strict=True))
     barriers = {number for number, node in enumerate(graph.nodes) if node.steps and is_barrier(node.steps[-1].instruction, threads)}
-    return Kernel(graph, frozenset(barriers), needed, live)
+    return ProvedKernel(graph, frozenset(barriers), needed, live)
 
 
 def _check(instruction: Instruction, threads: int) -> None:
     row, line = lookup(instruction.parts), instruction.line
-    if row is None or row.status in ("not modelled", "in part") or not row.fits(instruction):
+    if row is None or row.is_never_recorded or row.status == "in part" or not row.fits(instruction):
         raise Unproven(f"{instruction.opcode} is not modelled", line)
-    known = (
-        row.is_arithmetic or row.is_of_addresses or row.turns or row.is_barrier or row.exchanges or row.computes_together or row.is_fence
-    )
-    if not (known or row.is_ordinary or row.is_matrix_access or row.sleeps or (row.family == "cache" and not row.touches)):
-        raise Unproven(f"{instruction.opcode} is not modelled", line)
-    if row.may_be_late or row.calls or "mmio" in instruction.parts:
+    known = row.is_steady or row.is_barrier or row.is_ordinary or row.is_matrix_access
+    if not known or row.may_be_late or row.calls:
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     if row.is_cta_barrier:
         is_barrier(instruction, threads)
@@ -96,8 +92,8 @@ def _cut(graph: Graph, threads: int) -> Graph:
     return Graph(nodes, tuple(starts[entry] for entry in graph.entries))
 
 
-def _pieces(node: BasicBlock, threads: int) -> list[list[object]]:
-    pieces: list[list[object]] = [[]]
+def _pieces(node: BasicBlock, threads: int) -> list[list[PathStep]]:
+    pieces: list[list[PathStep]] = [[]]
     for step in node.steps:
         pieces[-1].append(step)
         if is_barrier(step.instruction, threads):
@@ -144,6 +140,3 @@ def _reads(node: BasicBlock, needed: frozenset[Key]) -> tuple[set[Key], set[Key]
         else:
             uses |= own - makes  # where the guard does not hold, the value before it stays
     return uses & needed, makes
-
-
-__all__ = ["Kernel", "Unproven", "is_barrier", "kernel_of"]

@@ -9,52 +9,52 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from consan.prove.numbers import Number, Symbols, chosen, minus, number, plus, times
-from consan.prove.solver import Formula, both, choice, either, z3
+from consan.prove.solver import Formula, both, choice, either, opposite, z3
 
 Value = Any
 """A `Number`, a formula (of a predicate), or None: not known."""
 
 
-class Unknown(Exception):  # noqa: N818
+class NoRule(Exception):  # noqa: N818
     """There is no rule: the result may be any number."""
 
 
-class Operation:
+class TermOperation:
     """One instruction: its words, its type, and the variables of the proof."""
 
     def __init__(self, parts: tuple[str, ...], line: int, symbols: Symbols) -> None:
         self.parts, self.line, self.symbols = parts, line, symbols
         self.type = parts[-1]
         if not (self.type[0] in "usb" and self.type[1:].isdecimal()):
-            raise Unknown
+            raise NoRule
         self.bits, self.is_signed = int(self.type[1:]), self.type[0] == "s"
 
     def value(self, each: Number, bits: int = 0, *, signed: bool | None = None) -> Number:
         """The value of a source, as the type of the instruction reads it."""
         if each.base is not None:
-            raise Unknown
+            raise NoRule
         read = self.symbols.signed if (self.is_signed if signed is None else signed) else self.symbols.unsigned
         return read(each, bits or self.bits, self.line)
 
     def plain(self, *numbers: Number) -> None:
-        """Raise `Unknown` where a number is added to an address."""
+        """Raise `NoRule` where a number is added to an address."""
         if any(each.base is not None for each in numbers):
-            raise Unknown
+            raise NoRule
 
 
-def _add(op: Operation, one: Number, other: Number) -> Number:
+def _add(op: TermOperation, one: Number, other: Number) -> Number:
     if one.base is not None and other.base is not None:
-        raise Unknown
+        raise NoRule
     return plus(one, other)
 
 
-def _subtract(op: Operation, one: Number, other: Number) -> Number:
+def _subtract(op: TermOperation, one: Number, other: Number) -> Number:
     if other.base is not None and other.base != one.base:
-        raise Unknown
+        raise NoRule
     return minus(one, other)
 
 
-def _multiply(op: Operation, one: Number, other: Number) -> Number:
+def _multiply(op: TermOperation, one: Number, other: Number) -> Number:
     op.plain(one, other)
     if "wide" in op.parts:
         return times(op.value(one), op.value(other))
@@ -63,22 +63,22 @@ def _multiply(op: Operation, one: Number, other: Number) -> Number:
     return times(one, other)
 
 
-def _multiply_add(op: Operation, one: Number, other: Number, more: Number) -> Number:
+def _multiply_add(op: TermOperation, one: Number, other: Number, more: Number) -> Number:
     return plus(_multiply(op, one, other), more)
 
 
-def _shift_left(op: Operation, one: Number, amount: Number) -> Number:
+def _shift_left(op: TermOperation, one: Number, amount: Number) -> Number:
     op.plain(one)
     if amount.constant is None:
-        raise Unknown
+        raise NoRule
     return times(one, number(1 << amount.constant)) if 0 <= amount.constant < op.bits else number(0)
 
 
-def _shift_right(op: Operation, one: Number, amount: Number) -> Number:
+def _shift_right(op: TermOperation, one: Number, amount: Number) -> Number:
     value = op.value(one)
     if amount.constant is None or not 0 <= amount.constant < op.bits:
         if value.range[0] < 0:
-            raise Unknown
+            raise NoRule
         return op.symbols.fresh("t", "shifted", (0, value.range[1]), (0, value.small[1]))
     return op.symbols.quotient(value, 1 << amount.constant)
 
@@ -97,7 +97,7 @@ def _runs(mask: int) -> list[tuple[int, int]]:
     return runs
 
 
-def _masked(op: Operation, one: Number, mask: int) -> Number:
+def _masked(op: TermOperation, one: Number, mask: int) -> Number:
     """The bits of a number that a mask has: exact for any term of the register."""
     found = number(0)
     for begin, end in _runs(mask & ((1 << op.bits) - 1)):
@@ -116,13 +116,13 @@ def _masked(op: Operation, one: Number, mask: int) -> Number:
 _BITWISE: Final = {"and": 0, "or": 1, "xor": 2}
 
 
-def _and_or_xor(op: Operation, one: Number, other: Number) -> Number:
+def _and_or_xor(op: TermOperation, one: Number, other: Number) -> Number:
     op.plain(one, other)
     if one.constant is not None:
         one, other = other, one
     how = op.parts[0]
     if one.constant is not None and other.constant is not None:
-        a, b = (each.constant & ((1 << op.bits) - 1) for each in (one, other))
+        a, b = (each & ((1 << op.bits) - 1) for each in (one.constant, other.constant))
         return number({"and": a & b, "or": a | b, "xor": a ^ b}[how])
     common = _masked(op, one, other.constant) if other.constant is not None else _common(op, one, other)
     if how == "and":
@@ -133,8 +133,8 @@ def _and_or_xor(op: Operation, one: Number, other: Number) -> Number:
 _MOST_BITS: Final = 12
 
 
-def _common(op: Operation, one: Number, other: Number) -> Number:
-    """The bits that two numbers from zero on share. Raises `Unknown` for large ones."""
+def _common(op: TermOperation, one: Number, other: Number) -> Number:
+    """The bits that two numbers from zero on share. Raises `NoRule` for large ones."""
     symbols = op.symbols
     for small, large in ((one, other), (other, one)):
         top = small.range[1].bit_length()
@@ -143,7 +143,7 @@ def _common(op: Operation, one: Number, other: Number) -> Number:
     if min(one.range[0], other.range[0]) < 0 or min(one.range[1], other.range[1]) >> _MOST_BITS:
         if _are_disjoint(op, one, other):
             return number(0)
-        raise Unknown
+        raise NoRule
     found = number(0)
     for bit in range(min(one.range[1], other.range[1]).bit_length()):
         first, second = (symbols.remainder(symbols.quotient(each, 1 << bit), 2) for each in (one, other))
@@ -171,24 +171,24 @@ def _factor(term: Formula) -> int:
     return _factor(term.arg(0)) if z3.is_app_of(term, z3.Z3_OP_UMINUS) else 1
 
 
-def _are_disjoint(op: Operation, one: Number, other: Number) -> bool:
+def _are_disjoint(op: TermOperation, one: Number, other: Number) -> bool:
     """Whether all bits of one number are below those of the other."""
     pairs = ((one, other), (other, one))
     return any(low.range[0] >= 0 and low.range[1] < _factor(high.term) for low, high in pairs)
 
 
-def _divide(op: Operation, one: Number, other: Number) -> Number:
+def _divide(op: TermOperation, one: Number, other: Number) -> Number:
     value, by = op.value(one), other.constant
     if by is not None and by < 0 and not op.is_signed:
         by += 1 << op.bits
     if by is not None and by > 0:
         return _divide_by_constant(op, value, by)
     if value.range[0] < 0 or by is not None:
-        raise Unknown
+        raise NoRule
     return _divide_by_number(op, value, op.value(other))
 
 
-def _divide_by_constant(op: Operation, value: Number, by: int) -> Number:
+def _divide_by_constant(op: TermOperation, value: Number, by: int) -> Number:
     """A quotient, rounded towards zero, or what it leaves."""
     found = op.symbols.quotient(value, by)
     if value.range[0] < 0:
@@ -200,7 +200,7 @@ def _divide_by_constant(op: Operation, value: Number, by: int) -> Number:
     return Number(rest.term, (low, top), (0 if value.small[0] >= 0 else low, top))
 
 
-def _divide_by_number(op: Operation, value: Number, by: Number) -> Number:
+def _divide_by_number(op: TermOperation, value: Number, by: Number) -> Number:
     """A quotient or a remainder by a number above zero that is not known; by others it may be any number."""
     symbols = op.symbols
     kind = symbols.kind_of(z3.And(value.term >= 0, by.term >= 0))
@@ -215,34 +215,34 @@ def _divide_by_number(op: Operation, value: Number, by: Number) -> Number:
     return chosen(by.term > 0, result, symbols.unknown("t", "undefined", op.bits))
 
 
-def _least_or_largest(op: Operation, one: Number, other: Number) -> Number:
+def _least_or_largest(op: TermOperation, one: Number, other: Number) -> Number:
     one, other = op.value(one), op.value(other)
     least = op.parts[0] == "min"
     pick = min if least else max
     term = choice(one.term <= other.term if least else one.term >= other.term, one.term, other.term)
-    ends = [(pick(a[0], b[0]), pick(a[1], b[1])) for a, b in ((one.range, other.range), (one.small, other.small))]
-    return Number(term, *ends)
+    whole, small = ((pick(a[0], b[0]), pick(a[1], b[1])) for a, b in ((one.range, other.range), (one.small, other.small)))
+    return Number(term, whole, small)
 
 
-def _absolute(op: Operation, one: Number) -> Number:
+def _absolute(op: TermOperation, one: Number) -> Number:
     value = op.value(one, signed=True)
     return value if value.range[0] >= 0 else chosen(value.term >= 0, value, minus(number(0), value))
 
 
-def _negate(op: Operation, one: Number) -> Number:
+def _negate(op: TermOperation, one: Number) -> Number:
     op.plain(one)
     return minus(number(0), one)
 
 
-def _invert(op: Operation, one: Number) -> Number:
+def _invert(op: TermOperation, one: Number) -> Number:
     op.plain(one)
     return minus(number(-1), one)
 
 
-def _extract(op: Operation, one: Number, position: Number, length: Number) -> Number:
+def _extract(op: TermOperation, one: Number, position: Number, length: Number) -> Number:
     """ISA "bfe", of unsigned numbers."""
-    if op.is_signed or None in (position.constant, length.constant):
-        raise Unknown
+    if op.is_signed or position.constant is None or length.constant is None:
+        raise NoRule
     first, count = position.constant & 255, length.constant & 255
     op.plain(one)
     if first + count >= op.bits:
@@ -250,26 +250,26 @@ def _extract(op: Operation, one: Number, position: Number, length: Number) -> Nu
     return op.symbols.quotient(op.symbols.remainder(one, 1 << first + count), 1 << first)
 
 
-def _convert(op: Operation, one: Number) -> Number:
+def _convert(op: TermOperation, one: Number) -> Number:
     """ISA "cvt" of integers: to more bits by the value, to fewer by what is left of it."""
     given, target = op.type, op.parts[-2]
     if target[0] not in "us" or not target[1:].isdecimal() or "sat" in op.parts:
-        raise Unknown
+        raise NoRule
     bits, given_bits = int(target[1:]), int(given[1:])
     if one.base is not None:
         if bits == given_bits or (bits > given_bits and one.base[0] == "shared"):
             return one
-        raise Unknown
+        raise NoRule
     return one if bits == given_bits or (bits < given_bits) else op.value(one, given_bits, signed=given[0] == "s")
 
 
-def _move(op: Operation, one: Number) -> Number:
+def _move(op: TermOperation, one: Number) -> Number:
     return one
 
 
-def _select(op: Operation, one: Number, other: Number, condition: Formula) -> Number:
+def _select(op: TermOperation, one: Number, other: Number, condition: Formula) -> Number:
     if one.base != other.base:
-        raise Unknown
+        raise NoRule
     return chosen(condition, one, other)
 
 
@@ -283,11 +283,11 @@ _EXACT: Final = frozenset({"mul24"})
 
 
 def computed(parts: tuple[str, ...], line: int, symbols: Symbols, sources: Sequence[Value]) -> Number:
-    """The result of an instruction that computes an integer. Raises `Unknown`."""
+    """The result of an instruction that computes an integer. Raises `NoRule`."""
     rule = RULES.get(parts[0])
     if rule is None or parts[0] in _EXACT or "sat" in parts or "cc" in parts or (parts[0] in ("mad", "mul") and _is_odd(parts)):
-        raise Unknown
-    return rule(Operation(parts, line, symbols), *sources)
+        raise NoRule
+    return rule(TermOperation(parts, line, symbols), *sources)
 
 
 def _is_odd(parts: tuple[str, ...]) -> bool:
@@ -302,11 +302,11 @@ _COMPARED.update({"lo": _COMPARED["lt"], "ls": _COMPARED["le"], "hi": _COMPARED[
 
 
 def compared(parts: tuple[str, ...], line: int, symbols: Symbols, one: Number, other: Number) -> Formula:
-    """A comparison of integers (ISA "setp"). Raises `Unknown`."""
+    """A comparison of integers (ISA "setp"). Raises `NoRule`."""
     how = _COMPARED.get(parts[1])
-    op = Operation(parts, line, symbols)
+    op = TermOperation(parts, line, symbols)
     if how is None or one.base != other.base:
-        raise Unknown
+        raise NoRule
     signed = op.is_signed or (op.type[0] == "b" and parts[1] in ("eq", "ne"))
     if one.base is not None:  # two addresses in one array: their order is that of their distances
         one, other = one.on(None), other.on(None)
@@ -322,3 +322,18 @@ def combined(how: str, one: Formula, other: Formula) -> Formula:
     if how == "xor":
         return z3.Xor(one, other)
     return both(one, other) if how == "and" else either(one, other)
+
+
+def logic(parts: tuple[str, ...], sources: Sequence[Formula]) -> Formula:
+    """A predicate that follows from others (ISA "and", "or", "xor", "not", "mov"). Raises `NoRule`."""
+    if parts[0] in ("and", "or", "xor"):
+        return combined(parts[0], *sources)
+    if parts[0] not in ("not", "mov"):
+        raise NoRule
+    return opposite(sources[0]) if parts[0] == "not" else sources[0]
+
+
+def result_type(parts: tuple[str, ...]) -> tuple[int, bool]:
+    """The bits of a result, and whether a wider register gets it as a signed number."""
+    kind = parts[-2] if parts[0] == "cvt" else parts[-1]
+    return int(kind[1:]) * (2 if "wide" in parts else 1), kind[0] == "s"

@@ -9,20 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from consan.prove.environment import Environment
+from consan.prove.products import facts
 from consan.prove.solver import Formula, ask, both, either, z3
-from consan.prove.step import Access
+from consan.prove.step import ThreadAccess
+
+# The kinds of variables that two threads share (numbers.py): of one CTA between two barriers, of one CTA at any time, of two CTAs.
+INTERVAL: Final = "pcu"
+CTA: Final = "pc"
+GRID: Final = "p"
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
-    """Two accesses that may meet, and in one CTA or in two."""
+class AccessPair:
+    """Two accesses that may meet. `shared`: the variables that both threads share."""
 
-    first: Access
-    second: Access
-    one_cta: bool
+    first: ThreadAccess
+    second: ThreadAccess
+    shared: str
+
+    @property
+    def one_cta(self) -> bool:
+        """Whether both threads are of one CTA."""
+        return self.shared != GRID
 
     def may_race(self) -> bool:
         """Whether they are a race if they meet: one writes, and not both are strong operations that reach each other."""
@@ -33,35 +44,40 @@ class Pair:
         return not (one.strong in reach and other.strong in reach and one.nbytes == other.nbytes)
 
 
-class Questions:
+class OverlapQuestions:
     """Asks whether pairs may meet. `assumed`: what the user says of the launch."""
 
     def __init__(self, environment: Environment, assumed: Sequence[Formula]) -> None:
         self._environment, self._symbols, self._assumed = environment, environment.symbols, list(assumed)
-        self._renamed: dict[tuple[int, int, bool], list[Formula]] = {}
+        self._renamed: dict[tuple[int, int, str], list[Formula]] = {}
         self._numbers = [each.term for each in (*environment.tid, *environment.cta) if each.constant is None]
 
-    def meet(self, pair: Pair) -> list[Formula]:
+    def meet(self, pair: AccessPair) -> list[Formula]:
         """The formulas that hold where two threads make a pair at the same bytes."""
-        one, other = self._of(pair.first, 1, pair.one_cta), self._of(pair.second, 2, pair.one_cta)
+        one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
         distinct = [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
         return [*self._assumed_here(), *one[1:], *other[1:], *distinct, _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes)]
 
-    def model(self, pair: Pair, seconds: float, more: Sequence[Formula] = ()) -> Any:
+    def model(self, pair: AccessPair, seconds: float, more: Sequence[Formula] = ()) -> Any:
         """Values with which two threads meet; False: there are none; None: the solver gave up."""
-        if _are_apart(pair):
+        if _are_disjoint(pair):
             return False
-        return ask([*self.meet(pair), *more], seconds)
+        asked = [*self.meet(pair), *more]
+        return ask([*asked, *facts(asked)], seconds)
 
-    def stays(self, access: Access, nbytes: int, seconds: float) -> bool:
+    def happens(self, access: ThreadAccess, seconds: float) -> bool:
+        """Whether an access may happen at all: else what is assumed leaves nothing to prove."""
+        return ask([*self._assumed_here(), *self._of(access, 1)[1:]], seconds) is not False
+
+    def stays(self, access: ThreadAccess, nbytes: int, seconds: float) -> bool:
         """Whether an access stays within the first bytes of its variable."""
         low, high = access.offset.range
         if low >= 0 and high + access.nbytes <= nbytes:
             return True
-        address, *known = self._of(access, 1, one_cta=True)
+        address, *known = self._of(access, 1)
         return ask([*self._assumed_here(), *known, either(address < 0, address + access.nbytes > nbytes)], seconds) is False
 
-    def variables(self, accesses: Sequence[Access]) -> list[str]:
+    def variables(self, accesses: Sequence[ThreadAccess]) -> list[str]:
         """The variables that some accesses follow from."""
         return self._symbols.closure([term for each in accesses for term in (each.path, each.offset.term)])
 
@@ -70,19 +86,19 @@ class Questions:
         for name in self._symbols.closure([*self._assumed, *(each.term for each in self._environment.grid)]):
             yield from self._symbols.facts[name]
 
-    def _of(self, access: Access, thread: int, one_cta: bool) -> list[Formula]:
+    def _of(self, access: ThreadAccess, thread: int, shared: str = GRID) -> list[Formula]:
         """The address of an access of a thread, its condition, and what is known of the variables."""
-        key = id(access), thread, one_cta
+        key = id(access), thread, shared
         if key not in self._renamed:
             formulas = [access.offset.term, access.path]
             names = self._symbols.closure([*formulas, *self._numbers])
             formulas += [fact for name in names for fact in self._symbols.facts[name]]
-            own = [self._symbols.variables[name] for name in names if name[0] in ("t" if one_cta else "tuc")]
+            own = [self._symbols.variables[name] for name in names if name[0] not in shared]
             exchanged = [(each, _of_thread(each, thread)) for each in own]
             self._renamed[key] = [z3.substitute(each, *exchanged) for each in formulas]
         return self._renamed[key]
 
-    def _other_thread(self, pair: Pair) -> Formula:
+    def _other_thread(self, pair: AccessPair) -> Formula:
         if pair.first.own or pair.second.own:
             return z3.BoolVal(True)
         return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self._environment.tid if each.constant is None))
@@ -101,6 +117,6 @@ def _meet(one: Formula, size: int, other: Formula, other_size: int) -> Formula:
     return one == other if size == other_size else both(one < other + other_size, other < one + size)
 
 
-def _are_apart(pair: Pair) -> bool:
+def _are_disjoint(pair: AccessPair) -> bool:
     one, other = pair.first.offset.range, pair.second.offset.range
     return one[0] >= other[1] + pair.second.nbytes or other[0] >= one[1] + pair.first.nbytes

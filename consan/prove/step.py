@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
-from consan.instrument.isa import MemoryAccess, Row, is_exact, is_noncoherent, row_of
+from consan.instrument.isa import MemoryAccess, Row, chooses, compares, is_exact, is_noncoherent, row_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
 from consan.prove.environment import Environment, parameter_word
-from consan.prove.kernel import Kernel, Unproven
-from consan.prove.numbers import Base, Number, hull, number, plus
-from consan.prove.operations import Unknown, Value, combined, compared, computed
+from consan.prove.kernel import ProvedKernel, Unproven
+from consan.prove.numbers import Base, Number, chosen, number, plus
+from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
 from consan.prove.solver import Formula, both, choice, opposite, z3
 
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "sc"})
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class ThreadAccess:
     """An access of a thread under a condition: `offset` is added to `base`. None: the address is not known.
 
     `strong`: the scope of a strong operation, else empty. `own`: others of the warp access the bytes too, or the thread itself may not see
@@ -42,10 +42,10 @@ class Access:
         return self.instruction.line
 
 
-class Steps:
+class SymbolicSteps:
     """Executes the instructions of a kernel one by one."""
 
-    def __init__(self, kernel: Kernel, function: Function, environment: Environment) -> None:
+    def __init__(self, kernel: ProvedKernel, function: Function, environment: Environment) -> None:
         self.symbols, self.environment, self._kernel = environment.symbols, environment, kernel
         self._widths: dict[Key, int] = {}
         for instruction in function.instructions():
@@ -75,7 +75,7 @@ class Steps:
             found = registers[key] = self.symbols.variable("t", "predicate", boolean=True)
         return found
 
-    def execute(self, step: PathStep, path: Formula, registers: dict[Key, Value]) -> list[Access]:
+    def execute(self, step: PathStep, path: Formula, registers: dict[Key, Value]) -> list[ThreadAccess]:
         """Execute one instruction under a condition. Changes the registers."""
         instruction, row = step.instruction, row_of(step.instruction)
         held = self.condition(step.guard, registers)
@@ -96,8 +96,7 @@ class Steps:
             return choice(held, new, old)
         if new.base != old.base:
             return None
-        term = choice(held, new.term, old.term)
-        return Number(term, *(hull(a, b) for a, b in ((new.range, old.range), (new.small, old.small))), new.base)
+        return chosen(held, new, old)
 
     # -- values ------------------------------------------------------------------------------------------------------------
 
@@ -113,7 +112,7 @@ class Steps:
             if self.width(wanted[0]) == 1:
                 return self._predicates(instruction, wanted, registers)
             return [self._number(instruction, row, wanted[0], registers)] if len(written(instruction)) == 1 else unknown
-        except Unknown:
+        except NoRule:
             return unknown
 
     def _parameter(self, instruction: Instruction, row: Row, wanted: Sequence[Key]) -> Value:
@@ -131,11 +130,11 @@ class Steps:
     def _predicates(self, instruction: Instruction, wanted: Sequence[Key], registers: dict[Key, Value]) -> list[Value]:
         """ISA "setp", and logic of predicates. Of a pair the second one is the opposite comparison, combined in the same way."""
         parts, operands = instruction.parts, instruction.operands
-        if parts[0] != "setp":
-            return [self._logic(instruction, registers)]
+        if not compares(instruction):
+            return [logic(parts, [self._formula(instruction, each, registers) for each in operands[1:]])]
         sources = [self._source(instruction, each, registers) for each in operands[1:3]]
         if not all(isinstance(each, Number) for each in sources):
-            raise Unknown
+            raise NoRule
         found = compared(parts, instruction.line, self.symbols, *sources)
         pair = operands[0]
         if isinstance(pair, Pair):
@@ -148,53 +147,43 @@ class Steps:
             values = {key: combined(parts[2], value, other) for key, value in values.items()}
         return [values.get(key) for key in wanted]
 
-    def _logic(self, instruction: Instruction, registers: dict[Key, Value]) -> Value:
-        parts, operands = instruction.parts, instruction.operands
-        if parts[0] in ("and", "or", "xor"):
-            return combined(parts[0], *(self._formula(instruction, each, registers) for each in operands[1:3]))
-        if parts[0] in ("not", "mov"):
-            found = self._formula(instruction, operands[1], registers)
-            return opposite(found) if parts[0] == "not" else found
-        raise Unknown
-
     def _formula(self, instruction: Instruction, operand: Operand, registers: dict[Key, Value]) -> Formula:
         if isinstance(operand, Negated):
             return opposite(self._formula(instruction, operand.operand, registers))
         if isinstance(operand, Immediate):
             return z3.BoolVal(bool(operand.value))
         if not isinstance(operand, Register) or not instruction.scope.is_register(operand.name):
-            raise Unknown
+            raise NoRule
         return self._predicate(key_of(instruction.scope, operand.name), registers)
 
     def _number(self, instruction: Instruction, row: Row, key: Key, registers: dict[Key, Value]) -> Number:
         """The integer that an instruction computes."""
         if not (is_exact(instruction) or row.is_of_addresses):
-            raise Unknown
+            raise NoRule
         operands = list(instruction.operands[1:])
-        last = self._formula(instruction, operands.pop(), registers) if instruction.parts[0] == "selp" else None
+        last = self._formula(instruction, operands.pop(), registers) if chooses(instruction) else None
         sources = [self._source(instruction, each, registers) for each in operands]
         if not all(isinstance(each, Number) for each in sources):
-            raise Unknown
+            raise NoRule
         if row.is_of_addresses:
             if not row.converts_address:
-                raise Unknown
-            return sources[0]
+                raise NoRule
+            converted: Number = sources[0]
+            return converted
         found = computed(instruction.parts, instruction.line, self.symbols, sources if last is None else [*sources, last])
         return self._stored(instruction, found, self.width(key))
 
     def _stored(self, instruction: Instruction, value: Number, width: int) -> Number:
         """A result in a register that may be wider."""
-        parts = instruction.parts
-        kind = parts[-2] if parts[0] == "cvt" else parts[-1]
-        bits = int(kind[1:]) * (2 if "wide" in parts else 1)
+        bits, signed = result_type(instruction.parts)
         if bits >= width or value.base is not None:
             return value
-        return (self.symbols.signed if kind[0] == "s" else self.symbols.unsigned)(value, bits, instruction.line)
+        return (self.symbols.signed if signed else self.symbols.unsigned)(value, bits, instruction.line)
 
     def _source(self, instruction: Instruction, operand: Operand, registers: dict[Key, Value]) -> Value:
         """The value of an operand. A register that is not known becomes a variable when it is read."""
         if isinstance(operand, Immediate):
-            return number(operand.value) if operand.kind == "int" else None
+            return number(int(operand.value)) if operand.kind == "int" else None
         if isinstance(operand, SymbolOffset):
             base = self.environment.variable(operand.base.name)
             return None if base is None else plus(base, number(operand.offset))
@@ -213,11 +202,12 @@ class Steps:
 
     # -- accesses ----------------------------------------------------------------------------------------------------------
 
-    def _access(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> list[Access]:
+    def _access(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> list[ThreadAccess]:
         if not touch.is_visible:
             return []
         row, line = row_of(instruction), instruction.line
-        if touch.proxy != "generic" or touch.in_surface or touch.qualified_space == "shared::cluster" or touch.size is not None:
+        elsewhere = touch.proxy != "generic" or touch.in_surface or touch.qualified_space == "shared::cluster"
+        if elsewhere or touch.size is not None or touch.sem == "mmio":
             raise Unproven(f"{instruction.opcode} is not modelled", line)
         base, offset = self._address(instruction, touch, registers)
         if base is not None and touch.in_shared != (base[0] == "shared") and not touch.is_generic:
@@ -229,15 +219,15 @@ class Steps:
         path = self.symbols.path
         if row.is_matrix_access and row.address_lanes(instruction.parts) < 32:
             path = both(path, self.environment.lane.term < row.address_lanes(instruction.parts))
-        return [Access(instruction, path, base, offset, touch.total_bytes, touch.writes, strong, own, touch.space)]
+        return [ThreadAccess(instruction, path, base, offset, touch.total_bytes, touch.writes, strong, own, touch.space)]
 
     def _address(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> tuple[Base | None, Number]:
         nowhere = None, number(0)
         try:
-            operand, more = address_parts(touch.address)
+            operand, more = (None, 0) if touch.address is None else address_parts(touch.address)
         except Unsupported:
             return nowhere
-        value = None if isinstance(operand, Immediate) else self._source(instruction, operand, registers)
+        value = None if operand is None or isinstance(operand, Immediate) else self._source(instruction, operand, registers)
         if not isinstance(value, Number) or value.base is None:
             return nowhere
         return value.base, plus(value.on(None), number(more))

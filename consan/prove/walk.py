@@ -13,19 +13,19 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from consan.instrument.control_flow import Key, written
-from consan.prove.kernel import Kernel
-from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, hull, limits, plus, times, within
+from consan.prove.kernel import ProvedKernel
+from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, hull, limits, plus, times, within
 from consan.prove.operations import Value
 from consan.prove.solver import Formula, both, choice, either, opposite, z3
-from consan.prove.step import Access, Steps
+from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
 from consan.prove.view import View
 
-Left = list[tuple[int, "State"]]
+Left = list[tuple[int, "PathState"]]
 
 
 @dataclass
-class State:
+class PathState:
     """Where a thread is under a condition: its registers."""
 
     path: Formula
@@ -35,23 +35,23 @@ class State:
 class Walker:
     """Walks through one kernel. `shares`: what follows from uniform control is one value in all threads of a CTA."""
 
-    def __init__(self, kernel: Kernel, uniform: Uniformity, steps: Steps, view: View, *, shares: bool) -> None:
+    def __init__(self, kernel: ProvedKernel, uniform: Uniformity, steps: SymbolicSteps, view: View, *, shares: bool) -> None:
         self._kernel, self._uniform, self.steps, self._view, self._shares = kernel, uniform, steps, view, shares
         self.symbols: Symbols = steps.symbols
-        self.accesses: list[Access] = []
-        self.barriers: dict[int, State] = {}
+        self.accesses: list[ThreadAccess] = []
+        self.barriers: dict[int, PathState] = {}
         self._paths: dict[int, Formula] = {}
         self._quiet = 0
 
-    def walk(self, root: int, state: State) -> None:
+    def walk(self, root: int, state: PathState) -> None:
         """Go from a node to the end. `accesses` and `barriers` are what was met."""
         self._run(set(self._view.order), None, root, state)
 
     # -- nodes -------------------------------------------------------------------------------------------------------------
 
-    def _run(self, region: Collection[int], head: int | None, entry: int, first: State) -> Left:
+    def _run(self, region: Collection[int], head: int | None, entry: int, first: PathState) -> Left:
         """Go through some nodes. Returns the states in which a thread leaves them, or comes back to the head."""
-        incoming, done, outs = defaultdict[int, list[State]](list, {entry: [first]}), set[int](), Left()
+        incoming, done, outs = defaultdict[int, list[PathState]](list, {entry: [first]}), set[int](), Left()
         for node in self._view.order:
             if node not in region or node in done or node not in incoming:
                 continue
@@ -68,7 +68,7 @@ class Walker:
                     outs.append((target, after))
         return outs
 
-    def _node(self, number: int, state: State) -> Left:
+    def _node(self, number: int, state: PathState) -> Left:
         """Go through a node."""
         self._paths[number] = state.path
         node, registers = self._kernel.graph.nodes[number], dict(state.registers)
@@ -77,16 +77,16 @@ class Walker:
             if not self._quiet:
                 self.accesses += found
         if number in self._kernel.barriers and not self._quiet:
-            self.barriers[number] = State(state.path, registers)
+            self.barriers[number] = PathState(state.path, registers)
         condition = self.steps.condition(node.guard, registers)
-        taken = [(target, State(both(state.path, condition), registers)) for target in node.taken]
+        taken = [(target, PathState(both(state.path, condition), registers)) for target in node.taken]
         if node.falls is not None:
             falls = state.path if node.guard is None else both(state.path, opposite(condition))
-            taken.append((node.falls, State(falls, registers)))
+            taken.append((node.falls, PathState(falls, registers)))
         onward = self._view.edges[number]
         return [(target, after) for target, after in taken if target in onward and not z3.is_false(after.path)]
 
-    def _joined(self, node: int, states: list[State]) -> State:
+    def _joined(self, node: int, states: list[PathState]) -> PathState:
         """Some states as one."""
         if len(states) == 1:
             return states[0]
@@ -98,9 +98,9 @@ class Walker:
                 joined = self._choice(state.path, value, joined)
             if joined is not None:
                 registers[key] = joined
-        return State(self._path(node, states), registers)
+        return PathState(self._path(node, states), registers)
 
-    def _path(self, node: int, states: list[State]) -> Formula:
+    def _path(self, node: int, states: list[PathState]) -> Formula:
         """The condition under which one of some states holds: that of the node before them, if all of its paths come here."""
         nearest = self._view.before[node]
         passes = self._uniform.after.sets[nearest] >> node & 1
@@ -113,13 +113,11 @@ class Walker:
             return None
         if not isinstance(one, Number):
             return choice(condition, one, other)
-        if one.base != other.base:
-            return None
-        return Number(choice(condition, one.term, other.term), hull(one.range, other.range), hull(one.small, other.small), one.base)
+        return chosen(condition, one, other) if one.base == other.base else None
 
     # -- loops -------------------------------------------------------------------------------------------------------------
 
-    def _loop(self, head: int, entry: State) -> Left:
+    def _loop(self, head: int, entry: PathState) -> Left:
         """Go through a loop. Returns the states in which a thread leaves it."""
         body = self._view.loops[head]
         steps = (step.instruction for node in body for step in self._kernel.graph.nodes[node].steps)
@@ -139,7 +137,7 @@ class Walker:
                 registers[key] = plus(entry.registers[key], times(count, step))
             else:
                 registers[key] = guesses.any(key, "u" if uniform else "t")
-        outs = self._run(body, head, head, State(entry.path, registers))
+        outs = self._run(body, head, head, PathState(entry.path, registers))
         again = either(*(state.path for target, state in outs if target == head))
         self._repeats(count, again, mark)
         return [(target, state) for target, state in outs if target != head]
@@ -158,7 +156,7 @@ class Walker:
                 symbols.assumed[str(new)] = symbols.assumed[name]
         symbols.facts[own].append(either(count.term == 0, z3.substitute(again, *exchanged)))
 
-    def body_once(self, head: int, state: State) -> dict[Key, Value]:
+    def body_once(self, head: int, state: PathState) -> dict[Key, Value]:
         """The registers after one iteration."""
         outs = self._run(self._view.loops[head], head, head, state)
         back = [after for target, after in outs if target == head]
@@ -168,7 +166,7 @@ class Walker:
 class Guesses:
     """What a loop's registers are at the begin of an iteration."""
 
-    def __init__(self, walker: Walker, head: int, entry: State, changed: list[Key]) -> None:
+    def __init__(self, walker: Walker, head: int, entry: PathState, changed: list[Key]) -> None:
         self._walker, self._head, self._entry, self._changed = walker, head, entry, changed
         self._symbols = walker.symbols
         self._bases = {key: value.base for key in changed if isinstance(value := entry.registers.get(key), Number)}
@@ -197,11 +195,13 @@ class Guesses:
 
     def _once(self) -> tuple[dict[Key, Value], dict[Key, Value]]:
         first = {key: self.any(key, "t") for key in self._changed}
-        return first, self._walker.body_once(self._head, State(self._entry.path, {**self._entry.registers, **first}))
+        return first, self._walker.body_once(self._head, PathState(self._entry.path, {**self._entry.registers, **first}))
 
     def _step(self, before: Value, after: Value, mark: int, key: Key) -> Number | None:
         entry = self._entry.registers.get(key)
-        if not all(isinstance(each, Number) for each in (before, after, entry)) or not before.base == after.base == entry.base:
+        if not isinstance(before, Number) or not isinstance(after, Number) or not isinstance(entry, Number):
+            return None
+        if not before.base == after.base == entry.base:
             return None
         step = z3.simplify(after.term - before.term)
         if self._symbols.since(mark, self._symbols.free(step)):
@@ -215,7 +215,7 @@ class Guesses:
         while tried:
             self._ranges = dict(tried)
             after = self._once()[1]
-            kept = {key: each for key, each in tried.items() if isinstance(after.get(key), Number) and within(after[key].range, each)}
+            kept = {key: each for key, each in tried.items() if isinstance(value := after.get(key), Number) and within(value.range, each)}
             if len(kept) == len(tried):
                 return
             tried = kept

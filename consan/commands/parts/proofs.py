@@ -18,11 +18,11 @@ ARRAYS: Final = (
     "arrays that different pointers among the parameters point to do not overlap; no access leaves its array",
     "pointers among the parameters point to global memory",
 )
-NOT_COVERED: Final = "not part of it: memory that no thread has written, deadlocks, and other launches at the same time"
+NOT_COVERED: Final = "not part of it: memory that no thread has written, deadlocks, lanes that miss a warp-wide instruction, other launches"
 
 
 @dataclass(frozen=True)
-class Place:
+class ProofPlace:
     """A line of the PTX, and its line in the source; 0: not known."""
 
     file: str
@@ -50,13 +50,13 @@ class ProofReport:
     block: tuple[int, int, int]
     answer: str
     flat: tuple[str, ...]
-    overflows: tuple[Place, ...]
+    overflows: tuple[ProofPlace, ...]
     assumptions: tuple[str, ...]
-    reasons: tuple[tuple[str, tuple[Place, ...]], ...]
+    reasons: tuple[tuple[str, tuple[ProofPlace, ...]], ...]
     pairs: int
     seconds: float
     command: str
-    places: tuple[Place, ...]
+    places: tuple[ProofPlace, ...]
 
     def assumed(self) -> list[str]:
         """All that is assumed, in words."""
@@ -67,7 +67,7 @@ class ProofReport:
         return [*ARRAYS, *found, *self.assumptions]
 
 
-def _listed(places: tuple[Place, ...]) -> str:
+def _listed(places: tuple[ProofPlace, ...]) -> str:
     return ", ".join(dict.fromkeys(map(str, places)))
 
 

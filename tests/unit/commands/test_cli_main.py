@@ -45,7 +45,7 @@ def test_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_commands_of_this_version() -> None:
-    names = "run check audit advise report stress reduce replay explain doctor cache ptx"
+    names = "run check prove audit advise report stress reduce replay explain doctor cache ptx"
     assert [command.name for command in COMMANDS] == names.split()
 
 

@@ -15,7 +15,7 @@ from consan.instrument.isa import ROWS
 
 ROOT = Path(__file__).parents[3]
 # Where opcodes are spelled: the table, the reader of PTX, and what registers operations for rows.
-SPELLED = ("instrument/isa/", "instrument/ptx/", "consan/backends/cpu/semantics/")
+SPELLED = ("instrument/isa/", "instrument/ptx/", "consan/backends/cpu/semantics/", "consan/prove/operations.py")
 # Registrations by the name of a row, in files that do more: what each computes, or hooks in.
 REGISTERED = {
     "instrument/passes/bulk.py": {"_ASYNC_KINDS", "_HANDLERS"},

@@ -1,0 +1,89 @@
+"""`consan prove` as a command: its three answers, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from consan.__main__ import main
+from consan.prove import solver
+
+OWN = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u32 n)
+.reqntid 64, 1, 1
+{
+.reg .b32 %r<8>;
+.reg .pred %p<2>;
+.reg .b64 %rd<8>;
+ld.param.u64 %rd1, [a];
+ld.param.u32 %r1, [n];
+cvta.to.global.u64 %rd2, %rd1;
+mov.u32 %r2, %tid.x;
+mov.u32 %r3, %ctaid.x;
+mad.lo.s32 %r4, %r3, 64, %r2;
+mul.wide.s32 %rd3, %r4, 4;
+add.s64 %rd4, %rd2, %rd3;
+st.global.u32 [%rd4], %r2;
+ret;
+}
+"""
+SHIFTED = OWN.replace("%r3, 64", "%r3, 63")
+INDEXED = OWN.replace("mul.wide.s32", "ld.global.u32 %r4, [%rd2];\nsetp.gt.s32 %p1, %r4, 9;\n@!%p1 ret;\nmul.wide.s32")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    pytest.importorskip("z3", reason="the solver is in the extra `prove`")
+    return tmp_path / "k.ptx"
+
+
+def test_a_proof_has_status_0_and_says_what_it_assumes(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.write_text(OWN)
+    assert main(["prove", str(kernel), "--assume", "n > 0"]) == 0
+    out = capsys.readouterr().out
+    assert "k, blocks of 64 x 1 x 1: proven" in out
+    assert "gridDim.y = gridDim.z = 1" in out
+    assert "n > 0" in out
+
+
+def test_a_counterexample_is_run_and_its_finding_shown(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel.write_text(SHIFTED)
+    assert main(["prove", str(kernel)]) == 66
+    out = capsys.readouterr().out
+    assert "error[global-race]" in out
+    assert "k, blocks of 64 x 1 x 1: counterexample: a launch has a race" in out
+    assert "consan check" in out
+
+
+def test_a_counterexample_that_shows_nothing_is_no_answer(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The index is loaded: in the launch that is tried no thread writes."""
+    kernel.write_text(INDEXED)
+    assert main(["prove", str(kernel), "--json"]) == 67
+    page = json.loads(capsys.readouterr().out)
+    assert (page["schema"], page["answer"], page["counterexample"]) == ("consan.proof/1", "unknown", None)
+    assert any("showed no race: consan check" in each["why"] for each in page["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--assume", "m < 4"], "there is no integer parameter m"),
+        (["--assume", "n"], "expected a comparison"),
+        (["--assume", "n < b"], "there is no integer parameter b"),
+        (["--block", "2000"], "--block"),
+    ],
+)
+def test_what_is_no_question_is_refused(kernel: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    kernel.write_text(OWN)
+    assert main(["prove", str(kernel), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_a_solver_the_extra_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver, "z3", None)
+    assert main(["prove", str(tmp_path / "k.ptx"), "--block", "64"]) == 2
+    assert "pip install z3-solver" in capsys.readouterr().err
