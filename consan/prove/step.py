@@ -15,6 +15,7 @@ from consan.prove.numbers import Base, Number, chosen, number, plus
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
 from consan.prove.solver import Formula, both, choice, opposite, z3
 
+_SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "sc"})
 
 
@@ -206,7 +207,7 @@ class SymbolicSteps:
         if not touch.is_visible:
             return []
         row, line = row_of(instruction), instruction.line
-        elsewhere = touch.proxy != "generic" or touch.in_surface or touch.qualified_space == "shared::cluster"
+        elsewhere = touch.proxy != "generic" or touch.qualified_space not in _SPACES
         if elsewhere or touch.size is not None or touch.sem == "mmio":
             raise Unproven(f"{instruction.opcode} is not modelled", line)
         base, offset = self._address(instruction, touch, registers)
