@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from consan.instrument.isa import Row, row_of
 from consan.instrument.isa.traits import AccessTraits
+from consan.instrument.ptx import Instruction
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,26 @@ class SharedVariable:
 
 
 @dataclass
+class GlobalWrites:
+    """Counts of instructions that may write global memory, or a surface, which is checked with it.
+
+    `atomics`: they also read it: atomics and reductions. `generic`: stores and atomics whose address may lie elsewhere.
+    """
+
+    stores: int = 0
+    atomics: int = 0
+    generic: int = 0
+
+    def count(self, row: Row, instruction: Instruction) -> None:
+        """Count an instruction."""
+        written = [access for access in row.accesses(instruction) if access.writes]
+        outside = [access for access in written if access.in_global or access.is_of_elements]
+        self.atomics += any(access.updates for access in outside)
+        self.stores += any(not access.updates for access in outside)
+        self.generic += any(access.is_generic for access in written)
+
+
+@dataclass
 class FunctionStats:
     """Counts of one function of the module, for the report and for the test that nothing was skipped."""
 
@@ -102,9 +123,7 @@ class FunctionStats:
     memory_sites: int = 0
     sync_sites: int = 0
     private: int = 0
-    global_stores: int = 0  # instructions that write global memory
-    global_atomics: int = 0  # instructions that read and write it: atomics and reductions
-    generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
+    writes: GlobalWrites = field(default_factory=GlobalWrites)
     open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed (functions/points.py)
     grid_controls: int = 0  # griddepcontrol: the kernel may run beside the one that is launched before or after it
     unmodelled: list[UnmodelledInstruction] = field(default_factory=list)

@@ -20,7 +20,16 @@ from typing import Any, overload
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.ptx import Module
-from consan.instrument.sites import FunctionStats, InlinedCall, Place, SharedVariable, Site, StaticFinding, UnmodelledInstruction
+from consan.instrument.sites import (
+    FunctionStats,
+    GlobalWrites,
+    InlinedCall,
+    Place,
+    SharedVariable,
+    Site,
+    StaticFinding,
+    UnmodelledInstruction,
+)
 
 _BY_THEMSELVES = ("ptx", "lines", "places")
 
@@ -79,7 +88,7 @@ def _stats(function: FunctionStats) -> list[Any]:
     unmodelled = [astuple(each) for each in function.unmodelled]
     shared = [astuple(variable) for variable in function.shared]
     sites = (function.memory_sites, function.sync_sites, function.private)
-    counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes)
+    counts = (*sites, astuple(function.writes))
     seen = (function.open_points, function.grid_controls)
     placed = (function.placed, function.first_placed)
     named = (function.annotations, sorted(function.calls), sorted(function.families))
@@ -132,7 +141,8 @@ def _function(values: list[Any]) -> FunctionStats:
     sets = {name: set(found[name]) for name in ("calls", "families")}
     shared = tuple(SharedVariable(*each) for each in found["shared"])
     lists = {name: tuple(found[name]) for name in ("annotations", "placed")}
-    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared} | lists | sets))
+    made = {"unmodelled": unmodelled, "shared": shared, "writes": GlobalWrites(*found["writes"])}
+    return FunctionStats(**(found | made | lists | sets))
 
 
 def _hazard(values: list[Any]) -> StaticFinding:

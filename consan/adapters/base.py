@@ -23,12 +23,12 @@ SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded
 
 
 class PreparedLike(Protocol):
-    """An instrumented module. `cubin` is None on the virtual machine, which does not assemble."""
+    """An instrumented module."""
 
     name: str
     plain: str
     instrumented: Any  # its `ptx` is the text with hooks
-    cubin: bytes | None
+    code: Any  # its `cubin` is the machine code; None on the virtual machine, which does not assemble
     framework: str  # the framework whose words the fixes use; derived from the PTX, except for Gluon and Numba
     recorded: Any  # None: with called hooks
 
@@ -93,8 +93,9 @@ def renewed(session: SessionLike, prepared: PreparedLike, otherwise: str = "it i
 
 def cubin_of(prepared: PreparedLike) -> bytes:
     """The machine code of a module, in a session on a GPU."""
-    assert prepared.cubin is not None, "a session on a GPU assembles"
-    return prepared.cubin
+    cubin: bytes | None = prepared.code.cubin
+    assert cubin is not None, "a session on a GPU assembles"
+    return cubin
 
 
 class Adapter(Protocol):

@@ -175,8 +175,8 @@ class Client:
         if prepared is None:
             return Message(MessageKind.ANSWER)
         self._prepared.append(prepared)
-        assert prepared.cubin is not None
-        return Message(MessageKind.ANSWER, len(self._prepared) - 1, int(prepared.recorded is not None), prepared.cubin)
+        assert prepared.code.cubin is not None
+        return Message(MessageKind.ANSWER, len(self._prepared) - 1, int(prepared.recorded is not None), prepared.code.cubin)
 
     def _opened(self, context: int) -> Session:
         """The session. Its context is the first in which an image is loaded; without one, the runtime's on the first device."""

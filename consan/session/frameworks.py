@@ -173,7 +173,7 @@ class Frameworks:
         extents = launch.grid, launch.block, launch.cluster
         shape: Shape = (launch.module, prepared.number, entry, *extents, prepared.logs.length((prepared.number_of(entry), *extents)))
         form = look.whole or prepared
-        background = not form.slow and self.background.accepts(form, entry) and not backend.capturing(launch.stream)
+        background = not form.logs.slow and self.background.accepts(form, entry) and not backend.capturing(launch.stream)
         chosen, started = form, self.background.idle(shape) if background else None
         if started is None:
             chosen, started = judge.start(

@@ -67,7 +67,8 @@ class GlobalLooks:
     def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
         """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept."""
         recording = self.judge.recording
-        if not recording.options.global_wanted or prepared.recorded is None or prepared.recorded.has_global(launch.entry) or prepared.slow:
+        recorded = prepared.recorded
+        if not recording.options.global_wanted or recorded is None or recorded.has_global(launch.entry) or prepared.logs.slow:
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
         shape = launch.grid, launch.block, launch.cluster
@@ -130,7 +131,7 @@ class GlobalLooks:
             if not compared:
                 self.judge.recording.kernels.lacks_global_races(prepared, launch.entry, why)
             return None
-        whole.address_name, whole.unrepeatable = prepared.address_name, True
+        whole.address_name, whole.logs.unrepeatable = prepared.address_name, True
         self._looks[kernel] = looks + 1
         return whole
 
@@ -161,4 +162,4 @@ class GlobalLooks:
             room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
             if room is not None and ctas > room:
                 return f"{ctas:,} CTAs that may wait for each other have no place beside each other when it is recorded ({room:,} have)"
-        return "its replays take long" if whole.slow else ""
+        return "its replays take long" if whole.logs.slow else ""

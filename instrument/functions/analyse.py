@@ -65,7 +65,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
     if row is not None and (row.touches or row.status in ("checked", "recorded", "in part") or row.flow):
         _check_operands(row, instruction)
     if row is not None and row.touches:
-        _count_global_writes(plan.stats, row, instruction)
+        plan.stats.writes.count(row, instruction)
     if row is not None and row.calls:
         plan.stats.calls.add(callee(instruction) or "")
         return
@@ -88,15 +88,6 @@ def _check_operands(row: Row, instruction: Instruction) -> None:
     if not row.fits(instruction):
         expected = row.notation or "no operands"
         raise instruction.source.error(instruction.start, f"the operands of '{instruction.opcode}' are not {expected}")
-
-
-def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instruction) -> None:
-    """Count an instruction that may write global memory, or a surface, which is checked with it."""
-    written = [access for access in row.accesses(instruction) if access.writes]
-    outside = [access for access in written if access.in_global or access.is_of_elements]
-    stats.global_atomics += any(access.updates for access in outside)
-    stats.global_stores += any(not access.updates for access in outside)
-    stats.generic_writes += any(access.is_generic for access in written)
 
 
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:

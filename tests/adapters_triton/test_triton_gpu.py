@@ -126,7 +126,7 @@ def test_an_instrumented_cubin_is_loaded_and_triton_keeps_its_own(driver: FakeDr
         adapters.remove()
     (name, cubin), prepared = driver.loaded[0], next(iter(session.modules.used.values()))
     assert (name, len(driver.loaded), len(driver.launches)) == ("add", 1, 2)
-    assert cubin == prepared.cubin
+    assert cubin == prepared.code.cubin
     assert cubin[:4] == b"\x7fELF"
     assert CONTROL.encode() in cubin
     assert CONTROL.encode() not in kernel.asm["cubin"]

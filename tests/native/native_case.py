@@ -93,11 +93,11 @@ def recordings(folder: Path) -> Iterator[None]:
 
     def recorded(self: Modules, *words: Any, **how: Any) -> Prepared:
         prepared = instrument(self, *words, **how)
-        if prepared.recorded is None or prepared.cubin is None or "sums" not in prepared.entries:
+        if prepared.recorded is None or prepared.code.cubin is None or "sums" not in prepared.entries:
             return prepared
-        if prepared.cubin not in known:
-            known.add(prepared.cubin)
-            looked_at = prepared.cubin[: int.from_bytes(prepared.cubin[CODE_AT : CODE_AT + 8], "little")]
+        if prepared.code.cubin not in known:
+            known.add(prepared.code.cubin)
+            looked_at = prepared.code.cubin[: int.from_bytes(prepared.code.cubin[CODE_AT : CODE_AT + 8], "little")]
             path = folder / f"{_sum(looked_at):016x}"
             if not path.exists():
                 path.write_bytes(_record(prepared.recorded))

@@ -59,6 +59,14 @@ MemoryOf = Callable[[int], TextureMemory | None]
 """The memory of a texture object, by its handle; None: it is not known."""
 
 
+@dataclass(frozen=True)
+class ThreadStops:
+    """Where each thread of each cluster stood (a line of the PTX, a site, or 0), and how (layouts.STOPPED): clusters x threads."""
+
+    positions: npt.NDArray[np.uint32]
+    stops: npt.NDArray[np.void]
+
+
 @dataclass
 class GridChecked:
     """The result of one replay. `records`: in global memory; `of_clusters`: in shared memory, each with the number of its cluster."""
@@ -74,9 +82,7 @@ class GridChecked:
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
     retained: Retained | None = None  # the accesses, if they are to be compared with other launches and are not too many
-    # Where each thread of each cluster stood, and how (layouts.STOPPED), if the host stopped the launch: a line of the PTX, a site, or 0.
-    positions: npt.NDArray[np.uint32] | None = None
-    stops: npt.NDArray[np.void] | None = None
+    stopped: ThreadStops | None = None  # if the host stopped the launch
 
 
 def check_grid(
@@ -179,7 +185,7 @@ def _replay(
         result["contradictions"], bool(result["narrow"]),
         frozenset(name for name in _ACCESS_GAPS if result[name]), result["lane_events"], result["accesses"], result["compared"],
         Retained(retained[: result["retained"]].copy(), bool(result["waited"])) if keep and not result["retained_full"] else None,
-        positions if stopped else None, stops if stopped else None,
+        ThreadStops(positions, stops) if stopped else None,
     )  # fmt: skip
 
 

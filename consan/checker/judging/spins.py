@@ -46,10 +46,11 @@ class StoppedThreads:
 
 def stopped_threads(done: Sequence[GridChecked], collected: Collected, history: History) -> StoppedThreads:
     """From the replays of a launch in both orders. `history`: of any of its clusters."""
-    first = done[0]
-    if first.positions is None or first.stops is None:
+    all_stops = [each.stopped for each in done if each.stopped is not None]
+    if not all_stops:
         return StoppedThreads()
-    kinds = [each.stops["kind"] for each in done if each.stops is not None]
+    first = all_stops[0]
+    kinds = [each.stops["kind"] for each in all_stops]
     free = any((each == StoppedKind.FREE).any() for each in kinds) or any(each.contradictions for each in done)
     waits = bool(kinds[0].any()) and not free
     places = tuple(position for cluster, own in enumerate(first.positions) for position in collected.positions(cluster, own, history))

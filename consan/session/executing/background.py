@@ -192,7 +192,7 @@ class Background:
             self._keep(sent)
             return
         memory.received(b"" if receipt is None else receipt.results)
-        if receipt is None or receipt.unended or sent.started.stopped:
+        if receipt is None or receipt.unended or sent.started.ending.stopped:
             self._examine(sent, ReceiptGroup())
             return
         whole = sent.shape[1:], memory.lines, receipt

@@ -35,7 +35,7 @@ def hang(started: LaunchCheck, checked: Checked, prepared: Prepared, entry: str,
     """The deadlock; None if there is no proof."""
     held = _Held(prepared)
     polls = checked.polls
-    quiet = started.alone or all(poll.shared for poll in polls)  # only the launch itself can write its shared memory
+    quiet = started.ending.alone or all(poll.shared for poll in polls)  # only the launch itself can write its shared memory
     if not (polls and quiet and all(held.by(poll) and unchanged(poll, backend) for poll in polls)):
         return None
     polled = {poll.position for poll in checked.polls}

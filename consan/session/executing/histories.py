@@ -27,7 +27,7 @@ from consan.reports.decoding.launch_race import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
 from consan.reports.source.variables import Argument
 from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY
-from consan.session.executing.launch_check import LaunchCheck
+from consan.session.executing.launch_check import LaunchCheck, LaunchEnding, ReplayChoice
 from consan.session.executing.recording import Recording
 from consan.session.modules.layouts import NamedBuffers, PointedBuffers, layout_with, offsets_of, sources_of
 
@@ -69,8 +69,9 @@ class Keeper:
         if entry not in module.about["offsets"]:
             module.about["offsets"][entry] = offsets_of(self.device, prepared, entry)
         about = {"module": module.place, "entry": entry, "buffers": _buffers(prepared)}
-        about |= {"exhaustive": started.exhaustive, "sample": started.sample, "together": started.together}
-        about |= {"stop": [started.stop.cluster, *started.stop.opened] if started.stop else None}
+        choice, fault = started.choice, started.ending.fault
+        about |= {"exhaustive": choice.exhaustive, "sample": choice.sample, "together": choice.together}
+        about |= {"stop": [fault.cluster, *fault.opened] if fault else None}
         self._archive.add(started.launch, {**about, **_shape(started.launched)})
 
     def written(self, report: Report) -> Report:
@@ -211,10 +212,9 @@ def _launch(session: Session, prepared: Prepared, launch: RetainedLaunch) -> tup
     grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
     launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster, ranks_of(prepared.plain))
     assert prepared.recorded is not None
-    how = bool(about["exhaustive"]), int(about.get("sample", 0))
-    started = LaunchCheck(launch, launched, prepared.recorded, session.recording.histories, *how)
-    started.together = int(about["together"])
-    started.stop = Stop(*map(int, about["stop"])) if about.get("stop") else None
+    choice = ReplayChoice(bool(about["exhaustive"]), int(about.get("sample", 0)), int(about["together"]))
+    ending = LaunchEnding(Stop(*map(int, about["stop"])) if about.get("stop") else None)
+    started = LaunchCheck(launch, launched, prepared.recorded, session.recording.histories, choice, ending)
     return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
 
 

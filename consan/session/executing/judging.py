@@ -136,7 +136,7 @@ class Judge:
             try:
                 return made, self.recording.start(self.device.logs, form, made.log, background=background)
             except NoRoom as error:
-                if error.__cause__ or form.roomy:
+                if error.__cause__ or form.logs.roomy:
                     launch = replace(launch, no_room={**launch.no_room, form.number: error})
                 else:
                     form.logs.roomy = True
@@ -154,7 +154,7 @@ class Judge:
             yield
         except (KeyboardInterrupt, NotSupported) as error:
             if taken is not None:  # the record up to that point; the report says how the launch ended
-                taken.ended_early, taken.restore = True, None
+                taken.ending.early, taken.restore = True, None
                 taken.patience.interrupted = isinstance(error, KeyboardInterrupt)
                 with contextlib.suppress(KeyboardInterrupt):
                     self.check(prepared, entry, taken)
@@ -197,10 +197,11 @@ class Judge:
                 started.earlier.store()
             self._sizes(prepared, started, checked)
             if started.recorded.leaves and time.monotonic() - began > SLOW:
-                prepared.slow = True
+                prepared.logs.slow = True
             if not checked.unended:  # it has ended after all
-                started.stopped = ""
-            deadlock = hang(started, checked, prepared, entry, self.device.backend) if started.stopped and not self.device.lost else None
+                started.ending.stopped = ""
+            halted = started.ending.stopped and not self.device.lost
+            deadlock = hang(started, checked, prepared, entry, self.device.backend) if halted else None
             checked = replace(checked, deadlocked=checked.deadlocked or deadlock is not None)
             started.repeats = self._repeats(prepared, started, checked)
             return Examined(checked, {} if started.repeats else self._fixes(prepared, started, checked), deadlock)
@@ -208,7 +209,7 @@ class Judge:
     def _sizes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> None:
         """Later launches of a shape with long logs have as much room as this one has used, and some more."""
         memory = started.memory
-        if memory is None or memory.log_bytes <= SMALL_BYTES or started.stopped or self.device.lost or started.needs_room(checked):
+        if memory is None or memory.log_bytes <= SMALL_BYTES or started.ending.stopped or self.device.lost or started.needs_room(checked):
             return
         prepared.logs.used(started.shape, memory.used_lines())
 
@@ -227,9 +228,9 @@ class Judge:
             self.keeper.add(prepared, entry, started)
         self.watch.findings.add(filter(None, (examined.hang,)))
         self.recording.note(prepared, entry, started, checked, replace(self.sites_of(prepared), fixes=examined.fixes))
-        if started.stopped:
+        if started.ending.stopped:
             self._stopped(prepared, entry, started, checked)
-        self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ended_early or bool(started.stopped)))
+        self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ending.reported))
         self.news.tell()
 
     def _stopped(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked) -> None:
@@ -238,7 +239,7 @@ class Judge:
         if not checked.deadlocked:
             where = started.positions(checked, prepared, entry)
             threads = math.prod(started.launched.grid) * math.prod(started.launched.block)
-            self.watch.reasons[unfinished(entry, f"{started.stopped}; {WITH_HOOKS}", where, 0, threads)] = None
+            self.watch.reasons[unfinished(entry, f"{started.ending.stopped}; {WITH_HOOKS}", where, 0, threads)] = None
 
     def _repeats(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> bool:
         """Whether the launch is repeated, because its logs were full. Later ones have longer logs at once."""

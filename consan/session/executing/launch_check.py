@@ -31,6 +31,37 @@ if TYPE_CHECKING:
 _LEAST: Final = 1.0  # seconds for the replays of a launch that has taken its time
 
 
+@dataclass(frozen=True)
+class ReplayChoice:
+    """What is replayed of a launch. `exhaustive`: CTAs that did the same, too. `sample`: so many CTAs at most (0: all).
+
+    `together`: so many CTAs are replayed together where nothing orders them (0: all). `keep`: accesses to global memory are wanted.
+    """
+
+    exhaustive: bool = False
+    sample: int = 0
+    together: int = 0
+    keep: bool = False
+
+
+@dataclass
+class LaunchEnding:
+    """How a launch ended. `fault`: what ended it. `early`: the backend reports how. `stopped`: why the host has stopped it.
+
+    `alone`: nothing ran at the same time: no host code or other launch wrote what it read.
+    """
+
+    fault: Stop | None = None
+    early: bool = False
+    stopped: str = ""
+    alone: bool = False
+
+    @property
+    def reported(self) -> bool:
+        """Whether the report says how it ended, apart from what was checked."""
+        return self.early or bool(self.stopped)
+
+
 @dataclass
 class LaunchCheck:
     """A recorded launch. `memory`: on a device; None out of a file."""
@@ -39,23 +70,17 @@ class LaunchCheck:
     launched: LaunchedKernel
     recorded: Recorded
     histories: Histories
-    exhaustive: bool = False
-    sample: int = 0
+    choice: ReplayChoice = field(default_factory=ReplayChoice)
+    ending: LaunchEnding = field(default_factory=LaunchEnding)
     patience: Patience = field(default_factory=lambda: Patience(math.inf))  # of its replays
     timeout: float = math.inf  # seconds from its beginning to the end of its replays
     began: float = field(default_factory=time.monotonic)
-    stop: Stop | None = None  # the fault that ended it
-    ended_early: bool = False  # and the backend has told how
     limit: int = 0  # only the first CTAs were checked (0: all)
     memory: Launch | None = None
-    stopped: str = ""  # why the host has stopped it
     restore: Callable[[], None] | None = None  # brings its buffers back to what they were before; None: it cannot be repeated
     repeats: bool = False  # it is repeated
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
-    keep: bool = False  # its accesses to global memory are wanted
     proven: int = 0  # accesses to global memory that were proven apart before it ran: all there are
-    together: int = 0  # CTAs that are replayed together where nothing orders them; 0: all
-    alone: bool = False  # nothing runs beside it: no host code or other launch writes what it reads
 
     @property
     def shape(self) -> LogShape:
@@ -70,11 +95,11 @@ class LaunchCheck:
 
     def ended(self, result: LaunchStats | None, *, alone: bool) -> None:
         """Take the backend's result, if it has one."""
-        self.alone = alone
-        self.ended_early = result is not None and not result.completed
+        self.ending.alone = alone
+        self.ending.early = result is not None and not result.completed
         if result is not None and result.faults:
             fault = result.faults[0]
-            self.stop = stop_at(self.recorded, fault.ptx_line, fault.ctaid, self.launched.grid, self.launched.cluster)
+            self.ending.fault = stop_at(self.recorded, fault.ptx_line, fault.ctaid, self.launched.grid, self.launched.cluster)
 
     def check(self, *, limit: int = 0) -> Checked:
         """Replay the launch. `limit`: only the first CTAs (0: all)."""
@@ -103,13 +128,13 @@ class LaunchCheck:
             self.launched,
             self.histories,
             limit=limit,
-            exhaustive=self.exhaustive,
-            sample=self.sample,
-            stop=self.stop,
+            exhaustive=self.choice.exhaustive,
+            sample=self.choice.sample,
+            stop=self.ending.fault,
             patience=self.patience,
             earlier=self.earlier,
-            keep=self.keep,
-            together=self.together,
+            keep=self.choice.keep,
+            together=self.choice.together,
         )
 
     def free(self) -> None:
@@ -118,7 +143,7 @@ class LaunchCheck:
 
     def needs_room(self, checked: Checked) -> bool:
         """Whether nothing but longer logs is missing, on a device where logs are short at first."""
-        return self.recorded.leaves and list(checked.gaps) == [OUT_OF_ROOM] and not self.stopped
+        return self.recorded.leaves and list(checked.gaps) == [OUT_OF_ROOM] and not self.ending.stopped
 
     def positions(self, checked: Checked, prepared: Prepared, entry: str) -> Waiters:
         """The places of its threads when the host stopped it."""

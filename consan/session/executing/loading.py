@@ -84,9 +84,9 @@ class Modules:
             prepared = self._prepared(ptx, name, done)
             words = sum(len(each.placed) for each in done.functions)
             prepared.counter = device.shadow.register(prepared.number, len(done.entries), words)
-            prepared.delayed = delays
+            prepared.code.delayed = delays
             if device.backend.assembles:
-                prepared.cubin, prepared.notes = assemble_known(made_by, ptx, done, device.backend.arch, fast=self._fast)
+                prepared.code.cubin, prepared.code.notes = assemble_known(made_by, ptx, done, device.backend.arch, fast=self._fast)
             return prepared
 
     def _prepared(self, ptx: str, name: str, done: Instrumented) -> Prepared:
@@ -105,16 +105,17 @@ class Modules:
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             prepared = self._prepared(ptx, name, done[0])
-            prepared.recorded, prepared.delayed = done[1], delays
+            prepared.recorded, prepared.code.delayed = done[1], delays
             if backend.assembles:
                 settle(plain)
-                prepared.assembly = lambda: assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
+                prepared.code.assemble = lambda: assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
             return prepared
 
     def _assembled(self, prepared: Prepared) -> Prepared:
         """A module with its machine code."""
-        with self.progress.module(prepared.name) if prepared.assembly else contextlib.nullcontext():
-            return _assemble(prepared)
+        with self.progress.module(prepared.name) if prepared.code.assemble else contextlib.nullcontext():
+            prepared.code.made()
+        return prepared
 
     def _rewritten(self, made_by: str, base: Variant, read: Callable[[], Module], delays: bool) -> Instrumented:
         """The module with hooks: made once, cached on disk by the key of what it is made from."""
@@ -133,9 +134,9 @@ class Modules:
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument a module, and load it: at once, or at its first use where its launches may take its form without global memory."""
         prepared = self._instrumented(ptx, name, cluster, recorded=self.records)
-        if prepared.assembly is None or prepared.recorded is None or not prepared.recorded.global_races:
+        if prepared.code.assemble is None or prepared.recorded is None or not prepared.recorded.global_races:
             return self.load(prepared)
-        prepared.loads = functools.partial(_load, self._device)
+        prepared.code.load_later = functools.partial(_load, self._device)
         return prepared
 
     def for_framework(self, ptx: str, name: str) -> Prepared:
@@ -192,7 +193,7 @@ class Modules:
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded. A recorded one has none, but may have delays."""
         with own_calls():
-            if prepared.delayed:
+            if prepared.code.delayed:
                 set_symbol(SEED, self._device.delay_bytes())
         if prepared.recorded is not None:
             return
@@ -212,7 +213,7 @@ class Modules:
 
     def notes(self) -> dict[str, None]:
         """The assembler's notes."""
-        return {note: None for used in self.used.values() for note in used.notes}
+        return {note: None for used in self.used.values() for note in used.code.notes}
 
     def plain(self, prepared: Prepared, module: Handle | None = None) -> Handle:
         """The module without hooks, loaded. `module`: as a framework has loaded it."""
@@ -236,16 +237,10 @@ class Modules:
         )
 
 
-def _assemble(prepared: Prepared) -> Prepared:
-    if prepared.assembly is not None:
-        prepared.cubin, prepared.assembly = prepared.assembly(), None
-    return prepared
-
-
 def _load(device: Device, prepared: Prepared) -> Prepared:
     """Load a module, once."""
     if prepared.handle is None:
-        backend, cubin = device.backend, _assemble(prepared).cubin
+        backend, cubin = device.backend, prepared.code.made()
         handle = backend.load(prepared.instrumented.ptx, name=prepared.name) if cubin is None else backend.load_cubin(cubin)
         prepared.handle = handle
         device.unload_with(prepared, handle)

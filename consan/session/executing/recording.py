@@ -34,7 +34,7 @@ from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.comparing.comparisons import LaunchAccesses
 from consan.session.executing.checked_kernels import CheckedKernels
-from consan.session.executing.launch_check import LaunchCheck
+from consan.session.executing.launch_check import LaunchCheck, ReplayChoice
 from consan.session.executing.repairs import Fixes
 from consan.session.modules.rewritten import Rewriting
 from consan.session.planning.options import SessionOptions
@@ -110,7 +110,7 @@ class Recording:
         """Make the memory for a launch. `background`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, ranks_of(prepared.plain))
-        most = self.most_bytes(memory.backend, roomy=prepared.roomy)
+        most = self.most_bytes(memory.backend, roomy=prepared.logs.roomy)
         room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
         how: dict[str, Any] = {"room": room, "background": background, "machine": VirtualBackend}
         memory.most_retained = self.pool_bytes
@@ -119,10 +119,9 @@ class Recording:
             entry = prepared.entries[log.kernel]
             self.notes[f"{entry}: its replays take long, so of later launches {log.sample} CTAs are replayed (--exhaustive: all)"] = None
         patience = Patience(log.seconds, log.hurried)
-        started = LaunchCheck(
-            launch, launched, prepared.recorded, self.histories, self.options.exhaustive, log.sample, patience, memory=launch
-        )
-        started.earlier, started.keep, started.together = self._earlier_of(prepared), self.accesses.wanted, log.together
+        choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.wanted)
+        started = LaunchCheck(launch, launched, prepared.recorded, self.histories, choice, patience=patience, memory=launch)
+        started.earlier = self._earlier_of(prepared)
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:
@@ -139,7 +138,7 @@ class Recording:
 
     def fixes_of(self, prepared: Prepared, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
-        if started.stopped or started.patience.halt.value or not checked.found:
+        if started.ending.stopped or started.patience.halt.value or not checked.found:
             return {}
         return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit, sites)
 

@@ -69,7 +69,7 @@ class TimeLimit:
             with work.entered():
                 sent.running_since = now if work.passed(slip.begun) else None
         elif sent.stopped_at is None and now > sent.running_since + limit:
-            sent.started.stopped, sent.stopped_at = endings.over_time(limit), now
+            sent.started.ending.stopped, sent.stopped_at = endings.over_time(limit), now
             sent.memory.stop()
         elif sent.stopped_at is not None and now > sent.stopped_at + self.watch.patience_of(limit):
             self.watch.reasons[f"{sent.entry} did not react to the request to stop; the device was left to it"] = None

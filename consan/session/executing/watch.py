@@ -127,7 +127,7 @@ class SessionWatch:
         recorded = self.recorded
         left = self._abort(patience)
         if recorded is not None and recorded.memory is not None and recorded.recorded.leaves:  # its log tells where they were
-            recorded.stopped, recorded.memory.hangs = why, not left
+            recorded.ending.stopped, recorded.memory.hangs = why, not left
         else:
             self._stands(entry, why, threads, left=left)
         if not left:

@@ -161,7 +161,7 @@ class Device:
         if prepared.handle is not None and prepared.recorded is None:
             address, _ = self.backend.symbol(prepared.handle, CONTROL)
             self.backend.write(address, self.shadow.control_block(prepared.number, prepared.counter))
-        if prepared.handle is not None and prepared.delayed:
+        if prepared.handle is not None and prepared.code.delayed:
             self.backend.write(self.backend.symbol(prepared.handle, SEED)[0], self.delay_bytes())
 
     def delay(self, seed: int | None) -> None:

@@ -23,10 +23,16 @@ _GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace
 
 @dataclass
 class KnownLogs:
-    """The logs of a module's launches. `roomy`: one of the usual length was full. `lines`: used by launches of a shape; 0: these differ."""
+    """The logs of a module's launches. `roomy`: one of the usual length was full. `lines`: used by launches of a shape; 0: these differ.
+
+    `unrepeatable`: nobody can repeat the launches, so their logs are as long as the memory for logs allows. `slow`: the replays of a launch
+    have taken long, so of later ones a few CTAs are replayed.
+    """
 
     roomy: bool = False
     lines: dict[LogShape, int] = field(default_factory=dict)
+    unrepeatable: bool = False
+    slow: bool = False
 
     def room(self, shape: LogShape, *, roomy: bool) -> LogRoom:
         """For the next launch of a shape. `roomy`: its log is to be long."""
@@ -51,6 +57,26 @@ class KnownLogs:
 
 
 @dataclass
+class MachineCode:
+    """What the device loads of a module, unless it takes PTX. `notes`: of the assembler, for the report. `delayed`: with seeded delays.
+
+    `assemble` makes `cubin` where that is not made yet. `load_later` loads the module when it is first used.
+    """
+
+    cubin: bytes | None = None
+    assemble: Callable[[], bytes] | None = None
+    load_later: Callable[[Prepared], object] | None = None
+    notes: tuple[str, ...] = ()
+    delayed: bool = False
+
+    def made(self) -> bytes | None:
+        """The machine code, assembled now if it was not yet. None: the device takes PTX."""
+        if self.assemble is not None:
+            self.cubin, self.assemble = self.assemble(), None
+        return self.cubin
+
+
+@dataclass
 class Prepared:
     """One module. `number` and `counter` place it in the shadow's tables."""
 
@@ -59,19 +85,13 @@ class Prepared:
     instrumented: Instrumented
     number: int
     counter: int = 0  # of called hooks
-    cubin: bytes | None = None
-    assembly: Callable[[], bytes] | None = None  # makes the machine code, where the device wants some and it is not made yet
-    notes: tuple[str, ...] = ()  # notes of the assembler for the report
+    code: MachineCode = field(default_factory=MachineCode)
     handle: Handle | None = None  # as it is loaded
-    loads: Callable[[Prepared], object] | None = None  # loads it when it is first used
     plain_loaded: dict[str, Handle] = field(default_factory=dict)  # the forms without hooks, by their text
     outside: bool = False  # whether a framework loads it, and its program reaches its variables
     launched: bool = False
-    delayed: bool = False  # whether it was assembled with seeded delays
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
     logs: KnownLogs = field(default_factory=KnownLogs)  # recorded: what earlier launches tell of the logs of later ones
-    unrepeatable: bool = False  # recorded, for launches that nobody can repeat: their logs are as long as the memory for logs allows
-    slow: bool = False  # recorded, and the replays of a launch have taken long: of later ones a few CTAs are replayed
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
@@ -79,14 +99,9 @@ class Prepared:
     @property
     def loaded(self) -> Handle | None:
         """The loaded module. One whose other form may serve is assembled and loaded here, when it is first used."""
-        if self.handle is None and self.loads is not None:
-            self.loads(self)
+        if self.handle is None and self.code.load_later is not None:
+            self.code.load_later(self)
         return self.handle
-
-    @property
-    def roomy(self) -> bool:
-        """Whether a log of the usual length was full."""
-        return self.logs.roomy
 
     def as_plain(self) -> Prepared:
         """The same, where its own text is launched: a line of that is a line of the user's."""

@@ -18,6 +18,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from consan.backends.base import Dim3
 from consan.checker.logs.launch import NoRoom
 from consan.instrument.record import Recorded
+from consan.session.modules.prepared import KnownLogs
 from consan.session.planning.launch_sizes import most_together, too_many
 from consan.session.planning.options import SessionOptions
 
@@ -28,17 +29,11 @@ _NO_CLUSTER: Final = (1, 1, 1)
 
 
 class ModuleForm(Protocol):
-    """What a plan reads of a form of a module (`Prepared`). `recorded`: None with called hooks. `roomy`: a log was full, or had no room."""
+    """What a plan reads of a form of a module (`Prepared`). `recorded`: None with called hooks."""
 
     number: int
     recorded: Recorded | None
-    unrepeatable: bool
-    slow: bool
-
-    @property
-    def roomy(self) -> bool:
-        """Whether its logs may take all memory for logs."""
-        ...
+    logs: KnownLogs
 
     def number_of(self, entry: str) -> int:
         """The place of a kernel among the entries."""
@@ -184,10 +179,10 @@ def log_of(form: ModuleForm, entry: str, launch: PlannedLaunch, options: Session
     if any(extent % size for extent, size in zip(launch.grid, cluster, strict=True)):
         cluster = _NO_CLUSTER  # the launch will fail
     hurried = recorded.leaves and not (options.exhaustive or options.sample or options.global_required)
-    slow = form.slow and hurried and not recorded.has_global(entry)
+    slow = form.logs.slow and hurried and not recorded.has_global(entry)
     return LogPlan(
         number, launch.grid, launch.block, cluster,
-        roomy=form.roomy or form.unrepeatable, sample=options.sample or (SLOW_SAMPLE if slow else 0), slow=slow,
+        roomy=form.logs.roomy or form.logs.unrepeatable, sample=options.sample or (SLOW_SAMPLE if slow else 0), slow=slow,
         together=0 if options.global_required else most_together(math.prod(launch.block)),
         seconds=LONGEST_CHECK if hurried else math.inf, hurried=hurried,
     )  # fmt: skip

@@ -44,7 +44,7 @@ class FakeSession:
         self.texts.append(ptx)
         hooked = SimpleNamespace(ptx=self.hooks + ptx)
         known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": None}
-        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
+        return SimpleNamespace(code=SimpleNamespace(cubin=b"instrumented:" + ptx.encode()), instrumented=hooked, **known)
 
     def instrument_for_framework(self, ptx: str, *, name: str, reached: bool = False) -> Any:
         made = self.instrument(ptx, name=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from consan.checker.logs.launch import NoRoom
 from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, record
+from consan.session.modules.prepared import KnownLogs
 from consan.session.planning import launch_sizes
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import GRAPH, SLOW_SAMPLE, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, Unasked, plan
@@ -38,9 +39,7 @@ class Form:
 
     number: int
     recorded: Recorded | None
-    roomy: bool = False
-    unrepeatable: bool = False
-    slow: bool = False
+    logs: KnownLogs = field(default_factory=KnownLogs)
 
     def number_of(self, entry: str) -> int:
         return ["k"].index(entry)
@@ -123,7 +122,7 @@ def test_a_launch_that_is_too_large_loses_global_memory_unless_it_is_asked_for(a
 )
 def test_later_launches_of_slow_replays_are_sampled_unless_the_user_says_how_much(options: Any, sample: int, hurried: bool) -> None:
     kernel = _kernel(leaves=True)
-    light = replace(kernel.light(), slow=True)
+    light = replace(kernel.light(), logs=KnownLogs(slow=True))
     made = plan(replace(kernel, form=light), LAUNCH, SessionOptions.of(options))
     assert made.log is not None
     assert (made.log.sample, made.log.hurried, made.log.slow) == (sample, hurried, hurried)
