@@ -20,6 +20,7 @@ from consan.checker.compiled import build
 from consan.instrument.effects import cpp
 from consan.toolchain.host_library import CXX
 
+_QUICK = ("-O0", "-fno-exceptions", "-fno-asynchronous-unwind-tables", "-std=c++17", "-shared", "-fPIC")
 Fault = tuple[str, str, str]  # a file of the checker, a text that stands there once, and what comes in its place
 
 # In place of decided.hpp. The family: that of a decision's type, or how findings of a reason change.
@@ -137,7 +138,7 @@ def compiled(sources: dict[str, str], *options: str) -> bytes:
     """The checker of changed sources. `options`: of the compiler, in place of those for a library. Raises EnvironmentFailure."""
     command = CXX.compiler()
     assert command is not None
-    return replace(build.CHECKER, options=options or ("-O0", "-std=c++17", "-shared", "-fPIC")).compile(command, sources)
+    return replace(build.CHECKER, options=options or _QUICK).compile(command, sources)
 
 
 def break_checker(monkeypatch: pytest.MonkeyPatch, folder: Path, modules: tuple[ModuleType, ...], file: str, old: str, new: str) -> None:

@@ -1,6 +1,6 @@
 """Words are stored as the roles of their leaves say (instrument/effects/model.py). A word that is wrongly not hashed merges unlike CTAs.
 
-What a role is for shows test_one_cta_differs.py: of many CTAs one differs, in a place, a number, a map or a stored value, and is found.
+What a role is for shows test_roles_differ.py: of many CTAs one differs in a leaf of one role, and is found.
 """
 
 from __future__ import annotations
