@@ -28,7 +28,7 @@ RULES = {
     "by the ISA: later allocations": (ORDER, " && access.number == dealloc.number;", ";", "isa_pair_dealloc", False),
     "by the ISA: fences of commits": ("issuers.hpp", "memory) <= ticket.number", "memory) <= NOTHING", "isa_write_behind_commit", False),
     "loads replace": (OPERATIONS, "return all.replaced(made, use, old, time);", "return false;", "clean_pair_word_overwritten", False),
-    "pairs allocate together": ("tensor_allocations.hpp", "(own.other == NOTHING ||", "(true ||", "clean_pair_alloc", False),
+    "pairs allocate together": ("tensor_allocations.hpp", "(made.other != NOTHING &&", "(false &&", "clean_pair_alloc", False),
     "allocs behind relaxed barriers": (
         "tensor_allocations.hpp",
         " || clocks_.executed(thread, other) >= time;",

@@ -90,7 +90,7 @@ class Copies {
                     continue;
                 }
                 if (item.mask & mask)
-                    race_rule::meet(item, access, Facts{*this, item, wait, cell, access, copy}, [&](const Record &found) { findings_.add(found); });
+                    race_rule::meet(item, access, Facts{{}, *this, item, wait, cell, access, copy}, [&](const Record &found) { findings_.add(found); });
                 at = &items_[*at].next;
             }
         }
@@ -170,7 +170,7 @@ class Copies {
     };
 
     // Of a copy and a later access. `wait`: that of its thread, if there is one; `copy`: the access is one of a copy, too.
-    struct Facts {
+    struct Facts : race_rule::PlainFacts {
         const Copies &all;
         const Item &item;
         const Wait *found_wait;
@@ -178,15 +178,12 @@ class Copies {
         const Access &now;
         bool copy;
 
-        Scope narrowest() const { return CTA_SCOPE; }  // a cp.async is weak
         bool complete() const { return all.observed(found_wait, item, cell, now); }
         bool asynchronous() const { return true; }
         bool issued() const { return item.thread == now.thread || all.clocks_.before(item.thread, item.issued, now.thread); }
         bool awaited() const { return !now.writes; }
         // A read of what an earlier copy brought, before this one.
         bool early() const { return !now.writes && !now.operation && all.settled_[cell]; }
-        static constexpr bool of_lanes = false;
-        void bridge(...) const {}
 
         void place(Record &found) const {
             found.flags = (item.thread / LANES == now.thread / LANES) * SAME_WARP;
@@ -197,7 +194,6 @@ class Copies {
             found.reason = copy ? OVERLAPPING_COPIES : decided<REFILLED>(all.refilled(item, now, cell)) ? REFILLED : all.why(item);
             all.describe(found, item.thread, item.group, item.number);
         }
-        void race(Record &found, Reason reason, bool) const { found.kind = DATA_RACE, found.reason = reason; }
     };
 
     // The first wait of a thread that covers a group.

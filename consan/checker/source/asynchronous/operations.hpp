@@ -85,7 +85,8 @@ class Operations {
             for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
                 const Operation &other = operations_[nodes_[at].operation];
                 if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes)) continue;
-                race_rule::meet(other, access, Facts{*this, heads_[chunk], nodes_[at].operation, access}, [&](const Record &found) { findings_.add(found); });
+                race_rule::meet(other, access, Facts{{}, *this, heads_[chunk], nodes_[at].operation, access},
+                                [&](const Record &found) { findings_.add(found); });
             }
     }
 
@@ -265,7 +266,7 @@ class Operations {
     };
 
     // Of an operation and a later access, of a thread or of another operation. `head`: of the operations on the chunk.
-    struct Facts {
+    struct Facts : race_rule::PlainFacts {
         const Operations &all;
         u32 head, number;
         const Access &now;
@@ -282,7 +283,6 @@ class Operations {
         // A read is of what the operation brings. R-T5: a thread waits at the mbarrier of the commit, for another phase.
         bool awaited() const { return !now.writes || (old().by_commit() && all.issuers_.informed(old().ticket, now.thread)); }
         bool early() const { return !(now.operation && now.writes) && all.overtakes(old(), now.thread, all.clocks_.time(now.thread)); }
-        static constexpr bool of_lanes = false;
         bool is_behind() const { return all.issued_before(old(), now.thread); }
 
         // T13: a generic write behind the wait for a commit, and no proxy fence between. D5: complete_tx is a release at .cluster scope, of an issuer
@@ -308,7 +308,6 @@ class Operations {
             all.describe(found, old(), now.thread);
         }
         void wait(Record &found) const { found.reason = all.why(old(), now.thread, now.operation != 0); }
-        void race(Record &found, Reason reason, bool) const { found.kind = DATA_RACE, found.reason = reason; }
     };
 
     // Why a thread does not know that an operation is complete. `engine`: it is about to issue another one.

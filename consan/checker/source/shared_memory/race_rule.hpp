@@ -37,6 +37,19 @@ struct Side {
 
 namespace race_rule {
 
+// The facts where a memory states no others: of two weak accesses of one CTA, none of which is of an operation.
+struct PlainFacts {
+    static constexpr bool of_lanes = false;
+    Scope narrowest() const { return CTA_SCOPE; }
+    bool asynchronous() const { return false; }
+    bool issued() const { return false; }
+    bool early() const { return false; }
+    bool awaited() const { return false; }
+    void bridge(...) const {}
+    void wait(Record &) const {}
+    void race(Record &found, Reason reason, bool) const { found.kind = DATA_RACE, found.reason = reason; }
+};
+
 // What is wrong with two accesses in no order.
 enum class Wrong { RACE, TOO_EARLY, NO_WAIT };
 

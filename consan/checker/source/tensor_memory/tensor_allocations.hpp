@@ -21,11 +21,10 @@ class TensorAllocations {
         allocations_.push_back({site, thread, clocks_.time(thread), address, columns, begin, end, true, 0, 0, 0, NOTHING, 0});
         std::fill(owner_.begin() + begin, owner_.begin() + end, (u32)allocations_.size());
         order_.forget(begin, end);
+        TensorAccess alloc = end_of(thread, site);
         for (Outside &each : outside_)
-            if (each.piece.begin < end && begin < each.piece.end && !each.explained && !clocks_.before(each.access.thread, each.access.time, thread)) {
-                each.explained = true;
-                race(each.access, each.piece, allocations_.back().site, thread, allocations_.back().site);
-            }
+            if (each.piece.begin < end && begin < each.piece.end && !each.explained)
+                each.explained = meet({{}, each.access, alloc, each.piece, site, clocks_.before(each.access.thread, each.access.time, thread), true});
     }
 
     // The other warp of an allocation for a pair has come: what is behind either of the two is behind the allocation, which both make together.
@@ -46,8 +45,7 @@ class TensorAllocations {
     void free(u32 thread, u32 site, u32 address, u32 columns) {
         for (Allocation &each : allocations_) {
             if (!each.live || each.address != address || each.columns != columns) continue;
-            TensorAccess access{NO_OPERATION, site, thread, false, true};
-            use(access, {{LaneSet::range(0, TENSOR_LANES), each.begin, each.end}});
+            use(end_of(thread, site), {{LaneSet::range(0, TENSOR_LANES), each.begin, each.end}});
             order_.forget(each.begin, each.end);
             release(each, thread, site);
             return;
@@ -64,7 +62,7 @@ class TensorAllocations {
 
     // The other CTA of the pair frees its columns (T6, by the strict reading only).
     void freed_by_peer(u32 thread, u32 site, u32 address, u32 columns, u32 number) {
-        TensorAccess access{NO_OPERATION, site, thread, false, true};
+        TensorAccess access = end_of(thread, site);
         access.number = number;
         u32 begin = std::min(column_of(address), TENSOR_COLUMNS);
         order_.free_of_peer(access, {LaneSet::range(0, TENSOR_LANES), begin, std::min(begin + columns, TENSOR_COLUMNS)});
@@ -84,8 +82,8 @@ class TensorAllocations {
                 last = number;
                 const Allocation &own = allocations_[number - 1];
                 access.allocation = own.site, access.number = number;
-                if (!behind(own.thread, own.time, access.thread) && (own.other == NOTHING || !behind(own.other, own.other_time, access.thread)))
-                    race(access, piece, own.site, own.thread, own.site);
+                TensorAccess alloc = end_of(own.thread, own.site);
+                meet({{}, alloc, access, piece, own.site, behind(own, access.thread), false});
             }
         order_.add(access, pieces);
     }
@@ -132,7 +130,31 @@ class TensorAllocations {
         bool explained;
     };
 
+    // Of an alloc or a dealloc and an access to its columns. `ordered`: the two are in order; `early`: the earlier one of the replay comes too early.
+    struct Facts : race_rule::PlainFacts {
+        const TensorAccess &old, &now;
+        const Piece &piece;
+        u32 allocation;
+        bool ordered, early_;
+
+        bool complete() const { return ordered; }
+        bool early() const { return early_; }
+        void place(Record &found) const { TensorOrder::place(piece, allocation, old.kind, now.kind, found); }
+    };
+
+    // Whether the race rule finds something.
+    bool meet(const Facts &facts) {
+        race_rule::meet(facts.old, facts.now, facts, [&](const Record &found) { findings_.add(found); });
+        return !facts.ordered;
+    }
+
+    // An alloc or a dealloc, as one end of the life of its columns.
+    static TensorAccess end_of(u32 thread, u32 site) { return {NO_OPERATION, site, thread, false, true}; }
+
     // Whether a thread is behind an alloc. It is synchronous, so the order of execution is enough (T21); its word in shared memory needs more.
+    bool behind(const Allocation &made, u32 thread) const {
+        return behind(made.thread, made.time, thread) || (made.other != NOTHING && behind(made.other, made.other_time, thread));
+    }
     bool behind(u32 other, u32 time, u32 thread) const { return clocks_.before(other, time, thread) || clocks_.executed(thread, other) >= time; }
 
     void release(Allocation &each, u32 thread, u32 site) {
@@ -152,32 +174,12 @@ class TensorAllocations {
         for (auto each = allocations_.rbegin(); each != allocations_.rend(); ++each) {
             if (each->live || column < each->begin || column >= each->end) continue;
             access.allocation = each->site;
-            if (!clocks_.before(each->freer, each->freed_time, access.thread)) return freed_early(access, piece, *each);
-            outside_.push_back({piece, access, each->freed, each->freer, false});
+            TensorAccess dealloc = end_of(each->freer, each->freed);
+            if (!meet({{}, dealloc, access, piece, each->site, clocks_.before(each->freer, each->freed_time, access.thread), true}))
+                outside_.push_back({piece, access, each->freed, each->freer, false});
             return;
         }
         outside_.push_back({piece, access, 0, access.thread, false});
-    }
-
-    void race(const TensorAccess &access, const Piece &piece, u32 site, u32 thread, u32 allocation) {
-        Record found = TensorOrder::place(piece, allocation);
-        found.kind = DATA_RACE, found.reason = NO_BARRIER;
-        found.hazard = access.writes ? WAW : RAW;
-        found.site = access.site, found.other_site = site;
-        found.thread = access.thread, found.other_thread = thread;
-        found.own_operation = access.kind;
-        findings_.add(found);
-    }
-
-    // The dealloc is the second of the two, as it would be if they were in order.
-    void freed_early(const TensorAccess &access, const Piece &piece, const Allocation &allocation) {
-        Record found = TensorOrder::place(piece, allocation.site);
-        found.kind = DATA_RACE, found.reason = NO_BARRIER;
-        found.hazard = access.writes ? WAW : WAR;
-        found.site = allocation.freed, found.other_site = access.site;
-        found.thread = allocation.freer, found.other_thread = access.thread;
-        found.operation = access.kind;
-        findings_.add(found);
     }
 
     static void fill(Record &found, Reason reason, u32 thread, u32 site, u32 number, u32 other_site, u32 other) {

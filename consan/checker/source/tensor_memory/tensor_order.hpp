@@ -40,7 +40,8 @@ class TensorOrder {
             for (const Item &item : items_) {
                 if (!item.piece.meets(piece)) continue;
                 if (access.writes || item.access.writes)
-                    race_rule::meet(item.access, access, Facts{*this, item, access, piece}, [&](const Record &found) { report(found, item, access, piece); });
+                    race_rule::meet(item.access, access, Facts{{}, *this, item, access, piece},
+                                    [&](const Record &found) { report(found, item, access, piece); });
                 if (item.access.pipelined() && !access.pipelined())
                     access.issuer = item.access.ticket.issuer, access.known = issuers_.completed(item.access.ticket, access.thread);
             }
@@ -86,6 +87,10 @@ class TensorOrder {
         Record found{};
         place(piece, allocation, found);
         return found;
+    }
+    static void place(const Piece &piece, u32 allocation, u32 operation, u32 own_operation, Record &found) {
+        place(piece, allocation, found);
+        found.operation = operation, found.own_operation = own_operation;
     }
     static void place(const Piece &piece, u32 allocation, Record &found) {
         found.flags = TENSOR;
@@ -150,14 +155,13 @@ class TensorOrder {
     }
 
     // Of an operation and a later one. All of them are asynchronous: some complete by a commit, the others by the wait of their warp.
-    struct Facts {
+    struct Facts : race_rule::PlainFacts {
         const TensorOrder &all;
         const Item &item;
         const TensorAccess &now;
         const Piece &piece;
 
         const TensorAccess &old() const { return item.access; }
-        Scope narrowest() const { return CTA_SCOPE; }  // all are weak
         bool complete() const { return all.ordered(old(), now); }
         bool asynchronous() const { return true; }
         bool issued() const { return all.issued_before(old(), now) || fence(); }
@@ -166,7 +170,6 @@ class TensorOrder {
         bool awaited() const { return behind_commit() && (!now.writes || now.kind == NO_OPERATION || all.issuers_.informed(old().ticket, now.thread)); }
         bool behind_commit() const { return old().pipelined() && !now.pipelined(); }
         bool early() const { return behind_commit() && now.kind != NO_OPERATION && all.overtakes(item, now); }
-        static constexpr bool of_lanes = false;
         Reason fence() const { return all.missing_fence(old(), now); }
 
         template <typename Add> void bridge(Add add) const {
@@ -179,7 +182,7 @@ class TensorOrder {
             found.flags |= OTHER_ASYNC;
             add(found);
         }
-        void place(Record &found) const { all.place(item, now, piece, found); }
+        void place(Record &found) const { TensorOrder::place(item.piece.common(piece), now.allocation, old().kind, now.kind, found); }
         void wait(Record &found) const {
             Reason lacks = fence();
             found.flags |= OTHER_ASYNC;
@@ -195,11 +198,6 @@ class TensorOrder {
         }
     };
 
-    void place(const Item &item, const TensorAccess &now, const Piece &piece, Record &found) const {
-        place(item.piece.common(piece), now.allocation, found);
-        found.operation = item.access.kind, found.own_operation = now.kind;
-    }
-
     void report(const Record &found, const Item &item, const TensorAccess &now, const Piece &piece) {
         findings_.add(found);
         for (Read &read : unwritten_)
@@ -210,7 +208,7 @@ class TensorOrder {
     static bool of_one(const TensorAccess &access, const TensorAccess &dealloc) { return access.kind != NO_OPERATION && access.number == dealloc.number; }
 
     void report_peer(const Item &item, const TensorAccess &dealloc, const Piece &piece) {
-        Record found = race_rule::pair(item.access, dealloc, Facts{*this, item, dealloc, piece});
+        Record found = race_rule::pair(item.access, dealloc, Facts{{}, *this, item, dealloc, piece});
         issuers_.describe(found, item.access.ticket, dealloc.thread, true);
         found.kind = DATA_RACE, found.reason = PEER_DEALLOC;
         findings_.add(found);
