@@ -135,7 +135,7 @@ class GlobalRaces : GlobalRaceItems {
     }
 
     // Of an access that is kept, or whose issue is, and a later one.
-    struct Facts {
+    struct Facts : race_rule::PlainFacts {
         GlobalRaces &all;
         const Item &item;
         const RacingAccess &now;
@@ -159,7 +159,6 @@ class GlobalRaces : GlobalRaceItems {
         bool complete() const { return ordered() && !incoherent(); }
         bool asynchronous() const { return old().operation && !incoherent(); }
         bool issued() const { return all.before(item, now); }
-        bool awaited() const { return false; }
         bool early() const {
             return together() && !now.writes && !old().reads && item.before &&
                    all.views_.before(old().cluster, old().thread, item.before, now.cluster, now.thread);
@@ -190,7 +189,7 @@ class GlobalRaces : GlobalRaceItems {
             if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().cluster, old().thread, item.time, now.cluster, now.thread);
         }
     };
-    Facts facts(const Item &item, const RacingAccess &now) { return {*this, item, now}; }
+    Facts facts(const Item &item, const RacingAccess &now) { return {{}, *this, item, now}; }
 
     // R-PX, R-GM12, R-B7: an access comes behind a write through another proxy, perhaps of another CTA. The fence that lacks between them.
     Reason unbridged(const Item &item, const RacingAccess &now) {

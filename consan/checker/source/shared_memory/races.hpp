@@ -181,7 +181,7 @@ class Races {
     };
 
     // Of an access that is kept and a later one. `actor`: whose that is.
-    template <typename Actor> struct Facts {
+    template <typename Actor> struct Facts : race_rule::PlainFacts {
         const Races &races;
         const Item &item;
         u32 cell;
@@ -194,8 +194,6 @@ class Races {
             bool rows = old().row | now.row;
             return (rows ? races.ordered_rows(item, cell, now) : races.clocks_.before(old().thread, item.time, now.thread)) || actor.replaced(old(), item.time);
         }
-        bool asynchronous() const { return false; }
-        bool issued() const { return false; }
         bool awaited() const { return actor.awaited(old(), item.time); }
         bool early() const {
             return !now.writes && !old().reads && !now.operation && item.before && races.clocks_.before(old().thread, item.before, now.thread);
@@ -207,7 +205,6 @@ class Races {
         bool lane_knows() const { return races.lane_knows(item, now.thread); }
         // Of a strong store the log has the value only where R-MO1 needs it, so none is compared.
         bool same_place() const { return old().offset == now.offset && !(old().strong || now.strong); }
-        void bridge(...) const {}
 
         void place(Record &found) const {
             found.flags = one_warp() * SAME_WARP | race_rule::same_value(old(), now, same_place()) * SAME_VALUE | old().updates() * OTHER_ATOMIC;
@@ -225,7 +222,7 @@ class Races {
 
     Facts<Later> facts(const Item &item, u32 cell, const Access &now) const {
         static const Later later;
-        return {*this, item, cell, now, later};
+        return {{}, *this, item, cell, now, later};
     }
 
     // `weak`: with weak accesses only.
@@ -237,7 +234,8 @@ class Races {
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
             if (!(item.mask & mask) || (weak && item.access.strong) || (!(item.access.row | access.row) && item.access.thread == access.thread)) continue;
-            race_rule::meet(item.access, access, Facts<Actor>{*this, item, cell, access, actor}, [&](const Record &found) { add(found, item.access, access); });
+            race_rule::meet(item.access, access, Facts<Actor>{{}, *this, item, cell, access, actor},
+                            [&](const Record &found) { add(found, item.access, access); });
         }
     }
 
