@@ -19,13 +19,14 @@ from consan.adapters.standin import CupyStandIn
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
 from consan.adapters.triton.gpu import TritonAdapter
 from consan.adapters.triton.virtual import TritonVirtual
+from consan.adapters.warp_cpu import WarpStandIn
 from consan.adapters.without_ptx import CuTileAdapter
 
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter()),
     "cpu": (
-        *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn()),
+        *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn(), WarpStandIn()),
         *(TorchKernelRefused(), CuTileAdapter()),
     ),
 }

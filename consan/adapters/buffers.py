@@ -32,9 +32,20 @@ def _extent(value: Any) -> tuple[int, int, int]:
         return _of_tensor(value)
     interface = getattr(value, "__cuda_array_interface__", None)
     if isinstance(interface, dict):
-        contiguous, element = interface.get("strides") is None, int(interface["typestr"][2:])
-        return (int(interface["data"][0]), math.prod(interface["shape"]) * element, element) if contiguous else _NO_BUFFER
+        element = int(interface["typestr"][2:])
+        size = math.prod(interface["shape"]) * element
+        return (int(interface["data"][0]), size, element) if _contiguous(interface, element) else _NO_BUFFER
     return (int(value.handle), int(value.size), 1) if hasattr(value, "handle") and hasattr(value, "size") else _NO_BUFFER
+
+
+def _contiguous(interface: dict[str, Any], element: int) -> bool:
+    """Whether an array has no gaps, by rows. Without `strides` it has none."""
+    strides, step = interface.get("strides"), element
+    for size, stride in zip(reversed(interface["shape"]), reversed(strides or ()), strict=False):
+        if size > 1 and stride != step:
+            return False
+        step *= size
+    return True
 
 
 def _of_tensor(tensor: Any) -> tuple[int, int, int]:

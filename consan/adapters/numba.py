@@ -106,11 +106,10 @@ class NumbaAdapter(Seam):
 
     def _name(self, library: Any, kernel: Any, args: Any) -> None:
         """Name global memory by the arguments."""
-        code = getattr(getattr(kernel, "py_func", None), "__code__", None)
-        names = code.co_varnames[: code.co_argcount] if code is not None else ()
+        named = buffers(args, parameter_names(kernel))
         for loaded in self._loaded.get(library, {}).values():
             if loaded.session is self._session:
-                self._open.launched(loaded.prepared, library._entry_name, buffers(args, names))
+                self._open.launched(loaded.prepared, library._entry_name, named)
 
     def _function(self, original: Callable[..., Any], library: Any) -> Any:
         """`CUDACodeLibrary.get_cufunc`: the function of the instrumented module."""
@@ -152,6 +151,12 @@ class NumbaAdapter(Seam):
         self._attach(prepared, found.function.module)
         found.prepared, found.session = prepared, self._open
         return True
+
+
+def parameter_names(kernel: Any) -> tuple[str, ...]:
+    """The parameters of a kernel's Python function."""
+    code = getattr(getattr(kernel, "py_func", None), "__code__", None)
+    return code.co_varnames[: code.co_argcount] if code is not None else ()
 
 
 def unreachable(library: Any) -> str | None:

@@ -15,8 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from consan._errors import NotSupported
-from consan.adapters.numba import nothing, with_lines
+from consan.adapters.buffers import buffers
+from consan.adapters.numba import nothing, parameter_names, with_lines
 from consan.adapters.seam import Seam, lacking
+from consan.libcuda import library
 
 _LINKER = ("_Linker.complete", "_Linker.get_linked_ptx", "ObjectCode.from_ptx")
 _COVERS = "kernels on consan's stand-in driver; not those that are linked with machine code"
@@ -32,7 +34,7 @@ class NumbaStandIn(Seam):
     covers = _COVERS
     _tried = (0, 30)
     _driver = "numba.cuda.cudadrv.driver"
-    _needs: tuple[str, ...] = ("compile_cuda", "CUDACache.load_overload", "CUDACache.save_overload")
+    _needs: tuple[str, ...] = ("compile_cuda", "_Kernel.launch", "CUDACache.load_overload", "CUDACache.save_overload")
 
     def _begin(self, module: ModuleType) -> None:
         driver: Any = importlib.import_module(self._driver)
@@ -43,6 +45,7 @@ class NumbaStandIn(Seam):
     def _ask(self, dispatcher: Any) -> None:
         """For lines, and no caches."""
         self._wrap(dispatcher, "compile_cuda", with_lines)
+        self._wrap(dispatcher._Kernel, "launch", _named)
         self._wrap(dispatcher.CUDACache, "load_overload", nothing)
         self._wrap(dispatcher.CUDACache, "save_overload", nothing)
 
@@ -74,6 +77,12 @@ def _as_ptx(code: Any, original: Callable[..., Any], linker: Any) -> Any:
         raise NotSupported(f"the kernel is linked with {' and '.join(sorted(kinds))}, which the virtual machine cannot do: it needs a GPU")
     linker.lineinfo = True
     return code.from_ptx(linker.get_linked_ptx(), name=given[0].name)
+
+
+def _named(original: Callable[..., Any], kernel: Any, args: Any, *others: Any, **named: Any) -> Any:
+    """`_Kernel.launch`: reports name memory by the arguments."""
+    with library.launching(buffers(args, parameter_names(kernel))):
+        return original(kernel, args, *others, **named)
 
 
 def _dispatcher_with_lines(original: Callable[..., Any], dispatcher: Any, function: Any, targetoptions: Any = None) -> None:

@@ -98,6 +98,7 @@ _PACKAGES: Final = {
     "cuda.core": (("cuda-core",), ""),
     "numba-cuda-mlir": (("numba-cuda-mlir",), ""),
     "CuTe DSL": (("nvidia-cutlass-dsl",), ""),
+    "Warp": (("warp-lang",), ""),
     "torch": (("torch",), ""),
 }
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from consan._errors import ConsanError
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
+from consan.reports.source.variables import Argument
 
 _FIRST_HANDLE, _STEP = 0x1000, 16
 Bytes = npt.NDArray[np.uint8]
@@ -50,7 +51,9 @@ class StandInDriver:
     handles: dict[int, Any] = field(default_factory=dict)
     allocations: dict[int, int] = field(default_factory=dict)  # bytes, by address
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
+    buffers: tuple[Argument, ...] = ()  # those that a framework has named for the launch that it is about to make
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
+    needs_runtime: bool = True  # whether a program with a copy of the CUDA runtime cannot go on without it
     lock: threading.RLock = field(default_factory=threading.RLock)
     _starts: list[int] = field(default_factory=list)
     _stacks: threading.local = field(default_factory=threading.local)

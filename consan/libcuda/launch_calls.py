@@ -125,9 +125,11 @@ def _word(driver: StandInDriver, address: int) -> int:
 
 
 def _buffers(driver: StandInDriver, values: list[bytes]) -> Iterator[Argument]:
-    """The allocations to which parameters point, also from within a struct."""
+    """The buffers that the framework has named, and the allocations to which other parameters point, also from within a struct."""
+    yield from driver.buffers
+    named = {each.begin for each in driver.buffers}
     for number, value in enumerate(values, 1):
         for (address,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]):
             found = driver.allocation(address)
-            if found is not None:
+            if found is not None and address not in named:
                 yield Argument(f"argument {number}", address, found[0] + found[1] - address)

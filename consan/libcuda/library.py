@@ -7,7 +7,9 @@ Without a session a call returns CUDA_ERROR_DEINITIALIZED.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +17,7 @@ from typing import Any, Final
 from consan.libcuda import calls, runtime_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import StandInDriver
+from consan.reports.source.variables import Argument
 
 _WORDS: Final = 16
 _SERVER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64))
@@ -68,6 +71,22 @@ def enter(session: Any) -> None:
     drivers = _loaded[0].drivers
     known = bool(drivers) and drivers[-1].session is session
     drivers.append(drivers[-1] if known else StandInDriver(session, OwnMemory()))
+
+
+def driver() -> StandInDriver:
+    """The driver of the innermost session."""
+    return _loaded[0].drivers[-1]
+
+
+@contextlib.contextmanager
+def launching(buffers: Iterable[Argument]) -> Iterator[None]:
+    """Inside the block the framework launches with these buffers: reports name memory by them."""
+    inner = driver()
+    inner.buffers = tuple(buffers)
+    try:
+        yield
+    finally:
+        inner.buffers = ()
 
 
 def keep_ptx(folder: Path) -> None:

@@ -22,6 +22,7 @@ LONGEST: Final = 72  # a longer kernel name loses its template arguments in a ti
 
 _LIBRARIES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib", "libc++.1.dylib")
 _VERSIONS: Final = re.compile(r"\b(?:_INTERNAL_\w+|_GLOBAL__N_\w*|_V_\d+\w*|(?:CUB|THRUST)_\d+\w*|__\d+)::|\[abi:\w+\]")
+_WARP: Final = re.compile(r"_[0-9a-f]{8}_cuda_kernel_forward$")  # the adjoint kernel keeps its long name
 _LAMBDA: Final = re.compile(r"\{lambda\(.*?\)#(\d+)\}")
 _OPERATOR: Final = re.compile(r"operator ?(?:\(\)|<<=?|>>=?|<=>|<=?|>=?|->\*?)")
 _ELEMENT: Final = re.compile(r"(?:bytes? [\d.]+ of )?(?P<base>[^\[.]*?)(?:[\[.].*?)?(?P<owner>(?: of the CTA of rank \d+)?)")
@@ -40,7 +41,7 @@ def demangled(symbol: str) -> str:
 
 def kernel_name(symbol: str) -> str:
     """`rev<float, 128>`: the kernel's name in a title. Long template arguments become `<...>`."""
-    text = _bare(_VERSIONS.sub("", demangled(symbol)), "(")
+    text = _bare(_VERSIONS.sub("", demangled(_WARP.sub("", symbol))), "(")
     if len(text) <= LONGEST:
         return text
     plain = _bare(text, "<")

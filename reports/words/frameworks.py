@@ -4,7 +4,8 @@ A row is a word, a column a framework; `{leave}`, `{parity}` and `{barrier}` com
 and put the framework's word in parentheses: "wait with {wait} ({wait_cpp})". If a framework has no spelling, the word is empty
 and `tidy` removes the parentheses. Words that stand alone in a sentence always have a spelling that includes the PTX.
 
-Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6, Numba-CUDA 0.30.
+Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6,
+Numba-CUDA 0.30, Warp 1.19.
 Users of Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
 """
 
@@ -18,14 +19,17 @@ CUTE_DSL: Final = "cute-dsl"
 TRITON: Final = "triton"
 GLUON: Final = "gluon"
 NUMBA: Final = "numba"
+WARP: Final = "warp"
 PTX: Final = "ptx"
-FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, PTX)
+FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, PTX)
 
 _Spellings = dict[str, str]
 
 
-def _row(cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", triton: str = "", ptx: str = "", *, dsl: str = "") -> _Spellings:
-    return {CUDA: cuda, CUTE: cute, CUTE_DSL: dsl or ptx, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx}
+def _row(
+    cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", triton: str = "", ptx: str = "", *, dsl: str = "", warp: str = ""
+) -> _Spellings:
+    return {CUDA: cuda, CUTE: cute, CUTE_DSL: dsl or ptx, GLUON: gluon, NUMBA: numba, WARP: warp or cuda, TRITON: triton, PTX: ptx}
 
 
 # The wait for an asynchronous operation, by kind. The PTX is in `situations.WAITS`.
@@ -141,7 +145,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["bar.sync 1, 128"] * 4,
         dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
     ),
-    "atomic_add": _row("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add"),
+    "atomic_add": _row("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add", warp="wp.atomic_add"),
     "gpu_fence": _row(
         "__threadfence()",
         "__threadfence()",
@@ -253,6 +257,11 @@ _KINDS_OF_THE_COMPILER: Final = (
     *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard", "tcgen05-misuse"),
     "clc-misuse",
 )
+_BUILT_IN: Final = (
+    "Warp has no barrier of its own: use wp.atomic_add or its relatives for a shared result, tiles for shared memory, or a barrier in a"
+    " wp.func_native snippet"
+)
+_ADVICE: Final = {TRITON: (_COMPILED, _KINDS_OF_THE_COMPILER), WARP: (_BUILT_IN, ("data-race", "missing-order"))}
 
 
 def words_of(framework: str, operation: str) -> dict[str, str]:
@@ -280,14 +289,16 @@ def _all(operation: str, column: str, wait: str) -> str:
     return commit + wait.replace("{leave}", "0")
 
 
-def advice(framework: str, kind: str) -> str:
-    """The sentence after the fix, if the user does not write the missing instruction; else empty."""
-    return f"; {_COMPILED}" if framework == TRITON and kind in _KINDS_OF_THE_COMPILER else ""
+def advice(framework: str, kind: str, *, in_global: bool = False) -> str:
+    """The sentence after the fix, if the user does not write the missing instruction; else empty. `in_global`: about global memory."""
+    said, kinds = _ADVICE.get(framework, ("", ()))
+    users = in_global and framework == TRITON  # flags and order there are the user's, whatever the compiler places
+    return f"; {said}" if kind in kinds and not users else ""
 
 
 def advice_in(text: str) -> str:
     """The sentence of `advice` at the end of a fix; else empty."""
-    return f"; {_COMPILED}" if text.endswith(_COMPILED) else ""
+    return next((f"; {said}" for said, _ in _ADVICE.values() if text.endswith(said)), "")
 
 
 def tidy(text: str) -> str:

@@ -56,9 +56,9 @@ def describe(finding: Finding, situation: str | None = None, shape: str = "", *,
 
 
 def _advice(finding: Finding, chosen: Situation, framework: str) -> str:
-    """The framework's advice; none for a note. Flags and order in global memory are the user's, whatever the compiler places."""
-    users = finding.kind in ("data-race", "scope") and bool(finding.accesses) and _first(finding).in_global
-    return "" if users or chosen.severity == "note" else frameworks.advice(framework, finding.kind)
+    """The framework's advice; none for a note."""
+    in_global = finding.kind in ("data-race", "scope") and bool(finding.accesses) and _first(finding).in_global
+    return "" if chosen.severity == "note" else frameworks.advice(framework, finding.kind, in_global=in_global)
 
 
 def refined(finding: Finding, situation: str | None) -> str:

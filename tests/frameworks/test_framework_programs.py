@@ -41,6 +41,7 @@ class FrameworkProgram:
 CASES = [
     FrameworkProgram("numba_reverse.py", "numba-cuda", "data-race", "cuda.syncthreads()"),
     FrameworkProgram("numba_mlir_reverse.py", "numba-cuda-mlir", "data-race", "cuda.syncthreads()"),
+    FrameworkProgram("warp_sum.py", "warp-lang", "data-race", "wp.atomic_add"),
 ]
 
 

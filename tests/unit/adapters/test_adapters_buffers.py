@@ -43,6 +43,7 @@ class Tensor:
         (interface(0x1000, (4, 8)), Argument("argument 2", 0x1000, 128, "out", 4)),
         (Tensor(0x2000, 10), Argument("argument 2", 0x2000, 20, "out", 2)),
         (SimpleNamespace(handle=0x3000, size=512), Argument("argument 2", 0x3000, 512, "out")),  # cuda.core.Buffer
+        (interface(0x1000, (4, 1, 8), (32, 99, 4)), Argument("argument 2", 0x1000, 128, "out", 4)),  # as Warp tells its arrays
         (interface(0x1000, (4, 8), (64, 4)), None),
         (interface(0, (0,)), None),
         (Tensor(0x2000, 10, contiguous=False), None),

@@ -1,0 +1,168 @@
+"""Warp on a machine without a GPU: its kernels run on consan's stand-in driver.
+
+Read against Warp 1.19. Its library loads modules and launches by the driver, but copies, fills and allocates by a static copy of the
+CUDA runtime, which the stand-in cannot serve: these functions are replaced in the library's table. Kernels are compiled to PTX with lines,
+into a cache of the run (an earlier run's code may have none).
+
+Not handled: copies and fills of arrays with gaps (kernels in Warp's library), graphs, textures, BVHs and other structures that the library
+builds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from consan.adapters.base import SessionLike
+from consan.adapters.buffers import buffers
+from consan.adapters.seam import Seam, lacking
+from consan.libcuda import library, memory_calls
+from consan.libcuda.calls import CALLS, CallFailed
+from consan.libcuda.driver import StandInDriver
+
+_TRIED: Final = (1, 19)
+_CURRENT: Final = (1 << 64) - 1  # WP_CURRENT_STREAM
+_NEEDS: Final = ("Runtime.load_dll", "Device.set_stream")
+
+
+class WarpStandIn(Seam):
+    """Runs programs of Warp on the virtual machine."""
+
+    name = "warp"
+    title = "Warp"
+    package = "warp._src.context"
+    distribution = "warp-lang"
+    covers = "kernels on consan's stand-in driver"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cache: tempfile.TemporaryDirectory[str] | None = None
+
+    def install(self, session: SessionLike) -> None:
+        """Its configuration is read when it starts."""
+        super().install(session)
+        self._when("warp.config", self._configure)
+        self._when("warp", lambda warp: self._wrap(warp, "launch", _named))
+
+    def remove(self) -> None:
+        """Restore everything."""
+        if self._patches:
+            library.leave()
+        super().remove()
+        if self._cache is not None:
+            self._cache.cleanup()
+            self._cache = None
+
+    def _configure(self, config: ModuleType) -> None:
+        if self._cache is None:
+            self._cache = tempfile.TemporaryDirectory(prefix="consan-warp-")
+        for name, value in (("cuda_output", "ptx"), ("lineinfo", True), ("kernel_cache_dir", self._cache.name)):
+            self._patches.set(config, name, value)
+        library.enter(self._open)
+        library.driver().needs_runtime = False
+
+    def _begin(self, context: ModuleType) -> None:
+        if self._known(_TRIED, _TRIED, lacking(context, *_NEEDS)):
+            self._wrap(context.Runtime, "load_dll", _replaced)
+
+
+def _replaced(original: Callable[..., Any], runtime: Any, path: str) -> Any:
+    """`Runtime.load_dll`: the library, with functions of our own."""
+    loaded = original(runtime, path)
+    if hasattr(loaded, "wp_memset_device"):  # not Warp's compiler for the CPU
+        for name, function in _Memory(loaded).functions().items():
+            setattr(loaded, name, _Function(function))
+    return loaded
+
+
+def _named(original: Callable[..., Any], kernel: Any, dim: Any, inputs: Any = (), outputs: Any = (), *others: Any, **named: Any) -> Any:
+    """`warp.launch`: reports name memory by the arguments."""
+    names = [each.label for each in getattr(getattr(kernel, "adj", None), "args", ())]
+    with library.launching(buffers([*inputs, *outputs], names)):
+        return original(kernel, dim, inputs, outputs, *others, **named)
+
+
+class _Function:
+    """A function in place of one of ctypes: what is set about it (`argtypes`) is not needed."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return self._function(*(getattr(each, "value", each) for each in args))
+        except CallFailed:
+            return None
+
+
+class _Memory:
+    """Memory of the device, as Warp's library allocates, copies and fills it."""
+
+    def __init__(self, loaded: Any) -> None:
+        self._loaded = loaded
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """By their names in the library."""
+        free = CALLS["cuMemFree_v2"].function
+        return {
+            **dict.fromkeys(("wp_alloc_device", "wp_alloc_device_default"), lambda context, size, tag: self._given(size, 0)),
+            "wp_alloc_device_async": lambda context, size, stream, tag: self._given(size, self._stream(context, stream)),
+            **dict.fromkeys(("wp_free_device", "wp_free_device_default"), lambda context, address: free(_driver(), address)),
+            "wp_free_device_async": lambda context, address, stream: free(_driver(), address),
+            "wp_alloc_pinned": self._loaded.wp_alloc_host,
+            "wp_free_pinned": self._loaded.wp_free_host,
+            "wp_memcpy_h2d": self._copier(memory_calls.TO_DEVICE),
+            "wp_memcpy_d2h": self._copier(memory_calls.TO_HOST),
+            "wp_memcpy_d2d": self._copier(memory_calls.WITHIN),
+            "wp_memset_device": self._fill,
+            "wp_memtile_device": self._tile,
+            "wp_cuda_context_check": lambda context: 0,
+            "wp_cuda_context_set_stream": self._quiet(self._loaded.wp_cuda_context_set_stream),
+        }
+
+    def _quiet(self, function: Any) -> Callable[..., Any]:
+        """A function that asks the runtime, when a context is new, for what Warp can do without: the failure is no news."""
+
+        def called(*args: Any) -> Any:
+            said = self._loaded.wp_is_error_output_enabled()
+            self._loaded.wp_set_error_output_enabled(0)
+            try:
+                return function(*map(ctypes.c_void_p, args[:2]), *args[2:])
+            finally:
+                self._loaded.wp_set_error_output_enabled(said)
+
+        return called
+
+    def _stream(self, context: Any, stream: int | None) -> int:
+        """The stream that a parameter names."""
+        return (self._loaded.wp_cuda_context_get_stream(context) if stream == _CURRENT else stream) or 0
+
+    def _given(self, size: int, stream: int) -> int:
+        return memory_calls.given(_driver(), size, stream) if size else 0
+
+    def _copier(self, ends: memory_calls.Ends) -> Callable[..., bool]:
+        copy = memory_calls.copier(ends, waits=False)
+
+        def copied(context: Any, to: int, source: int, size: int, stream: int | None) -> bool:
+            copy(_driver(), to, source, size, self._stream(context, stream))
+            return True
+
+        return copied
+
+    def _fill(self, context: Any, address: int, value: int, size: int, stream: int | None) -> bool:
+        CALLS["cuMemsetD8Async"].function(_driver(), address, value, size, self._stream(context, stream))
+        return True
+
+    def _tile(self, context: Any, address: int, source: int, size: int, count: int) -> None:
+        """The bytes at an address of the host, repeated in device memory."""
+        driver = _driver()
+        driver.view(address, size * count)[...] = np.tile(np.frombuffer(driver.memory.read(source, size), np.uint8), count)
+
+
+def _driver() -> StandInDriver:
+    return library.driver()
