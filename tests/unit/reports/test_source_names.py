@@ -54,8 +54,8 @@ def test_variable_name(symbol: str, name: str) -> None:
 
 
 def test_marks_of_frameworks_are_left_out() -> None:
-    assert kernel_name("_ZN8__main__7reverseB2v1B3cw5Ev") == "__main__::reverse"
-    assert kernel_name("add_92443627_cuda_kernel_forward") == "add"
+    assert names.kernel_name("_ZN8__main__7reverseB2v1B3cw5Ev") == "__main__::reverse"
+    assert names.kernel_name("add_92443627_cuda_kernel_forward") == "add"
 
 
 def test_versions_of_libraries_are_left_out() -> None:
