@@ -9,17 +9,17 @@ Not handled: two sessions at the same time in different threads; a process has o
 from __future__ import annotations
 
 from consan.adapters.base import Adapter, SessionLike
-from consan.adapters.cpu_driver import DriverStandIn
 from consan.adapters.cuda_core import CudaCoreAdapter
 from consan.adapters.cupy import CupyAdapter
-from consan.adapters.cute import CuteStandIn
+from consan.adapters.driven.cute import CuteStandIn
+from consan.adapters.driven.driver import DriverStandIn
+from consan.adapters.driven.numba import NumbaMlirStandIn, NumbaStandIn
+from consan.adapters.driven.warp import WarpStandIn
 from consan.adapters.numba import NumbaAdapter
-from consan.adapters.numba_cpu import NumbaMlirStandIn, NumbaStandIn
 from consan.adapters.standin import CupyStandIn
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
 from consan.adapters.triton.gpu import TritonAdapter
 from consan.adapters.triton.virtual import TritonVirtual
-from consan.adapters.warp_cpu import WarpStandIn
 from consan.adapters.without_ptx import CuTileAdapter
 
 # A new framework is one file and one entry here.

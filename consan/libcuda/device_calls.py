@@ -64,7 +64,7 @@ def _count(driver: StandInDriver) -> int:
 
 @serves("Q Q", "cuGetExportTable")
 def _table(driver: StandInDriver, place: int, identity: int) -> None:
-    """Tables of the driver that no manual describes. The CUDA runtime cannot do without them; libraries (nvJitLink) can."""
+    """Tables of the driver that no manual describes. A program of the CUDA runtime cannot do without them."""
     asks = driver.memory.read(identity, len(_RUNTIME)) == _RUNTIME
     raise CallFailed(calls.NOT_SUPPORTED, _OWN_RUNTIME if asks and driver.needs_runtime else "")
 

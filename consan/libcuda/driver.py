@@ -53,7 +53,7 @@ class StandInDriver:
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
     buffers: tuple[Argument, ...] = ()  # those that a framework has named for the launch that it is about to make
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
-    needs_runtime: bool = True  # whether a program with a copy of the CUDA runtime cannot go on without it
+    needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)
     _starts: list[int] = field(default_factory=list)
     _stacks: threading.local = field(default_factory=threading.local)

@@ -112,5 +112,5 @@ class StandInServer:
             if pid not in self._processes:
                 session = open_session(self._options)
                 session.alone = False  # a program may launch on other streams while a kernel runs
-                self._processes[pid] = _Process(pid, session, StandInDriver(session, SocketMemory(connection)))
+                self._processes[pid] = _Process(pid, session, StandInDriver(session, SocketMemory(connection), needs_runtime=True))
             return self._processes[pid]

@@ -29,11 +29,13 @@ FINDINGS = {
     "07_split_k": ("global-race", {"parts[blockIdx.x * THREADS + t] = sum", "total += parts[i * THREADS + t]"}),
     "08_cute_program": ("missing-wait", {"copy(copies, mine.partition_S(from)", "= tile(column, row)"}),
     "10_two_cta_gemm": ("data-race", {"*reinterpret_cast<uint4*>(tile", "multiply(d, tile_a, tile_b"}),
+    "12_cute_dsl": ("missing-wait", {"cute.copy(atom, source[None, tile]", "total += ring[row, thread"}),
     "03_triton": ("missing-wait", {"start_copy(ring.index(ahead % STAGES)", "total += ring.index(row % STAGES)"}),
 }
 
 
-NEEDS = {"03_triton": "triton"}
+BESIDE = {"12_cute_dsl": {"lifetime", "barrier-misuse"}}  # what follows: loads are in flight at the kernel's end, and at the next load
+NEEDS = {"03_triton": "triton", "12_cute_dsl": "nvidia_cutlass_dsl"}
 CUTLASS = os.environ.get("CUTLASS", "")  # a checkout, which tutorial 8 needs
 IN_CUDA = [folder for folder in FOLDERS if (folder / "exercise.cu").exists()]
 
@@ -151,7 +153,7 @@ def test_exercise_is_reported_at_both_lines(folder: Path, tmp_path: Path) -> Non
     report = json.loads(out.read_text())
     source = source_file.read_text().splitlines()
     shown = [[_source_lines(access, source) for access in finding["accesses"]] for finding in report["findings"]]
-    assert {finding["kind"] for finding in report["findings"]} == {kind}
+    assert {finding["kind"] for finding in report["findings"]} - BESIDE.get(folder.name, set()) == {kind}
     assert any(all(any(piece in line for lines in access for line in lines) for piece in pieces) for access in shown), shown
 
 
@@ -161,6 +163,12 @@ def test_exercise_and_solution_differ_by_one_line(folder: Path) -> None:
     solution = (folder / "solution.cu").read_text().splitlines()
     changes = [line[:2] for line in difflib.ndiff(exercise, solution) if line[:2] in ("+ ", "- ")]
     assert sorted(changes) in (["+ "], ["+ ", "- "])  # a line added, or moved
+
+
+def test_the_solution_for_cute_dsl_changes_one_line() -> None:
+    exercise, solution = ((ROOT / "12_cute_dsl" / name).read_text().splitlines() for name in ("exercise.py", "solution.py"))
+    changed = [(old.strip(), new.strip()) for old, new in zip(exercise, solution, strict=True) if old != new]
+    assert changed == [("phase = tile % STAGES", "phase = tile // STAGES % 2")]
 
 
 def test_the_solution_for_triton_moves_one_line() -> None:

@@ -18,8 +18,8 @@ import pytest
 from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
-from consan.adapters.cpu_driver import DriverStandIn
 from consan.adapters.cuda_core import CudaCoreAdapter
+from consan.adapters.driven.driver import DriverStandIn
 from consan.instrument.ptx import parse
 from consan.reports.source.variables import Argument
 

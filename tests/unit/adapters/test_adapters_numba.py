@@ -17,8 +17,8 @@ import pytest
 from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
+from consan.adapters.driven.numba import NumbaMlirStandIn, NumbaStandIn
 from consan.adapters.numba import NumbaAdapter
-from consan.adapters.numba_cpu import NumbaMlirStandIn, NumbaStandIn
 from consan.reports.source.variables import Argument
 
 _CODEGEN = """

@@ -1,4 +1,4 @@
-"""Numba-CUDA and numba-cuda-mlir on a machine without a GPU: the stand-in driver loads what they compile (cpu_driver.py puts it in front).
+"""Numba-CUDA and numba-cuda-mlir on a machine without a GPU: the stand-in driver loads what they compile (driver.py puts it in front).
 
 Read against numba-cuda 0.30 and numba-cuda-mlir 0.6. Both end in `_Linker.complete`, which makes machine code of PTX or of code to be
 optimised at link time; here it gives PTX, which the driver takes as well. They are asked for line information, and their caches on disk,

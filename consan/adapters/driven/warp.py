@@ -64,7 +64,6 @@ class WarpStandIn(Seam):
         for name, value in (("cuda_output", "ptx"), ("lineinfo", True), ("kernel_cache_dir", self._cache.name)):
             self._patches.set(config, name, value)
         library.enter(self._open)
-        library.driver().needs_runtime = False
 
     def _begin(self, context: ModuleType) -> None:
         if self._known(_TRIED, _TRIED, lacking(context, *_NEEDS)):
