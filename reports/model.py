@@ -69,7 +69,7 @@ class Access:
 
     role: str  # "read", "write", "atomic", ... : what this access did, in words
     op: str  # the full opcode, e.g. "st.shared.f32"
-    proxy: str = "generic"  # "generic", "async" or "tensormap": the path to memory
+    proxy: str = "generic"  # "generic", "async", "tensormap", "surface" or "texture": the path to memory
     file: str = ""  # of the user's line: the outermost call that is his, empty without line information
     line: int = 0  # from 1; 0: unknown
     column: int = 0  # from 1; 0: unknown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ class TextureInfo:
     read: str = "element"
 
     @property
-    def dtype(self) -> np.dtype[np.generic]:
+    def dtype(self) -> np.dtype[Any]:
         """The NumPy type of a channel."""
         return np.dtype({"u": "u", "s": "i", "f": "f"}[self.type[0]] + str(int(self.type[1:]) // 8))
 
@@ -63,12 +63,12 @@ class TextureInfo:
         """Its elements that have addresses."""
         return TextureMemory(self.address, self.nbytes if self.memory != "array" else 0, self.texel_bytes, self.memory == "linear")
 
-    def floats(self, texels: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    def floats(self, texels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What fetches of these channels give, before they are filtered ("Texture Functions", read mode)."""
         values = texels.astype(np.float64)
         if self.read == "element":
             return values
-        return np.maximum(values / np.iinfo(self.dtype).max, -1.0)
+        return np.asarray(np.maximum(values / np.iinfo(self.dtype).max, -1.0))
 
 
 @dataclass(frozen=True)

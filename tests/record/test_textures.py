@@ -121,3 +121,14 @@ def test_a_stored_run_has_the_memory_of_its_textures(tmp_path: Path, monkeypatch
     (launch,) = read("it", path.read_bytes()).launches
     (memory,) = launch.textures.values()
     assert (memory.nbytes, memory.element_bytes, memory.numbered) == (4 * COUNT, 4, True)
+
+
+@pytest.mark.parametrize(("fetch", "compared_with_others"), [(FETCH, True), (ANY, False)])
+def test_launches_that_may_run_at_the_same_time(fetch: str, compared_with_others: bool) -> None:
+    data = np.zeros(COUNT, np.float32)
+    reads, writes = (consan.Kernel(_ptx(body), entry="k") for body in (f"{fetch} {STORE}", "st.global.f32 [%d4], %f5;"))
+    given = [consan.Texture(data, memory="linear"), np.uint64(0), np.zeros(COUNT, np.float32)]
+    with consan.check(device="cpu") as report:
+        consan.launch(reads, 1, COUNT, given, device="cpu", stream=consan.Stream())
+        consan.launch(writes, 1, COUNT, [np.uint64(0), np.uint64(0), data], device="cpu", stream=consan.Stream())
+    assert report.verdict == ("violations" if compared_with_others else "incomplete")

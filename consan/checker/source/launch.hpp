@@ -23,7 +23,8 @@ class LaunchReplay {
         output_.aliased = surfaces_.aliased();
         output_.fetched = grid_.textures.covered(grid_.footprints.any(), surfaces_.written(),
                                                  [&](const TextureMemory &each) { return grid_.footprints.written(each.address, each.bytes); });
-        output_.retained = grid_.retained.count(), output_.retained_full = grid_.retained.full(), output_.waited = grid_.retained.waited();
+        output_.retained = grid_.retained.count(), output_.retained_full = grid_.retained.full() || grid_.textures.unnamed(),
+        output_.waited = grid_.retained.waited();
     }
 
   private:

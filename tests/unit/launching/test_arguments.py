@@ -314,3 +314,31 @@ def test_members_of_a_struct_lie_where_a_compiler_puts_them() -> None:
     assert spec.parameter_bytes == 320
     value = spec.materialise(0)
     assert not np.array_equal(value.members[1][1], value.members[4][1]), "each buffer has random numbers of its own"
+
+
+def test_a_texture() -> None:
+    spec = parse_arg("tex:f32[4,6,2]=ones,filter=linear,normalized=1,address=wrap,channels=2")
+    info = spec.materialise(0).info
+    assert (info.extents, info.channels, info.filter, info.addresses, info.normalized) == ((6, 4), 2, "linear", ("wrap", "wrap"), True)
+    assert spec.parameter_bytes == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tex:f32=ones", "expected tex:TYPE"),
+        ("tex:f32[4]=ones,colour=red", "unknown option 'colour=red' of a texture"),
+        ("tex:f32[4]=ones,filter=cubic", "filter is 'cubic', expected point, linear"),
+        ("tex:f32[4]=ones,channels=x", "expected a number for channels"),
+        ("tex:f64[4]=ones", "expected a NumPy array of"),
+        ("tex:f32[4,3]=ones,channels=4", "4 channels of an array of shape"),
+        ("tex:f32[4,4]=ones,memory=linear", "linear memory has one dimension"),
+        ("tex:f32[4,4]=ones,address=mirror", "wrap and mirror need normalized coordinates"),
+        ("tex:u8[4]=ones,filter=linear", "a linear filter needs floating-point values"),
+        ("tex:u32[4]=ones,read=normalized", "read=normalized is for elements of 8 and 16 bits"),
+        ("tex:f32[5,4,4]=ones,shape=cube", "a cube has six square faces"),
+    ],
+)
+def test_a_texture_that_cuda_refuses(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_arg(text)

@@ -24,17 +24,17 @@ _WEIGHTS = 256.0
 
 
 def _wrap(position: Array, extent: int) -> Array:
-    return position - np.floor(position / extent) * extent
+    return np.asarray(position - np.floor(position / extent) * extent)
 
 
 def _mirror(position: Array, extent: int) -> Array:
     periods = np.floor(position / extent)
     inside = position - periods * extent
-    return np.where(periods % 2 == 0, inside, extent - inside)
+    return np.asarray(np.where(periods % 2 == 0, inside, extent - inside))
 
 
 def _clipped(number: Array, extent: int) -> Array:
-    return number.clip(0, extent - 1)
+    return np.asarray(number.clip(0, extent - 1))
 
 
 _POSITIONS: dict[str, Callable[[Array, int], Array]] = {"wrap": _wrap, "mirror": _mirror}

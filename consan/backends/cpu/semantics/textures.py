@@ -10,6 +10,7 @@ numbers of the source language (channel_data_type, channel_order). A fetch of a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class _Fetch(_Object):
         else:
             positions = [each.astype(np.float64) for each in at] if self.exact else scaled(info, at)
         return [
-            each + _of_lanes(step, lanes) for each, step in zip(positions, self.offsets or np.zeros(len(positions)), strict=True)
+            each + _of_lanes(step, lanes) for each, step in zip(positions, self.offsets or [np.array(0)] * len(positions), strict=True)
         ], layer
 
 
@@ -157,7 +158,7 @@ def decode_gather(context: DecodeContext) -> Step:
     return _decode(context, read)
 
 
-_ANSWERS = {
+_ANSWERS: dict[str, Callable[[TextureInfo], int]] = {
     "width": lambda info: info.extents[0],
     "height": lambda info: info.extents[1] if len(info.extents) > 1 else 0,
     "depth": lambda info: info.extents[2] if len(info.extents) > 2 else 0,

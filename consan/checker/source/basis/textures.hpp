@@ -36,6 +36,8 @@ class Textures {
         return first < memory->bytes ? Bytes{memory->address + first, memory->element} : Bytes{};
     }
 
+    // Whether a fetch has read elements that have no names here: other launches may write them.
+    bool unnamed() const { return unknown_ || arrays_ || !any_.empty(); }
     // Whether what a launch writes may be among the elements of fetches that name none. `written(memory)`: whether it writes some of these bytes.
     template <typename Written> bool covered(bool writes, bool surfaces, Written written) const {
         return (unknown_ && writes) || (arrays_ && surfaces) || std::any_of(any_.begin(), any_.end(), written);
