@@ -90,8 +90,7 @@ class States {
         lifetimes_.use(access.thread, access.site, access.offset, access.bytes);
         if (mbarriers_.data(access)) return;
         copies_.meet(access);
-        if (proxies) asynchronous_.access(access);
-        else asynchronous_.meet(access);
+        if (asynchronous_events_) proxies ? asynchronous_.access(access) : asynchronous_.meet(access);
         races_.add(access);
         initialised_.add(access);
     }

@@ -13,10 +13,10 @@
 
 // An access to shared memory. Of a row, `flag` is the number of its matrix instruction.
 struct Access : Side {
-    u32 offset = 0;
     u8 operation = 0;         // an OperationKind, if it is no access of a thread
     u8 row = 0;               // R-ROW: how lanes of the warp share the bytes, of which `thread` only gives the address
     bool allocation = false;  // the word of a tcgen05.alloc
+    u32 offset = 0;
     bool constant = false;    // the text gives the value
     bool looked = false;      // of a load: it was compared with the stores before it when it had observed nothing yet
     bool changes = false;     // of a strong store: it may leave another value than it finds
@@ -112,9 +112,9 @@ class Races {
   private:
     static constexpr u32 STRONG_ACCESSES = 64;  // of a cell that are compared
     struct Item {
-        u32 next, time, warp_time, before = 0;  // before: the time of the thread's access that this one replaces
-        u8 mask;
         Access access;
+        u8 mask;
+        u32 next, time, warp_time, before;  // before: the time of the thread's access that this one replaces; 0: it replaces none
     };
     struct Cell {
         u32 generation = 0, writes = 0, reads = 0;
@@ -272,23 +272,17 @@ class Races {
         for (u32 at = known ? head : 0; at && steps < 64; at = items_[at].next, ++steps) {
             Item &item = items_[at];
             if (item.access.thread != access.thread || item.access.site != access.site || item.mask != mask) continue;
-            item.before = item.time;
-            fill(item, mask, access);
+            item = made(access, mask, item.next, item.time);
             return;
         }
-        items_.emplace_back();
-        Item &item = items_.back();
-        item.next = head;
-        fill(item, mask, access);
+        items_.push_back(made(access, mask, head, 0));
         head = (u32)items_.size() - 1;
     }
 
-    void fill(Item &item, u8 mask, const Access &access) {
-        item.time = clocks_.time(access.thread);
-        item.warp_time = clocks_.warp_time(access.thread);
-        item.mask = mask;
-        item.access = access;
+    Item made(const Access &access, u8 mask, u32 next, u32 before) const {
+        Item item{access, mask, next, clocks_.time(access.thread), clocks_.warp_time(access.thread), before};
         if (access.row) item.access.flag = (i32)rows_;
+        return item;
     }
 
     const Shape &shape_;
