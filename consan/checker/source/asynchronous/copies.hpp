@@ -22,7 +22,7 @@ class Copies {
         Thread &own = threads_[access.thread];
         meet(access, true);
         races_.meet(access);
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
         if (size) own.last_copy = own.issued, own.last_group = own.commits, own.last_site = access.site;
         ++own.issued;
     }
@@ -79,7 +79,7 @@ class Copies {
         if (items_.size() > 1) meet_each(access, copy);
     }
     void meet_each(const Access &access, bool copy) {
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             u8 mask = Races::mask_of(access, cell);
             for (u32 *at = &heads_[cell]; *at;) {
                 const Item &item = items_[*at];

@@ -216,7 +216,7 @@ class Operations {
     // The operations on a chunk that an operation comes behind.
     std::vector<u32> behind(u32 head, const Operation &made) const {
         std::vector<u32> found;
-        for (u32 at = made.by_commit() ? head : 0; at; at = nodes_[at].next)
+        for (u32 at = head; at; at = nodes_[at].next)
             if (operations_[nodes_[at].operation].by_phase() && observed(operations_[nodes_[at].operation], made.thread)) found.push_back(nodes_[at].operation);
         return found;
     }
@@ -229,7 +229,8 @@ class Operations {
 
     void keep(u32 &head, u32 number, u32 mask) {
         const Operation &made = operations_[number];
-        std::vector<u32> earlier = behind(head, made);
+        std::vector<u32> earlier;
+        if (made.by_commit()) earlier = behind(head, made);
         for (u32 at = head; at; at = nodes_[at].next) {
             const Operation &old = operations_[nodes_[at].operation];
             if (old.kind != made.kind || old.site != made.site || old.reader != made.reader || nodes_[at].mask != mask) continue;
@@ -288,7 +289,9 @@ class Operations {
         // T13: a generic write behind the wait for a commit, and no proxy fence between. D5: complete_tx is a release at .cluster scope, of an issuer
         // in another CTA, and all acquires that bring it are of .cta scope.
         template <typename Add> void bridge(Add add) const {
-            if (!all.isa_) return;
+            if (all.isa_) bridge_by_the_isa(add);
+        }
+        template <typename Add> void bridge_by_the_isa(Add add) const {
             u32 memory = all.clocks_.shared_memory(all.shape_.owner(now.offset));
             if (old().by_commit() && !now.operation && all.issuers_.unbridged(old().ticket, now.thread, memory))
                 add(lenient(MISSING_PROXY_FENCE, NO_FENCE_BEHIND_COMMIT));

@@ -23,7 +23,7 @@ class Proxies {
         made.time = clocks_.time(access.thread), made.warp_time = clocks_.warp_time(access.thread);
         made.copy = copy;
         if (copy) made.group = copies_.group(access.thread), made.number = copies_.next(access.thread);
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             made.mask = Races::mask_of(access, cell), made.cell = cell;
             for (u32 at = heads_[cell]; at; at = items_[at].next) {
                 Item &item = items_[at];
@@ -42,7 +42,7 @@ class Proxies {
         made.read = true;
         made.thread = access.thread, made.site = access.site;
         made.time = clocks_.time(access.thread), made.warp_time = clocks_.warp_time(access.thread);
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             made.mask = Races::mask_of(access, cell), made.cell = cell;
             keep(heads_[cell], made);
         }
@@ -54,7 +54,7 @@ class Proxies {
         Item made{};
         made.thread = access.thread, made.site = access.site;
         made.store = true, made.own = own, made.phase = phase;
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             made.mask = Races::mask_of(access, cell), made.cell = cell;
             keep(heads_[cell], made);
         }
@@ -120,7 +120,7 @@ class Proxies {
 
     template <typename Use> void each_left(const Access &use, Use f) {
         if (heads_.empty()) return;
-        for (u32 cell = use.offset / 4; cell * 4 < use.offset + use.bytes; ++cell)
+        for (u32 cell = first_cell(use), end = end_cell(use); cell < end; ++cell)
             for (u32 *at = &heads_[cell]; *at;) {
                 Item &item = items_[*at];
                 if (gone(item)) {

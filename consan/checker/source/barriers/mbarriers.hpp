@@ -150,9 +150,9 @@ class Mbarriers {
     }
 
     // An access touches bytes of a live object (R-M2). Returns whether it does.
-    bool data(const Access &access) {
+    bool data(const Access &access) { return access.offset < high_ && access.offset + access.bytes > low_ && data_between(access); }
+    bool data_between(const Access &access) {
         bool found = false;
-        if (access.offset >= high_ || access.offset + access.bytes <= low_) return false;
         for (const auto &each : places_) {
             const Object &object = objects_[each.second];
             if (!object.live || each.first >= access.offset + access.bytes || access.offset >= each.first + 8) continue;

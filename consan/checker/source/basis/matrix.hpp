@@ -37,6 +37,7 @@ class Descriptor {
           base_((u32)(bits >> 49) & 7), width_(width), atom_(atom) {}
 
     void k_major(u32 rows, u32 depth, std::vector<u32> &found) const {
+        found.reserve(rows * depth);
         for (u32 row = 0; row < rows; ++row)
             for (u32 chunk = 0; chunk < depth; ++chunk) {
                 u32 along = width_ == 1 ? chunk * leading_ : chunk * 16;
@@ -46,6 +47,7 @@ class Descriptor {
 
     void mn_major(u32 chunks, u32 depth, std::vector<u32> &found) const {
         u32 across = width_ == 1 ? stride_ : leading_, along = width_ == 1 ? leading_ : stride_, lines = 8 / atom_;
+        found.reserve(chunks * depth);
         for (u32 chunk = 0; chunk < chunks; ++chunk)
             for (u32 k = 0; k < depth; ++k)
                 found.push_back(swizzled(chunk / width_ * across + chunk % width_ * 16 + k / lines * along + k % lines * 16 * width_));

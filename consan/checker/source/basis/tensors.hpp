@@ -94,6 +94,7 @@ class Tensor {
 
     static std::vector<u32> chunks_of(u32 place, u32 bytes) {
         std::vector<u32> found;
+        found.reserve(bytes / 16 + 1);
         for (u32 chunk = place / 16; bytes && chunk * 16 < place + bytes; ++chunk) found.push_back(chunk);
         return found;
     }

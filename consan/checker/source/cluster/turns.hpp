@@ -254,7 +254,7 @@ template <typename Rules> class Turns {
     std::vector<u32> rounds_;          // by thread: how often it has come round a loop
     std::vector<LaneLog> logs_;
     std::vector<u32> ready_;            // lanes that can continue, by warp
-    std::vector<bool> again_;           // threads whose event is to be handled again
+    std::vector<u8> again_;             // threads whose event is to be handled again
     std::vector<bool> stopped_, gone_;  // by thread: its log has ended before it exited; it has exited
     std::vector<u32> parked_, released_;
     u32 exited_ = 0;

@@ -45,7 +45,7 @@ class Initialised {
         u32 missing = 0, whole = 0;
         if (access.bytes == 16 && access.offset % 16 == 0) std::memcpy(&whole, &written_[access.offset / 4], 4);
         if (whole == 0x0F0F0F0F) return;
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             u32 lacking = Races::mask_of(access, cell) & ~written_[cell];
             for (u32 byte = 0; lacking && byte < 4; ++byte)
                 if (lacking >> byte & 1) missing |= 1u << (cell * 4 + byte - access.offset);
@@ -53,7 +53,7 @@ class Initialised {
         if (!missing || known(access.offset / 4, access, missing)) return;
         ++version_;
         reads_.push_back({access, clocks_.time(access.thread), missing});
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(cell, (u32)reads_.size() - 1);
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) keep(cell, (u32)reads_.size() - 1);
     }
 
     void keep(u32 cell, u32 read) {
@@ -62,7 +62,7 @@ class Initialised {
     }
 
     void write(const Access &access) {
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             u8 known = written_[cell];
             written_[cell] |= Races::mask_of(access, cell);
             version_ += written_[cell] != known;

@@ -30,6 +30,10 @@ inline u32 performer(const Access &of, u32 cell, u8 mask) {
     return first + (of.row == ROW_OF_WORDS ? 4 * row + word : 4 * (2 * word + (mask > 3)) + row / 2);
 }
 
+// The cells of an access: from the first, and up to before the other.
+inline u32 first_cell(const Access &of) { return of.offset / 4; }
+inline u32 end_cell(const Access &of) { return (of.offset + of.bytes + 3) / 4; }
+
 class Races {
   public:
     // May give a race between warps a better reason: (found, the thread of the earlier access, its time, the later thread).
@@ -47,7 +51,7 @@ class Races {
 
     // R-MO1: a strong load of data is about to be performed, and has observed nothing yet.
     void look(const Access &access) {
-        for (u32 number = access.offset / 4; number * 4 < access.offset + access.bytes; ++number) {
+        for (u32 number = first_cell(access), end = end_cell(access); number < end; ++number) {
             const Cell &cell = cells_[number];
             if (cell.generation == generation_) compare_strong(number, cell.writes, access);
         }
@@ -56,7 +60,7 @@ class Races {
     // A strong access that acquires is about to be performed. It may come before the release that it observes, and then before weak accesses
     // that are in order with it by that release alone.
     void early(const Access &access) {
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell)
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell)
             if (cells_[cell].generation == generation_) compare(cells_[cell].writes, cell, access, Later(), true);
     }
 
@@ -90,7 +94,7 @@ class Races {
 
     // The same of an operation, of which more is known.
     template <typename Actor> void meet(const Access &access, const Actor &actor) {
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             const Cell &known = cells_[cell];
             if (known.generation != generation_) continue;
             compare(known.writes, cell, access, actor);
@@ -100,7 +104,7 @@ class Races {
 
     void add(const Access &access) {
         if (access.row) begin_rows(access);
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) access.strong ? add_strong(cell, access) : add_to(cell, access);
+        for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) access.strong ? add_strong(cell, access) : add_to(cell, access);
     }
 
     static u8 mask_of(const Access &access, u32 cell) {
