@@ -32,6 +32,7 @@ class Barriers {
         if (generation.pasts.empty()) {
             generation.count = arrival.count;
             generation.site = arrival.site;
+            generation.pasts.reserve(live_);
         } else if (decided<COUNTS_DISAGREE>(needed(generation.count) != needed(arrival.count))) {
             misuse(arrival, COUNTS_DISAGREE, generation.site, generation.pasts.front().thread);
         }

@@ -8,20 +8,23 @@
 
 class WarpBarriers {
   public:
-    WarpBarriers(const Shape &shape, Clocks &clocks) : threads_(shape.threads()), clocks_(clocks), masks_(threads_, 0), exited_(threads_) {
+    WarpBarriers(const Shape &shape, Clocks &clocks)
+        : threads_(shape.threads()), clocks_(clocks), masks_(threads_, 0), waiting_(shape.warps(), 0), exited_(threads_) {
         for (u32 thread = 0; thread < threads_; ++thread) exited_[thread] = !shape.exists(thread);
     }
 
     void arrive(u32 thread, u32 mask, std::vector<u32> &released) {
         masks_[thread] = mask | 1u << thread % LANES;
+        waiting_[thread / LANES] |= 1u << thread % LANES;
         settle(thread, released);
     }
 
     void exit(u32 thread, std::vector<u32> &released) {
         exited_[thread] = true;
-        u32 first = thread / LANES * LANES;
-        for (u32 other = first; other < std::min(first + LANES, threads_); ++other)
+        for (u32 left = waiting_[thread / LANES]; left; left &= left - 1) {
+            u32 other = thread / LANES * LANES + (u32)__builtin_ctz(left);
             if (masks_[other] >> thread % LANES & 1) settle(other, released);
+        }
     }
 
   private:
@@ -36,7 +39,7 @@ class WarpBarriers {
         std::vector<Past> pasts;
         for (u32 member : team) {
             pasts.push_back(clocks_.release(member));
-            masks_[member] = 0;
+            masks_[member] = 0, waiting_[member / LANES] &= ~(1u << member % LANES);
         }
         if (decided<Edge::WARP_BARRIER>()) clocks_.acquire(team, clocks_.join(pasts));
         released.insert(released.end(), team.begin(), team.end());
@@ -44,6 +47,7 @@ class WarpBarriers {
 
     u32 threads_;
     Clocks &clocks_;
-    std::vector<u32> masks_;  // of lanes that wait
+    std::vector<u32> masks_;    // of lanes that wait
+    std::vector<u32> waiting_;  // by warp: a bit for each of them
     std::vector<bool> exited_;
 };
