@@ -73,7 +73,7 @@ class Orders:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._lock = threading.RLock()  # threads of consan give orders beside each other
+        self._lock = threading.RLock()  # threads of consan give orders at the same time
         self._kept = bytearray()
         self._unanswered = 0
         self._failed = 0

@@ -1,6 +1,6 @@
 """Child processes of a program under `consan run`: they are sanitized too, and findings are merged into one report.
 
-An environment variable tells a child of the run. A new interpreter (subprocess, torchrun, multiprocessing's spawn and
+An environment variable marks a process as a child of the run. A new interpreter (subprocess, torchrun, multiprocessing's spawn and
 forkserver) is armed by the `sitecustomize` in the folder `startup`, which is on PYTHONPATH; a forked child is armed already. A child
 writes a mark file before its first kernel, what it has found as it finds it, and its report when it ends. The parent merges the reports. A
 mark that is left makes the run `incomplete`: that child was killed or still runs. The process of `consan run` itself does the same, for its

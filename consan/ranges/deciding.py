@@ -1,8 +1,8 @@
 """Which branches decide what a kernel accesses.
 
-A branch matters if something that matters lies between it and the next node that all of its ways pass. All others are passed over: a wait
-that polls an mbarrier, work on shared memory in some of the threads. What matters is an access, and what an access, its guard or a branch
-that matters follows from.
+An access matters, and so does each instruction whose result decides its address, its guard, or a branch that matters. A branch matters if
+such an instruction is control dependent on it. All other branches are passed over: a wait that polls an mbarrier, work on shared memory
+in some of the threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def regions(graph: Graph, after: Sequence[int | None]) -> dict[int, set[int]]:
 
 
 def deciding(branches: dict[int, set[int]], busy: Callable[[Collection[int]], set[int]]) -> set[int]:
-    """The branches that matter. `busy`: the nodes with something that matters, if some branches do."""
+    """The branches that matter. `busy`: the nodes with instructions that matter, given branches that do."""
     found = set[int]()
     while True:
         nodes = busy(found)

@@ -57,7 +57,7 @@ class Slice:
         self.bases = {each: number for number, each in enumerate(self.words) if self._may_be_base(each)}
 
     def _busy(self, branches: Iterable[int], outer: Sequence[Instruction]) -> tuple[set[int], set[Key]]:
-        """The nodes with something that matters, if some branches do, and the registers that do."""
+        """The nodes with instructions that matter, given branches that do, and the registers that matter."""
         seeds = [*outer, *(self.nodes[each].steps[-1].instruction for each in branches)]
         wanted = {key for each in (*seeds, *self._sources(seeds)) for key in _keys(each)}
         return {number for number, node in enumerate(self.nodes) if self._is_busy(node, wanted)}, wanted

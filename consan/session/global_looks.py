@@ -161,5 +161,5 @@ class GlobalLooks:
             ctas, threads = math.prod(launch.grid), math.prod(launch.block)
             room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
             if room is not None and ctas > room:
-                return f"{ctas:,} CTAs that may wait for each other have no place beside each other when it is recorded ({room:,} have)"
+                return f"{ctas:,} CTAs that may wait for each other cannot all be resident when it is recorded ({room:,} can)"
         return "its replays take long" if whole.logs.slow else ""

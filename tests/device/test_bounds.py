@@ -1,6 +1,6 @@
 """Each known bound (instrument/BOUNDS.md): just inside it a finding is there, just beyond it the documented effect occurs.
 
-A case beyond a bound asserts the weaker result. When the recorder becomes better, the case fails: delete the row of BOUNDS.md then.
+A case beyond a bound asserts the weaker result. When the hooks become better, the case fails: delete the row of BOUNDS.md then.
 """
 
 from __future__ import annotations

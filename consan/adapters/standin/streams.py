@@ -1,7 +1,7 @@
 """Streams and events of the stand-in: `cupy.cuda.Stream`, `ExternalStream`, `Event`.
 
 Each launch is over before its call returns. The streams hold which launches would be over on a GPU
-(consan/session/comparing/program_streams.py): the session compares those that may run beside each other there.
+(consan/session/comparing/program_streams.py): the session compares those that may run at the same time there.
 
 Not handled: stream capture and graphs (`NotInStandin`), priorities.
 """

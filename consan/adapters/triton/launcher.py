@@ -5,7 +5,7 @@ all, tuples item by item, numbers as their type says, pointers as addresses. A t
 tensor map (sm_90), the map by value, then its shape (i32 each) and strides (i64 each); elsewhere pointer, shape, strides (i64 each), a byte
 for each flag, and shape and strides again. After the last argument come two pointers, global and profiler scratch.
 
-A launch has ended when the next one starts; the session compares those that may run beside each other
+A launch has ended when the next one starts; the session compares those that may run at the same time
 (consan/session/comparing/program_streams.py).
 
 Does NOT handle: profiler scratch, which Proton's intra-kernel instrumentation asks for.

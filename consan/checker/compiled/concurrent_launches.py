@@ -1,4 +1,4 @@
-"""Compares what two launches do in global memory that may run beside each other (SEMANTICS 12, R-GM14).
+"""Compares what two launches that may run at the same time do in global memory (SEMANTICS 12, R-GM14).
 
 Two accesses race if they overlap, one writes, and they are not morally strong with each other. Accesses behind a `griddepcontrol.wait` come
 after the launches that it waits for.

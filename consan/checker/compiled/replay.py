@@ -116,7 +116,7 @@ def replay(
 ) -> Replayed:
     """Replay in one of the two orders. `isa`: by the strict reading. `opened`: where a fault ended the launch, a block and how many of
     its events. `closed`: the host has stopped the launch; a block that has its number is complete.
-    `every`: rounds that repeat are replayed each time. `halt`: ends the replay once it is not 0.
+    `every`: iterations that repeat are replayed each time. `halt`: ends the replay once it is not 0.
     """
     history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
     assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)

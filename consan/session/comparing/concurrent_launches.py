@@ -1,4 +1,4 @@
-"""Compares the launches of a block of `consan.check()` that may run beside each other (SEMANTICS 12, R-GM14).
+"""Compares the launches of a block of `consan.check()` that may run at the same time (SEMANTICS 12, R-GM14).
 
 A launch is compared when it is made, with each earlier one that is not over when it starts. Their accesses are those that the recording
 engine has kept. Bytes of an array are the same in both launches, wherever its copy was on the device.
@@ -106,7 +106,7 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class _Launched:
-    """A launch and its accesses. `rows`: None if they are not known in full. `stream`: None where no other launch runs beside it."""
+    """A launch and its accesses. `rows`: None if they are not known in full. `stream`: None where no other launch runs at the same time."""
 
     prepared: Prepared
     module: ModuleSites
@@ -191,7 +191,7 @@ class ConcurrentLaunches:
     required: bool = True
     of_program: bool = False
     timeline: LaunchOrder = field(default_factory=LaunchOrder)
-    _done: dict[int, _Done] = field(default_factory=dict)  # those that a later one may run beside
+    _done: dict[int, _Done] = field(default_factory=dict)  # those that may run at the same time as a later one
     _rows: int = 0  # of these
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _names: dict[Stream, str] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class ConcurrentLaunches:
         return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
 
     def graph_launched(self, by: Comparisons, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
-        """A graph is launched, after what is over by then. The nodes are compared with all but each other. Gives what is over behind it."""
+        """A graph is launched, after what is over by then. Its nodes are not compared with each other. Gives what is over behind it."""
         place, numbers = self.place(stream, programmatic=False), dict[int, int]()
         start = place.start | after & self.timeline.everything
         others = self.timeline.everything - start
@@ -270,7 +270,7 @@ class ConcurrentLaunches:
         return found
 
     def attach(self, rows: dict[int, Rows]) -> None:
-        """Add accesses to launches, of which some may be over now."""
+        """Add accesses to launches. Some of them may be over now."""
         for number in rows.keys() & self._done.keys():
             done = self._done[number]
             if done.rows is not None:
@@ -280,7 +280,7 @@ class ConcurrentLaunches:
         return rows if self._rows + len(rows) <= MOST_ROWS else None
 
     def _add(self, by: Comparisons, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
-        """`others`: those with which it is compared; None: all that may run beside it."""
+        """`others`: those with which it is compared; None: all that may run at the same time."""
         concurrent = self.timeline.everything - place.start if others is None else self.timeline.left(others)
         for number in sorted(concurrent):
             self._compare(by, self._done[number], done, waited=number in place.waited)
@@ -335,7 +335,7 @@ class ConcurrentLaunches:
                 by.kernel_lacks(each.prepared, each.shape.entry, why)
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
-        """The name of what a launch was not compared with: few names are told of a kernel."""
+        """The name of what a launch was not compared with: a kernel has few names."""
         names = self._strangers.setdefault((launch.prepared.number, launch.shape.entry), set())
         if len(names) < MOST_STRANGERS:
             names.add(other.name)
@@ -369,7 +369,7 @@ def _may_meet(one: _Done, other: _Done) -> bool:
 
 
 def _meet_perhaps(one: Rows, other: Rows, *, waited: bool) -> bool:
-    """Whether accesses meet of which the launches may leave some out."""
+    """Whether accesses meet that the launches perhaps do not make."""
     if len(certain(one)) == len(one) and len(certain(other)) == len(other):
         return False
     return any(True for _ in conflicts(one, other, waited=waited))

@@ -8,7 +8,7 @@ Why not the times of the device: two launches that overlap have no edge, but few
 whose global memory is recorded.
 
 Kernels are recorded for the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large
-launch, one of many) is compared with nothing, and each kernel that may run beside it has that as a reason.
+launch, one of many) is compared with nothing, and each kernel that may run at the same time has that as a reason.
 
 Not followed: host threads (what one of them waits for, all know; one that gets the number of another that has ended gets its default
 stream, too), an order by memory that the host polls, and several contexts (named).
@@ -81,7 +81,7 @@ class FollowedStreams(ProgramStreams):
     maps_others: bool = False  # memory of another GPU or process
     allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
     _calls: int = 0  # that were heard of at once
-    marked: bool = False  # an event was recorded since the last launch of which nothing is kept
+    marked: bool = False  # an event was recorded since the last launch whose accesses are not known
     _early: int = -1  # the number of that launch
     _making: _Making = field(default_factory=_Making)
 
@@ -141,7 +141,7 @@ class FollowedStreams(ProgramStreams):
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
-        """Inside the block this thread's launch is told by `framework_launched`, not by the driver's call."""
+        """Inside the block `framework_launched` reports this thread's launch, and not the driver's call."""
         self._making.depth += 1
         try:
             yield
@@ -212,7 +212,7 @@ class FollowedStreams(ProgramStreams):
             self.concurrent.timeline.host_waits(self.concurrent.timeline.everything)
 
     def _is_early(self, place: WorkPlace, rows: Rows | None) -> bool:
-        """While there is one stream, one launch of which nothing is known stands for those that follow, up to the next event."""
+        """While there is one stream, one launch whose accesses are not known stands for those that follow, up to the next event."""
         running = self.concurrent.timeline.running
         if self.several or place.capture is not None or (rows is not None and len(running) < MOST_EARLY):
             return False

@@ -44,7 +44,7 @@ class FreedMemory:
             self._free.setdefault((stream, -(-nbytes // _UNIT)), []).append(done)
 
     def given(self, address: int, nbytes: int, stream: Stream) -> None:
-        """A stream is given memory: that which was freed last, if there is some."""
+        """A stream is given memory: what was freed last, if there is some."""
         self.look()
         free = self._free.get((stream, -(-nbytes // _UNIT)))
         if free and self.pools:

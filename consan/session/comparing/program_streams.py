@@ -1,7 +1,7 @@
 """The streams of the program that a session runs, where consan stands in for the framework (SEMANTICS 12, R-GM14).
 
 The legacy default stream comes after all that blocking streams were given before, and they come after it. Non-blocking streams are apart.
-Kernels are recorded for the comparison once the program has made a stream: until then there is nothing that could run beside them.
+Kernels are recorded for the comparison once the program has made a stream: until then nothing could run at the same time.
 
 Not followed: host threads (what one of them waits for, all know), graphs, and priorities.
 """
@@ -141,7 +141,7 @@ class ProgramStreams:
             self.concurrent.timeline.host_waits(event.over)
 
     def launched(self, prepared: Prepared, shape: LaunchShape, stream: ProgramStream, *, programmatic: bool = False) -> None:
-        """Compare a launch that the session has made with those beside it."""
+        """Compare the last launch that was made with those that may run at the same time."""
         with self.lock:
             self._busy = True
             if self.compares:
@@ -152,7 +152,7 @@ class ProgramStreams:
         self, name: str, stream: ProgramStream, reads: Sequence[Placed] = (), writes: Sequence[Placed] = (),
         *, known: bool = True, owners: Sequence[Any] = (),
     ) -> None:  # fmt: skip
-        """Compare an operation of the framework on arrays with what may run beside it. `known`: there is no more than these arrays.
+        """Compare an operation of the framework on arrays with what may run at the same time. `known`: there is no more than these arrays.
 
         `owners`: objects that keep the arrays where they are.
         """

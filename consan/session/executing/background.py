@@ -7,7 +7,7 @@ thread. Launches are concluded in the order in which they were made, all of them
 for.
 
 The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
-before consan does, and its memory with it: what a crash takes must not be new.
+before consan does, and its memory with it: a crash must not lose the first launch of a shape.
 
 Not handled: a fault of a kernel that is not recorded and runs between recorded ones. The report cannot tell which of them it was.
 """

@@ -38,8 +38,8 @@ from consan.session.planning.selection import Selection
 class RequestedRun:
     """A launch as its caller asks for it. `how`: shared, cluster, cooperative and stream, as `Backend.launch` has them.
 
-    `restore`: gives the buffers their earlier contents, so that the launch can be repeated; None: it cannot be. `alone`: nothing runs
-    beside it.
+    `restore`: gives the buffers their earlier contents, so that the launch can be repeated; None: it cannot be. `alone`: nothing else runs
+    at the same time.
     """
 
     entry: str

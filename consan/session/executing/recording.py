@@ -107,7 +107,7 @@ class Recording:
         return MOST_RETAINED if self.options.trace_memory is None else self.options.trace_memory
 
     def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, background: bool = False) -> LaunchCheck:
-        """Make the memory for a launch. `background`: the program goes on beside it. Raises `NoRoom`."""
+        """Make the memory for a launch. `background`: the program goes on meanwhile. Raises `NoRoom`."""
         assert prepared.recorded is not None
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, ranks_of(prepared.plain))
         most = self.most_bytes(memory.backend, roomy=prepared.logs.roomy)

@@ -1,8 +1,8 @@
-"""Loops that poll memory, where strong accesses are in the log: rounds that repeat leave nothing.
+"""Loops that poll memory, where strong accesses are in the log: an iteration that reads the same value stores nothing.
 
 A strong load in a loop may wait for another thread, and so may an atomic that leaves memory as it was: a compare-and-swap that fails, an
-exchange for the same value. A round repeats the one before if the poll has read the same at the same address, and no event lies between the
-two. Then the cursor does not move past the poll's block, and the round draws no number.
+exchange for the same value. An iteration repeats the one before if the poll has read the same at the same address, and no event lies
+between the two. Then the cursor does not move past the poll's block, and the iteration draws no number.
 
 A function that is called in a loop may poll once in each call. It keeps what it has read with the thread's place in the log (text.py).
 
