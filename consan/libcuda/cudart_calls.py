@@ -94,7 +94,8 @@ serves(">Q Q", "_cudaGetKernel", "_cudaGetFuncBySymbol")(kernel_of)
 
 
 def _variable(driver: StandInDriver, symbol: int) -> tuple[int, int]:
-    return module_calls.variable(driver, *_of_host(driver, symbol, 13))  # cudaErrorInvalidSymbol
+    found: tuple[int, int] = module_calls.variable(driver, *_of_host(driver, symbol, 13))  # cudaErrorInvalidSymbol
+    return found
 
 
 serves(">Q Q", "_cudaGetSymbolAddress")(_variable)
