@@ -107,7 +107,7 @@ def _compile(
 
 @dataclass
 class _Block:
-    """The launches inside of a `check()`: their reports, and the launches that may run beside later ones."""
+    """The launches inside of a `check()`: their reports, and the launches that may run at the same time as later ones."""
 
     reports: list[Report] = field(default_factory=list)
     concurrent: ConcurrentLaunches = field(default_factory=ConcurrentLaunches)

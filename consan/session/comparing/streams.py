@@ -86,7 +86,7 @@ class LaunchOrder:
 
 
 class Stream:
-    """A stream of `consan.check()`: its launches come one after the other, and beside those of other streams.
+    """A stream of `consan.check()`: its launches come one after the other, and may run at the same time as those of other streams.
 
     Use it inside of one block of `consan.check()`, in `consan.launch(..., stream=s)`.
     """
