@@ -35,7 +35,7 @@ test-slow: $(VENV)/.test ## the slow tests
 
 # Triton is 190 MB to fetch and 670 MB on disk, so it has an environment of its own. `make TRITON=triton==3.9.0 test-triton` takes another.
 test-triton: $(TRITON_VENV)/.test ## the tests with Triton on the CPU
-	$(TRITON_VENV)/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" -k "triton or 03" \
+	$(TRITON_VENV)/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" -k "triton or 03 or 13" \
 		tests/adapters_triton tests/tutorials/test_tutorials.py tests/tutorials/test_snippets.py
 
 # Frameworks that run on the stand-in driver: some GB on disk. One that is not to be had here is left out, and its programs are skipped.

@@ -306,12 +306,21 @@ RUN: Final = (
     ),
     _switch("--skip-benchmarks", "run one call of each of Triton's benchmarks, and none of perf_report's; always on with --device cpu"),
 )
+RANKS: Final = (
+    Option(
+        "--ranks",
+        "with --device cpu: run the program N times at once, as torchrun does, and check the launches of all ranks together (N: 1 to 16)",
+        read_positive,
+        default=1,
+        metavar="N",
+    ),
+)
 TERMINAL: Final = (
     _switch("-q --quiet", "print only findings and the verdict, no progress"),
     Option("--color", "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set", default="auto", choices=COLORS),
 )
 COMPILING: Final = (_switch("-v --verbose", "show the warnings of the CUDA C++ compiler"),)
-ALL: Final = (*SESSION, *STATUS, *OUTPUT, *PICTURE, *RUN, *TERMINAL, *COMPILING)
+ALL: Final = (*SESSION, *STATUS, *OUTPUT, *PICTURE, *RUN, *RANKS, *TERMINAL, *COMPILING)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:

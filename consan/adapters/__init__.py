@@ -11,6 +11,7 @@ from __future__ import annotations
 from consan.adapters.base import Adapter, SessionLike
 from consan.adapters.cuda_core import CudaCoreAdapter
 from consan.adapters.cupy import CupyAdapter
+from consan.adapters.distributed import DistributedStandIn
 from consan.adapters.driven.cute import CuteStandIn
 from consan.adapters.driven.driver import DriverStandIn
 from consan.adapters.driven.numba import NumbaMlirStandIn, NumbaStandIn
@@ -27,7 +28,7 @@ ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter()),
     "cpu": (
         *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn(), WarpStandIn()),
-        *(TorchKernelRefused(), CuTileAdapter()),
+        *(DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
     ),
 }
 

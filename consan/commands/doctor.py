@@ -129,10 +129,17 @@ def _toolchain() -> Iterator[Line]:
 
 @dataclass(frozen=True)
 class Gpu:
-    """A device as the driver describes it."""
+    """A device as the driver describes it. `peers`: the numbers of the devices whose memory it can reach."""
 
     name: str
     memory: int
+    peers: tuple[int, ...] = ()
+
+    @property
+    def described(self) -> str:
+        """Its name, its memory, and its peers."""
+        reaches = f"; reaches the memory of GPU {', '.join(map(str, self.peers))}" if self.peers else ""
+        return f"{self.name}, {self.memory / (1 << 30):.0f} GiB{reaches}"
 
 
 def gpus() -> tuple[str, list[Gpu]]:
@@ -146,22 +153,33 @@ def gpus() -> tuple[str, list[Gpu]]:
     version, count = ctypes.c_int(), ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     driver.cuDeviceGetCount(ctypes.byref(count))
-    return f"CUDA {version.value // 1000}.{version.value % 1000 // 10}", [_gpu(driver, index) for index in range(count.value)]
+    return f"CUDA {version.value // 1000}.{version.value % 1000 // 10}", [_gpu(driver, index, count.value) for index in range(count.value)]
 
 
-def _gpu(driver: ctypes.CDLL, index: int) -> Gpu:
-    device, name, memory = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
-    driver.cuDeviceGet(ctypes.byref(device), index)
+def _gpu(driver: ctypes.CDLL, index: int, count: int) -> Gpu:
+    device, name, memory = _device(driver, index), ctypes.create_string_buffer(256), ctypes.c_size_t()
     driver.cuDeviceGetName(name, len(name), device)
     driver.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
-    return Gpu(name.value.decode(errors="replace"), memory.value)
+    peers = tuple(peer for peer in range(count) if peer != index and _reaches(driver, device, _device(driver, peer)))
+    return Gpu(name.value.decode(errors="replace"), memory.value, peers)
+
+
+def _device(driver: ctypes.CDLL, index: int) -> ctypes.c_int:
+    device = ctypes.c_int()
+    driver.cuDeviceGet(ctypes.byref(device), index)
+    return device
+
+
+def _reaches(driver: ctypes.CDLL, device: ctypes.c_int, peer: ctypes.c_int) -> bool:
+    able = ctypes.c_int()
+    return not driver.cuDeviceCanAccessPeer(ctypes.byref(able), device, peer) and bool(able.value)
 
 
 def _devices() -> Iterator[Line]:
     version, found = gpus()
     yield Line("devices", "driver", OK if found else INFO, version)
     for index, gpu in enumerate(found):
-        yield Line("devices", f"GPU {index}", OK, f"{gpu.name}, {gpu.memory / (1 << 30):.0f} GiB")
+        yield Line("devices", f"GPU {index}", OK, gpu.described)
 
 
 def _backends() -> Iterator[Line]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan import late, options
-from consan._errors import ConsanError, ExitCode
+from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.base import remark
 from consan.commands.parts.deliver import choose_format, deliver, judged, keep, settled
 from consan.files import check_writable, stored_name
@@ -31,6 +31,7 @@ from consan.process.program import PythonProgram, add_words, drop_idle_words, fi
 from consan.process.standard_output import send_output_to_errors
 from consan.process.supervisor import Ended, can_supervise, speaking, supervise
 from consan.progress import for_terminal
+from consan.ranks.crew import MOST_RANKS
 from consan.reports import render
 from consan.reports.formats.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
@@ -62,7 +63,7 @@ class RunCommand:
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments. All words after the program belong to the program."""
         parser.usage = "consan run [options] [-m module | -c code | script.py | ./program] [args...]"
-        options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN), "checking")
+        options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN, *options.RANKS), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         add_words(parser)
 
@@ -90,6 +91,7 @@ class RunCommand:
 def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -> tuple[Report | None, ConsanError | None, int]:
     """Run the program in this process. Gives its report, consan's own error and its status; no report in a child that it has forked."""
     spent.begin()
+    _check_ranks(args)
     session = open_session(SessionOptions.in_arguments(args))
     session.show(for_terminal())
     if not session.options.records:
@@ -99,12 +101,22 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
         session.note("there is no temporary folder: launches of child processes are not in this report")
     forks, process, handover = children.Forks(session, folder), os.getpid(), children.Handover(folder)
     with children.offered(folder, replace(session.options, device=session.backend.choice)), handover.kept(session):
-        status, failure = run_program(program, session)
+        status, failure = run_program(program, session, args.ranks)
         forks.stop()
         if os.getpid() != process:  # a forked child returned here: its parent reports
             forks.end()
             return None, failure, _after_failure(failure, status)
         return judged(session, args.rules, status, folder, handover.stem), failure, status
+
+
+def _check_ranks(args: argparse.Namespace) -> None:
+    """Raise UsageError where several ranks cannot run."""
+    if args.ranks > MOST_RANKS:
+        raise UsageError(f"--ranks: expected 1 to {MOST_RANKS}, got {args.ranks}")
+    if args.ranks > 1 and args.engine == options.INLINE:
+        raise UsageError("--ranks: called hooks (--engine inline) know one GPU")
+    if args.ranks > 1 and args.device != "cpu":
+        raise UsageError("--ranks needs --device cpu: the virtual machine plays all ranks; on GPUs, start the program with torchrun")
 
 
 def _left(ended: Ended, folder: Path, args: argparse.Namespace) -> Report:

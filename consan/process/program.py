@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from consan import late
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.native.program import NativeProgram
+from consan.ranks.crew import Crew, begin, current
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -198,15 +199,14 @@ def _compile(source: str | bytes, name: str) -> types.CodeType:
 
 
 def execute(program: PythonProgram) -> int:
-    """Run it and return its exit status. An uncaught ConsanError is raised with the user's line in front."""
+    """Run it, or once for each rank, and return its exit status. An uncaught ConsanError is raised with the user's line in front."""
     saved = sys.argv, sys.path[:], sys.modules["__main__"]
-    module = _main_module(program)
-    sys.argv, sys.modules["__main__"] = list(program.argv), module
     # `python -m consan` and the `consan` script put their own folder first; the program's folder replaces it.
-    sys.path[0:1] = [program.path]
+    sys.argv, sys.path[0:1] = list(program.argv), [program.path]
     try:
         try:
-            return _guarded(program.code, module)
+            crew = current()
+            return _of_ranks(program, crew) if crew is not None else _alone(program)
         finally:
             join_threads()
     finally:
@@ -215,8 +215,31 @@ def execute(program: PythonProgram) -> int:
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
 
-def run_program(program: PythonProgram, session: Session) -> tuple[int, ConsanError | None]:
-    """The program's status, and consan's own error if one ended it."""
+def _alone(program: PythonProgram) -> int:
+    module = sys.modules["__main__"] = _main_module(program)
+    return _guarded(program.code, module)
+
+
+def _of_ranks(program: PythonProgram, crew: Crew) -> int:
+    """Run it once for each rank. The first status that is not 0; consan's own error of the first rank that has one."""
+    mains, errors = [_main_module(program) for _ in range(crew.count)], dict[int, ConsanError]()
+
+    def of_rank(rank: int) -> int:
+        try:
+            return _guarded(program.code, mains[rank])
+        except ConsanError as error:
+            errors[rank] = error
+            return int(error.exit_code)
+
+    statuses = crew.run(of_rank, mains)
+    if errors:
+        raise errors[min(errors)]
+    return next(filter(None, statuses), 0)
+
+
+def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> tuple[int, ConsanError | None]:
+    """The program's status, and consan's own error if one ended it. With several ranks it runs once for each."""
+    end = begin(Crew(ranks)) if ranks > 1 else lambda: None
     late.adapters.install(session)
     try:
         return execute(program), None
@@ -226,6 +249,7 @@ def run_program(program: PythonProgram, session: Session) -> tuple[int, ConsanEr
         return int(ExitCode.INTERRUPTED), None
     finally:
         late.adapters.remove()
+        end()
 
 
 def _main_module(program: PythonProgram) -> types.ModuleType:

@@ -32,7 +32,7 @@ def ranked(module: Module, entry: str, ranks: int, grid: Dim3) -> Module:
     """The module for so many ranks, each with this grid. Raises UsageError for what it does not handle."""
     if not 1 < ranks <= MOST_RANKS:
         raise UsageError(f"ranks={ranks}: expected 1 to {MOST_RANKS}")
-    _refuse_variables(module, ranks)
+    refuse_variables(module, ranks)
     edits = Edits(module)
     for function in module.functions:
         if function.body is not None and (function.name == entry or _places(function)):
@@ -51,11 +51,13 @@ def parameter_of(name: str, rank: int) -> str:
     return f"{name}_rank{rank}" if rank else name
 
 
-def _of_rank(rank: int, named: re.Pattern[str], text: str) -> str:
+def of_rank(rank: int, named: re.Pattern[str], text: str) -> str:
+    """A text of rank 0 with the parameters of a rank."""
     return named.sub(lambda found: parameter_of(found[0], rank), text)
 
 
-def _refuse_variables(module: Module, ranks: int) -> None:
+def refuse_variables(module: Module, ranks: int) -> None:
+    """Raise UsageError if code uses a variable in global memory."""
     names = {name.name for each in module.variables if each.space == "global" for name in each.names}
     texts = (each.text for function in module.functions for each in function.instructions())
     if names and (name := next((name for text in texts for name in names.intersection(_WORD.findall(text))), "")):
@@ -68,20 +70,30 @@ def _places(function: Function) -> list[Instruction]:
 
 def _rank(function: Function, edits: Edits, ranks: int, extent: int, *, of_entry: bool) -> None:
     assert function.body is not None
-    edits.insert_at(function.body.open + 1, _prologue(ranks, extent))
-    names = [each.name for each in function.params] if of_entry else []
-    named = re.compile("|".join(rf"{re.escape(name)}(?![\w$])" for name in names)) if names else None
+    edits.insert_at(function.body.open + 1, prologue(ranks, extent))
+    named = named_of(function) if of_entry else None
     for instruction in function.instructions():
-        text = _READS.sub(_place, instruction.text)
+        text = with_places(instruction.text)
         if named is not None and named.search(text):
             if instruction.predicate is not None:
                 raise UsageError(f"ranks={ranks}: a parameter is read under a condition: {instruction.text}")
-            own = [_of_rank(rank, named, text) for rank in range(ranks)]
+            own = [of_rank(rank, named, text) for rank in range(ranks)]
             text = " ".join([own[0], *(f"@%ranked{rank} {each}" for rank, each in enumerate(own) if rank)])
         if text != instruction.text:
             edits.replace(instruction, text)
     if named is not None:
         _declare(function, edits, ranks, named)
+
+
+def named_of(function: Function) -> re.Pattern[str] | None:
+    """Matches the names of a function's parameters; None if it has none."""
+    names = "|".join(rf"(?<![\w$%.]){re.escape(each.name)}(?![\w$])" for each in function.params)
+    return re.compile(names) if names else None
+
+
+def with_places(text: str) -> str:
+    """A text in which the places of a CTA are those in the grid of its rank."""
+    return _READS.sub(_place, text)
 
 
 def _place(found: re.Match[str]) -> str:
@@ -90,7 +102,7 @@ def _place(found: re.Match[str]) -> str:
     return _PLACES.get(found[0], found[0])
 
 
-def _prologue(ranks: int, extent: int) -> str:
+def prologue(ranks: int, extent: int) -> str:
     """What each thread knows of its rank."""
     part = f"div.u32 %ranked_of, %ranked_z, {extent}; rem.u32 %ranked_z, %ranked_z, {extent};"
     of = part if extent > 1 else "mov.u32 %ranked_of, %ranked_z; mov.u32 %ranked_z, 0;"
@@ -105,5 +117,5 @@ def _declare(function: Function, edits: Edits, ranks: int, named: re.Pattern[str
     header = function.text[: function.body.open - function.start]
     begin, end = header.index("(") + 1, header.index(")")
     given = " ".join(header[begin:end].split())
-    more = [_of_rank(rank, named, given) for rank in range(1, ranks)]
+    more = [of_rank(rank, named, given) for rank in range(1, ranks)]
     edits.insert_at(function.start + end, "".join(f", {each}" for each in more))

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from programs import engines, run
 
+from consan.commands import doctor
+
 pytestmark = pytest.mark.gpu
 COUNT = (
     "import ctypes; d = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); d.cuInit(0); d.cuDeviceGetCount(ctypes.byref(n)); print(n.value)"
@@ -117,9 +119,7 @@ def launches(report: dict[str, Any]) -> dict[str, int]:
 
 def test_cupy_on_two_devices_in_turn(tmp_path: Path) -> None:
     pytest.importorskip("cupy")
-    script = (
-        CUPY + "for device in (0, 1, 0, 1): on(device, device, device + 5)\nassert [int(b.get().min()) for b in buffers] == [5, 6]"
-    )
+    script = CUPY + "for device in (0, 1, 0, 1): on(device, device, device + 5)\nassert [int(b.get().min()) for b in buffers] == [5, 6]"
     status, report = run(tmp_path, script)
     assert (status, report["verdict"]) == (0, "clean"), report
     assert launches(report)["fill"] == 4
@@ -167,3 +167,12 @@ def test_symmetric_memory_under_torchrun_is_not_clean(tmp_path: Path) -> None:
     status, report = run(tmp_path, script)
     assert (status, report["verdict"]) == (67, "incomplete"), report
     assert any("memory of another GPU" in why and NOT_COMPARED in why for why in report["incomplete"]), report["incomplete"]
+
+
+def test_doctor_names_the_peers() -> None:
+    """As torch says."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    _, found = doctor.gpus()
+    each = range(torch.cuda.device_count())
+    able = torch.cuda.can_device_access_peer
+    assert [gpu.peers for gpu in found] == [tuple(peer for peer in each if peer != device and able(device, peer)) for device in each]

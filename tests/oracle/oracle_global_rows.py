@@ -15,7 +15,7 @@ from oracle_barriers import WARP
 from oracle_clocks import Clocks
 from oracle_rows import SYNC
 from oracle_verdict import GLOBAL, PROXY, RACE, WAIT, Found, Pair, Verdict
-from oracle_words import CLUSTER, CTA, DEVICE, PROXY as PROXY_HOME
+from oracle_words import CLUSTER, CTA, DEVICE, PROXY as PROXY_HOME, SYSTEM
 
 Array = npt.NDArray[Any]
 COLUMNS = (
@@ -61,13 +61,15 @@ class Accesses:
 
 
 class GlobalRows:
-    """The accesses so far, and the verdict on them. `actor_of`, `home_of` and `cluster_of` are those of the launch's threads.
+    """The accesses so far, and the verdict on them. `actor_of`, `home_of`, `cluster_of` and `rank_of` are those of the launch's threads.
 
     `proxies`: whether there are bulk copies; `lenient`: D24.
     """
 
-    def __init__(self, clocks: Clocks, actor_of: Array, home_of: Array, cluster_of: Array, *, proxies: bool, lenient: bool) -> None:
-        self.clocks, self.actor_of, self.home_of, self.cluster_of = clocks, actor_of, home_of, cluster_of
+    def __init__(
+        self, clocks: Clocks, actor_of: Array, home_of: Array, cluster_of: Array, rank_of: Array, *, proxies: bool, lenient: bool
+    ) -> None:
+        self.clocks, self.actor_of, self.home_of, self.cluster_of, self.rank_of = clocks, actor_of, home_of, cluster_of, rank_of
         self.count, self.proxies, self.lenient = 0, proxies, lenient
         self.columns = {name: np.zeros(256, np.int64) for name in COLUMNS}
         self.values: list[bytes | None] = []
@@ -159,7 +161,8 @@ class GlobalRows:
 
     def _distance(self, threads: Array, others: Array) -> Array:
         """The scope that two threads need."""
-        apart = np.where(self.cluster_of[threads] == self.cluster_of[others], CLUSTER, DEVICE)
+        apart = np.where(self.rank_of[threads] == self.rank_of[others], DEVICE, SYSTEM)
+        apart = np.where(self.cluster_of[threads] == self.cluster_of[others], CLUSTER, apart)
         return np.where(self.home_of[threads] == self.home_of[others], CTA, apart)
 
     def _report(self, new: Accesses, i: int, r: int, *, mild: bool) -> None:

@@ -26,7 +26,7 @@ from oracle_rows import BULK, COPY
 from oracle_scopes import EXACT, SCOPES
 from oracle_trace import CTA_SHIFT, ELSEWHERE, Event, Launch, Ranges, Trace, cut
 from oracle_verdict import GLOBAL, RACE, SCOPE, Found, Verdict
-from oracle_words import CTA, DEVICE, LEVELS, PROXY as PROXY_HOME, Where, Words
+from oracle_words import CTA, DEVICE, LEVELS, PROXY as PROXY_HOME, SYSTEM, Where, Words
 
 Array = npt.NDArray[Any]
 _HOMES = 2
@@ -42,19 +42,24 @@ class Wave:
 
 
 class Grid(Cluster):
-    """All CTAs of a launch. `by_warp`: each warp counts as one thread. `wide`: every scope counts as .sys. `lenient`: D17, D24."""
+    """All CTAs of a launch. `by_warp`: each warp counts as one thread. `wide`: every scope counts as .sys. `lenient`: D17, D24.
+
+    `ranks`: so many devices have a part of the CTAs each, in their order.
+    """
 
     def __init__(
-        self, shape: Shape, cluster_size: int, *, proxies: bool, by_warp: bool = False, wide: bool = False, lenient: bool = False
-    ) -> None:
+        self, shape: Shape, cluster_size: int, *, proxies: bool, ranks: int = 1, by_warp: bool = False, wide: bool = False,
+        lenient: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(shape, by_warp=by_warp, proxies=False, homes=_HOMES, level=SCOPES if wide else EXACT)
-        self.cluster_of, self.wide = self.home_of // cluster_size, wide
+        self.cluster_of, self.rank_of, self.wide = self.home_of // cluster_size, self.home_of // (shape.ctas // ranks), wide
         self.cluster_barriers = [
             ClusterBarrier(self.scopes, self.actor_of, self.home_of, self.exists & (self.cluster_of == number))
             for number in range(shape.ctas // cluster_size)
         ]
         self.words = Words(self.clocks, lenient)
-        self.accesses = GlobalRows(self.clocks, self.actor_of, self.home_of, self.cluster_of, proxies=proxies, lenient=lenient)
+        places = (self.home_of, self.cluster_of, self.rank_of)
+        self.accesses = GlobalRows(self.clocks, self.actor_of, *places, proxies=proxies, lenient=lenient)
         self.launched: list[tuple[Array, Snapshot]] = []  # the threads of each launch so far, and what came before them
         self.ended = self.clocks.only([])  # what comes before a thread of the last launch that waits for its predecessors
         self.stores: dict[int, int] = {}  # by operation, that which stands for its writes of global memory
@@ -108,10 +113,10 @@ class Grid(Cluster):
     # Fences and accesses -------------------------------------------------------------------------------------------------
 
     def _level(self, scope: str) -> int:
-        return DEVICE if self.wide else LEVELS.get(scope, CTA)
+        return SYSTEM if self.wide else LEVELS.get(scope, CTA)
 
     def _where(self, thread: int, level: int) -> Where:
-        return Where(int(self.actor_of[thread]), int(self.home_of[thread]), int(self.cluster_of[thread]), level)
+        return Where(*(int(of[thread]) for of in (self.actor_of, self.home_of, self.cluster_of, self.rank_of)), level)
 
     def _on_fence(self, event: Event, threads: Array) -> None:
         super()._on_fence(event, threads)
@@ -267,7 +272,7 @@ def _run(trace: Trace, **how: bool) -> Verdict:
         return Verdict()
     threads, size = trace.waves[0][0].shape.threads, trace.waves[0][0].cluster_size
     proxies = any(event.kind == "bulk" for one in waves for event in one.events)
-    grid = Grid(Shape(threads, first), size, proxies=proxies, **how)
+    grid = Grid(Shape(threads, first), size, proxies=proxies, ranks=trace.ranks, **how)
     launches = trace.launches or [Launch(0)]
     for number, one in enumerate(waves):
         grid.base = -(one.first << CTA_SHIFT)

@@ -6,6 +6,8 @@ in any case: so a program ends whatever its parts are. Most have a fence, an ord
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,34 +17,48 @@ from oracle_programs import HEAD, SINKS, Batch, Guard, Operation, Part, Program
 THREADS = 64
 CTAS = 3
 TILE = 64  # bytes of a CTA's tile
-DATA = TILE * CTAS
 FLAGS = 512  # where flags and counters begin
 BYTES = 1024  # of a program
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "v2.u32", 16: "v4.u32"}
 VALUES = {1: "%h1", 2: "%h1", 4: "%x0", 8: "{%x0, %x1}", 16: "{%x0, %x1, %x2, %x3}"}
-HEAD_OF_GRID = f"""  .reg .b32 %group, %rank, %next, %who;
+HEAD_OF_GRID = """  .reg .b32 %group, %rank, %next, %who;
   .reg .b64 %data, %at;
-  div.u32 %group, %cta, {CTAS};
-  rem.u32 %rank, %cta, {CTAS};
-  add.u32 %next, %rank, 1;
-  rem.u32 %next, %next, {CTAS};
-  mad.lo.u32 %who, %rank, {THREADS}, %thread;
-  mad.wide.u32 %data, %group, {BYTES}, %out;
+  div.u32 %group, %cta, CTAS;
+  rem.u32 %rank, %cta, CTAS;
+OF_RANK  add.u32 %next, %rank, 1;
+  rem.u32 %next, %next, ALL;
+  mad.lo.u32 %who, %rank, THREADS, %thread;
+  mad.wide.u32 %data, %group, BYTES, %out;
   mov.u32 %cta, %group;
+"""
+OF_RANK = """  .reg .b32 %device;
+  ld.param.u32 %device, [device];
+  mad.lo.u32 %rank, %device, CTAS, %rank;
 """
 
 
 @dataclass(frozen=True, repr=False)
 class GlobalBatch(Batch):
-    """Programs of one kernel, each of so many CTAs that are no cluster."""
+    """Programs of one kernel, each of so many CTAs that are no cluster on each of so many devices; in a program `rank` numbers its CTAs."""
 
     threads: int = THREADS
     ctas: int = CTAS
+    ranks: int = 1
 
     @property
     def head(self) -> str:
         """The kernel's beginning."""
-        return HEAD.replace("BUFFER", str(self.buffer)) + HEAD_OF_GRID
+        several = self.ranks > 1
+        sizes = {
+            "OF_RANK": OF_RANK if several else "",
+            "CTAS": self.ctas,
+            "ALL": self.ctas * self.ranks,
+            "THREADS": THREADS,
+            "BYTES": BYTES,
+        }
+        own = functools.reduce(lambda text, size: text.replace(size, str(sizes[size])), sizes, HEAD_OF_GRID)
+        head = HEAD.replace("BUFFER", str(self.buffer)) + own
+        return head.replace(".param .u64 out", ".param .u64 out, .param .u32 device") if several else head
 
 
 @dataclass(frozen=True)
@@ -119,17 +135,17 @@ def guards(draw: Any) -> Guard:
 
 
 @st.composite
-def tiles(draw: Any, width: int) -> Tile:
+def tiles(draw: Any, ctas: int, width: int) -> Tile:
     """A place in the own tile, in the next CTA's, or in what all share."""
     tile = draw(st.sampled_from(["rank", "rank", "rank", "next", "next", ""]))
     mask = draw(st.sampled_from([m for m in (0, 3, 15, 63) if m * width < TILE]))
-    span = (TILE if tile else DATA) - (mask * width + width)
+    span = (TILE if tile else TILE * ctas) - (mask * width + width)
     beyond = draw(st.sampled_from([0] * 7 + [width]))  # a tile that overlaps the next one by an element
     return Tile(tile, draw(st.integers(0, span // width)) * width + beyond, draw(st.sampled_from([0, 0, 1, 32])), mask, width)
 
 
 @st.composite
-def accesses(draw: Any) -> Access:
+def accesses(draw: Any, ctas: int) -> Access:
     """A load, a store or an atomic."""
     what = draw(st.sampled_from(["ld", "ld", "ld", "st", "st", "st", "red", "atom", "strong", "strong", "nc"]))
     width = draw(st.sampled_from([1, 2, 4, 4, 4, 8, 16])) if what in ("ld", "st", "nc") else 4
@@ -147,7 +163,7 @@ def accesses(draw: Any) -> Access:
             )
         ),
     }[what]  # fmt: skip
-    return Access(line, draw(guards()), draw(tiles(width)))
+    return Access(line, draw(guards()), draw(tiles(ctas, width)))
 
 
 @st.composite
@@ -191,10 +207,10 @@ def only(who: str, value: int, lines: list[str], label: str) -> list[str]:
 
 
 @st.composite
-def handoffs(draw: Any, number: int) -> Steps:
+def handoffs(draw: Any, ctas: int, number: int) -> Steps:
     """A thread of one CTA tells one of another; in between may be a third."""
     word, chained = f"[%data+{FLAGS + 16 * number}]", draw(st.integers(0, 3)) == 0
-    first, second, third = draw(st.permutations(range(CTAS)))
+    first, second, third = draw(st.permutations(range(ctas)))[:3]
     lines = draw(st.sampled_from([[], ["bar.sync 0;"]]))
     lines = [*draw(fences()), *lines] if draw(st.integers(0, 2)) == 0 else lines
     lines = [*lines, *only("who", first * THREADS, [*draw(fences()), *draw(signals(word, 1))], "A{k}")]
@@ -208,43 +224,65 @@ def handoffs(draw: Any, number: int) -> Steps:
 
 
 @st.composite
-def grid_barriers(draw: Any, number: int) -> Steps:
+def grid_barriers(draw: Any, ctas: int, number: int) -> Steps:
     """All CTAs meet at a counter: each thread 0 adds and waits."""
     word, scope = f"[%data+{FLAGS + 16 * number}]", draw(SCOPES)
     add = draw(st.sampled_from([f"red.release.{scope}.global.add.u32 {word}, 1;", f"atom.relaxed.{scope}.global.add.u32 %r5, {word}, 1;",
                                 f"atom.acq_rel.{scope}.global.add.u32 %r5, {word}, 1;"]))  # fmt: skip
     early = draw(fences()) if draw(st.integers(0, 2)) == 0 else []
-    lines = [*draw(fences()), add, *draw(polls(word, CTAS, "Q{k}")), *draw(fences())]
+    lines = [*draw(fences()), add, *draw(polls(word, ctas, "Q{k}")), *draw(fences())]
     meet = draw(st.sampled_from([["bar.sync 0;"]] * 4 + [[]]))
     return Steps((*early, *meet, *only("thread", 0, lines, "A{k}"), *meet), number)
 
 
 @st.composite
-def last_blocks(draw: Any, number: int) -> Steps:
+def last_blocks(draw: Any, ctas: int, number: int) -> Steps:
     """The CTA that comes last at a counter goes on to read what all have written; it may reset the counter."""
     word, scope = f"[%data+{FLAGS + 16 * number}]", draw(SCOPES)
     sem = draw(st.sampled_from(["relaxed", "relaxed", "acq_rel"]))
     reset = draw(st.sampled_from([[], [f"st.global.u32 {word}, 0;"]]))
     count = [*draw(fences()), f"atom.{sem}.{scope}.global.add.u32 %r5, {word}, 1;", *draw(fences()), "st.shared.u32 [%buf], %r5;"]
     early = draw(fences()) if draw(st.integers(0, 1)) == 0 else []
-    read = ["ld.shared.u32 %r6, [%buf];", f"setp.ne.u32 %p1, %r6, {CTAS - 1};", "@%p1 bra B{k};"]
+    read = ["ld.shared.u32 %r6, [%buf];", f"setp.ne.u32 %p1, %r6, {ctas - 1};", "@%p1 bra B{k};"]
     mask, offset = draw(st.sampled_from([(0, 0), (15, 0), (15, TILE)]))
     tail = [*Tile("", offset, 0, mask, 4).ptx(), "ld.global.u32 %r5, [%at];", *(only("thread", 0, reset, "C{k}") if reset else [])]
     return Steps((*early, "bar.sync 0;", *only("thread", 0, count, "A{k}"), "bar.sync 0;", *read, *tail, "B{k}:", "bar.sync 0;"), number)
 
 
 @st.composite
-def global_memory(draw: Any) -> Program:
+def global_memory(draw: Any, ctas: int = CTAS) -> Program:
     """A program: tiles are written, something that may order follows, and tiles are read."""
     operations: list[Part] = []
     kinds = ["access"] * 6 + ["handoff"] * 3 + ["grid", "grid", "last", "full", "warp", "fence"]
     for number, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=3, max_size=10))):
         if kind == "access":
-            operations.append(draw(accesses()))
+            operations.append(draw(accesses(ctas)))
         elif kind == "fence":
             operations += [Operation(tuple(lines)) for lines in [draw(fences())] if lines]
         elif kind in ("full", "warp"):
             operations.append(FULL if kind == "full" else Operation(("bar.warp.sync 0xffffffff;",)))
         else:
-            operations.append(draw({"handoff": handoffs, "grid": grid_barriers, "last": last_blocks}[kind](number)))
+            operations.append(draw({"handoff": handoffs, "grid": grid_barriers, "last": last_blocks}[kind](ctas, number)))
     return Program(THREADS // 32, tuple(operations))
+
+
+OTHER_SCOPE = {".gpu": ".sys", ".sys": ".gpu"}
+
+
+@st.composite
+def of_ranks(draw: Any, ctas: int) -> Program:
+    """The same of several devices: where a program of one has `.gpu`, it most often has `.sys`."""
+
+    def lines(given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(scope(line) if draw(st.integers(0, 7)) else line for line in given)
+
+    def scope(line: str) -> str:
+        return re.sub(r"\.(gpu|sys)\b", lambda found: OTHER_SCOPE[found[0]], line)
+
+    def part(one: Part) -> Part:
+        if isinstance(one, Access):
+            return replace(one, line=lines((one.line,))[0])
+        return replace(one, lines=lines(one.lines)) if isinstance(one, Steps | Operation) else one
+
+    program = draw(global_memory(ctas))
+    return replace(program, operations=tuple(map(part, program.operations)))

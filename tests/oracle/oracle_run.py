@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,8 @@ from consan.backends.cpu import LaunchStats
 from consan.backends.cpu.state.faults import Blocked
 from consan.backends.cpu.state.wave import Wave
 from consan.backends.virtual import VirtualBackend
+from consan.instrument.rewriting.ranked import ranked
+from consan.launching.entries import choose_entry
 from consan.launching.placement import placed
 from consan.launching.values import arguments
 
@@ -78,12 +81,18 @@ def recorded(
     """Run the plain kernel: its events, and how it ended."""
     backend = VirtualBackend()
     with recording(global_memory=global_memory) as trace:
-        return trace, start(backend.load(kernel.ptx), kernel, grid, block, args, backend=backend, smem=smem, seed=seed)
+        return trace, start(backend.load(kernel.module.text), kernel, grid, block, args, backend=backend, smem=smem, seed=seed)
 
 
 def oracle(
-    kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0, global_memory: bool = False
-) -> Verdict:
-    """Run the plain kernel and judge its events; `global_memory`: those in global memory too."""
+    kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0, global_memory: bool = False,
+    ranks: int = 1,
+) -> Verdict:  # fmt: skip
+    """Run the plain kernel and judge its events; `global_memory`: those in global memory too; `ranks`: with arguments for each."""
+    if ranks > 1:
+        kernel, grid, args = copy.copy(kernel), (grid, 1, ranks), [value for each in args for value in each]
+        kernel.module = ranked(kernel.module, kernel.entry, ranks, (grid[0], 1, 1))
+        kernel.function = choose_entry(kernel.module, kernel.entry, kernel.name)
     trace, stats = recorded(kernel, grid, block, args, smem=smem, seed=seed, global_memory=global_memory)
+    trace.ranks = ranks
     return with_endings(with_divergence(check(trace), trace, stats), stats)

@@ -12,7 +12,7 @@ from oracle_programs_async import asynchronous
 from oracle_programs_cluster import cluster_ending, clusters
 from oracle_programs_control import divergent
 from oracle_programs_ending import ending
-from oracle_programs_global import GlobalBatch, global_memory
+from oracle_programs_global import GlobalBatch, global_memory, of_ranks
 from oracle_programs_lanes import lanes
 from oracle_programs_matrix import matrix
 
@@ -29,6 +29,8 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
 }
 # Of several CTAs, on global memory: for engines that follow it.
 OF_GRIDS: dict[str, Callable[[], st.SearchStrategy[Program]]] = {"global": global_memory}
+# Of several devices: how many, and the CTAs of each.
+OF_RANKS = {"ranks": (2, 2), "three_ranks": (3, 1), "four_ranks": (4, 1)}
 _CLUSTERS = {"threads": oracle_programs_cluster.THREADS, "ctas": oracle_programs_cluster.CTAS}
 _SIZES = {
     "matrix": {"threads": oracle_programs_matrix.THREADS, "buffer": oracle_programs_matrix.BUFFER},
@@ -41,5 +43,9 @@ def batches(strategy: str, size: int = 8) -> st.SearchStrategy[Batch]:
     """Kernels of so many programs of a kind."""
     if strategy in OF_GRIDS:
         return st.lists(OF_GRIDS[strategy](), min_size=size, max_size=size).map(lambda found: GlobalBatch(tuple(found)))
+    if strategy in OF_RANKS:
+        ranks, ctas = OF_RANKS[strategy]
+        programs = st.lists(of_ranks(ranks * ctas), min_size=size, max_size=size)
+        return programs.map(lambda found: GlobalBatch(tuple(found), ctas=ctas, ranks=ranks))
     sizes = _SIZES.get(strategy, {})
     return st.lists(STRATEGIES[strategy](), min_size=size, max_size=size).map(lambda found: Batch(tuple(found), **sizes))

@@ -88,6 +88,7 @@ class Trace:
     stores: dict[str, Any] | None = None  # what all asynchronous stores that the step issues have in common
     serial: int = 0
     launches: list[Launch] = field(default_factory=list)  # empty: one
+    ranks: int = 1  # devices that have a part of the CTAs each
     global_memory: bool = False  # whether all accesses of global memory are recorded
 
     def emit(self, kind: str, lanes: Array, /, place: tuple[int, str] | None = None, **data: Any) -> None:

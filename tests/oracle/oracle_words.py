@@ -23,8 +23,8 @@ from oracle_clocks import Clocks, Snapshot, join
 
 Array = npt.NDArray[Any]
 Span = tuple[int, int]
-CTA, CLUSTER, DEVICE = range(3)
-LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": DEVICE, "gl": DEVICE, "sys": DEVICE}
+CTA, CLUSTER, DEVICE, SYSTEM = range(4)
+LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": DEVICE, "gl": DEVICE, "sys": SYSTEM}
 PROXY, OBSERVED = range(2)  # the "homes" of the clocks: behind a proxy fence for global memory; before a write that has been observed
 
 
@@ -35,12 +35,13 @@ class Where:
     actor: int
     home: int  # CTA
     cluster: int
+    rank: int  # the device
     level: int
 
     def meets(self, other: Where) -> bool:
         """Whether the scope of each includes the other's thread (8.7)."""
-        needed = CTA if self.home == other.home else CLUSTER if self.cluster == other.cluster else DEVICE
-        return min(self.level, other.level) >= needed
+        within = (self.home == other.home, self.cluster == other.cluster, self.rank == other.rank, True)
+        return min(self.level, other.level) >= within.index(True)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 from draws import SearchStrategy, booleans, builds, examples, integers, lists, one_of, permutations
-from oracle_strategies import OF_GRIDS, STRATEGIES, batches
+from oracle_strategies import OF_GRIDS, OF_RANKS, STRATEGIES, batches
 
 DIGESTS = {
     "synchronous": "374e9b9d075b",
@@ -19,10 +19,13 @@ DIGESTS = {
     "clusters": "81a76df4be0f",
     "cluster_ending": "9f6e9577b3d6",
     "global": "173b7ef9201a",
+    "ranks": "bb3fe6c14a6c",
+    "three_ranks": "2bc772914d24",
+    "four_ranks": "19d1642a1451",
 }
 
 
-@pytest.mark.parametrize("strategy", [*STRATEGIES, *OF_GRIDS])
+@pytest.mark.parametrize("strategy", [*STRATEGIES, *OF_GRIDS, *OF_RANKS])
 def test_a_seed_makes_the_same_programs_everywhere(strategy: str) -> None:
     """Who changes a strategy writes the new digests here: seeds named in READMEs then mean other programs."""
     made = [batch.ptx for batch in examples(batches(strategy, 2), 5, 20)]

@@ -24,6 +24,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "dispatch": {"COUNTS_FIRST": "global-race"},
     "generation": {"WRAPS": "global-race"},
     "counted_ctas": {"GPU_SCOPE": "scope"},
+    "fence_of_a_gpu": {"ACROSS": "scope"},
 }
 
 
@@ -41,5 +42,5 @@ def launch(name: str, fault: str = "", ranks: int = 2, **how: Any) -> tuple[Repo
     signals = [np.full(SLOTS, first, np.uint32) for _ in range(ranks)]
     out = [np.zeros(VALUES, np.float32) for _ in range(ranks)]
     args = [[*data, *signals, out[rank], rank] for rank in range(ranks)]
-    grid = 2 if name == "counted_ctas" else 1
+    grid = 2 if name in ("counted_ctas", "fence_of_a_gpu") else 1
     return consan.launch(kernel(name, fault, ranks), grid, THREADS, args, ranks=ranks, device="cpu", **how), out

@@ -94,6 +94,27 @@ def test_a_finding_names_the_ranks_and_the_window() -> None:
     assert [access["rank"] for access in json.loads(report.to_json())["findings"][0]["accesses"]] == [0, 1]
 
 
+NAMED_ALIKE = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry named(.param .u64 out, .param .u32 out_value)
+{
+  .reg .b32 %out_value;
+  .reg .b64 %out;
+  ld.param.u64 %out, [out];
+  ld.param.u32 %out_value, [out_value];
+  st.global.u32 [%out], %out_value;
+  ret;
+}
+"""
+
+
+def test_a_register_may_have_the_name_of_a_parameter() -> None:
+    out = [np.zeros(1, np.uint32) for _ in range(2)]
+    report = consan.launch(consan.Kernel(NAMED_ALIKE), 1, 1, lambda rank: [out[rank], 5 + rank], ranks=2, device="cpu")
+    assert (report.verdict, [int(each[0]) for each in out]) == ("clean", [5, 6])
+
+
 GLOBAL = '__device__ int state; extern "C" __global__ void k(int *out) { out[0] = atomicAdd(&state, 1); }'
 CLUSTERS = 'extern "C" __global__ void k(int *out) { int z; asm("mov.u32 %0, %clusterid.z;" : "=r"(z)); *out = z; }'
 

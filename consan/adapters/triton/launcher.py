@@ -22,8 +22,10 @@ from consan._errors import NotSupported
 from consan.adapters.triton.code import framework_of_source
 from consan.adapters.triton.host import HostMemory, block_of, wrapped
 from consan.adapters.triton.parameters import Leaf, leaves, number_bytes
+from consan.adapters.triton.ranks import RankLaunch, blocks
 from consan.backends.base import Dim3
 from consan.launching.placement import OnDevice, Placement, placed, pointer
+from consan.ranks.crew import current
 from consan.session.comparing.concurrent_launches import Copied, LaunchShape, Memory
 from consan.session.modules.layouts import NamedBuffers
 from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
@@ -55,8 +57,8 @@ class Launcher:
         names = getattr(getattr(src, "fn", None), "arg_names", None) or [f"argument {i}" for i in range(1, len(self._types) + 1)]
         self._labels = [f"{metadata.name}: {name}" for name in names]
         self._maps: Sequence[Mapping[str, Any]] = getattr(metadata, "tensordesc_meta", None) or ()
-        self._metadata = metadata
-        self._framework = framework_of_source(src)
+        self.metadata = metadata
+        self.framework = framework_of_source(src)
 
     def __call__(
         self, x: int, y: int, z: int, stream: Any, function: Code, packed: Any, metadata: Any, enter: Any, leave: Any, *args: Any
@@ -64,20 +66,23 @@ class Launcher:
         """Launch. The hooks are Triton's own."""
         if enter is not None:
             enter(metadata)
-        if x * y * z > 0:
-            self._launch((x, y, z), int(stream or 0), function, [wrapped(value) for value in args])
+        given = [wrapped(value) for value in args]
+        if x * y * z > 0 and (crew := current()) is not None:
+            crew.launch(RankLaunch(self, self._driver.session, (x, y, z), function.name, function.ptx, given), function.name)
+        elif x * y * z > 0:
+            self._launch((x, y, z), int(stream or 0), function, given)
         if leave is not None:
             leave(metadata)
 
     def _launch(self, grid: Dim3, stream: int, function: Code, args: Sequence[Any]) -> None:
-        session, metadata = self._driver.session, self._metadata
-        found = list(leaves(self._types, args, self._labels))
+        session, metadata = self._driver.session, self.metadata
+        found = self.leaves(args)
         prepared = session.prepare(function.ptx, name=function.name)
-        prepared.framework = self._framework
+        prepared.framework = self.framework
         with session.streams.lock, placed(session) as placement:
             values = list(self._parameters(found, placement))
             count = len(prepared.loaded.entry(function.name).params)
-            values += _scratch(placement, metadata, grid, count - len(values))
+            values += self.scratch(placement, grid, count - len(values))
             ctas = int(getattr(metadata, "num_ctas", 1))
             memory = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)
             shape = LaunchShape(function.name, (grid[0] * ctas, grid[1], grid[2]), (metadata.num_warps * 32, 1, 1), memory)
@@ -86,7 +91,7 @@ class Launcher:
                 session.streams.launched(prepared, shape, session.streams.of(stream), programmatic=programmatic)
 
     def _run(self, prepared: Any, shape: LaunchShape, ctas: int, values: list[bytes], names: NamedBuffers) -> bool:
-        metadata = self._metadata
+        metadata = self.metadata
         checked: bool = self._driver.session.launch(
             prepared,
             shape.entry,
@@ -101,17 +106,29 @@ class Launcher:
         return checked
 
     def _parameters(self, found: Sequence[Leaf], placement: Placement) -> Iterator[bytes]:
-        memory = HostMemory(placement, [block for leaf in found if leaf.refers and (block := block_of(leaf.base, leaf.label)) is not None])
+        return self.values(found, HostMemory(placement, blocks(found)), placement)
+
+    def values(self, found: Sequence[Leaf], memory: HostMemory, placement: Placement, of: str = "") -> Iterator[bytes]:
+        """The bytes of each parameter; `of`: what stands before the names of arguments."""
         maps = iter(self._maps)
         for leaf in found:
             label, name = self._name(leaf)
+            label = of + label
             compiled = next(maps) if self._maps and leaf.is_descriptor else None
             yield from (placement.parameter(value, label, name) for value in _values(leaf, compiled, memory, placement))
+
+    def leaves(self, args: Sequence[Any]) -> list[Leaf]:
+        """The arguments, one by one."""
+        return list(leaves(self._types, args, self._labels))
+
+    def scratch(self, placement: Placement, grid: Dim3, count: int) -> list[bytes]:
+        """So many pointers that follow the arguments."""
+        return _scratch(placement, self.metadata, grid, count)
 
     def _name(self, leaf: Leaf) -> tuple[str, str]:
         """The name of an argument in reports; an item of a tuple has the number of the tuple."""
         number = next(i for i, known in enumerate(self._labels, 1) if leaf.label == known or leaf.label.startswith(f"{known}["))
-        return f"argument {number}", leaf.label.removeprefix(f"{self._metadata.name}: ")
+        return f"argument {number}", leaf.label.removeprefix(f"{self.metadata.name}: ")
 
 
 def _scratch(placement: Placement, metadata: Any, grid: tuple[int, int, int], count: int) -> list[bytes]:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from consan.adapters.distributed.tensors import STANDS_IN
 from consan.adapters.triton import harness, torch_device
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.driver import VirtualDriver, resources
@@ -65,6 +66,8 @@ class TritonVirtual(TritonSeam):
         self._when("torch", functools.partial(self._patch_torch, driver))
 
     def _patch_torch(self, driver: VirtualDriver, torch: ModuleType) -> None:
+        if STANDS_IN in vars(torch):
+            return
         self._undo.append(torch_device.redirect(self._open, driver, self._patches, torch))
 
     def _patch_descriptors(self, module: ModuleType) -> None:

@@ -55,6 +55,7 @@ class LaunchReplay {
         each_lane(
             [&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes,
             [&](const LaneLog &log, u32 cluster, u32 thread) { effects::dispatch(log, [&](const auto &effect) { note_write(effect, cluster, thread); }); });
+        if (near_sc_ && !grid_.sc) grid_.sc = true, grid_.views.count_near();
         bool shared = grid_.flags.in_shared_memory();
         auto reads = [&](const Event &event) {
             return event.kind == GLOBAL_READ || global_operands::reads(event.kind) || event.flags & MAP || (shared && is_plain_store(event));
@@ -98,6 +99,7 @@ class LaunchReplay {
         bool wide = grid_.views.scope(fence.order()) >= grid_.views.all();
         if (fence.order() & IS_SC) grid_.flags.fence(wide);
         grid_.sc |= fence.order() & IS_RELEASE && wide;
+        near_sc_ |= fence.order() & IS_RELEASE && !wide && grid_.views.scope(fence.order()) >= GPU_SCOPE;
     }
     void note_write(const effects::GlobalWrite &store, u32 cluster, u32 thread) {
         ++output_.accesses;
@@ -235,6 +237,7 @@ class LaunchReplay {
     const GridInput &input_;
     GridOutput &output_;
     u32 of_clusters_ = 0;
+    bool near_sc_ = false;  // some fence.sc is for one rank of several
     Surfaces surfaces_;
     Grid grid_;
     static constexpr u32 MOST = 512;  // findings of a CTA

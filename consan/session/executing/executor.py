@@ -13,6 +13,7 @@ from consan.backends.base import Dim3
 from consan.backends.cost import COST
 from consan.instrument.abi.variant import Variant
 from consan.instrument.between import TextRelations
+from consan.ranks.crew import refuse_alone
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.shared import merge_key
@@ -74,6 +75,7 @@ class Executor:
 
     def launch(self, prepared: Prepared, asked: RequestedRun) -> bool:
         """Launch a kernel, checked unless the filters leave it out. Returns whether it was."""
+        refuse_alone(asked.entry)
         prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
         taken = self.selection.accepts(prepared.number, asked.entry, (asked.grid, asked.block, asked.how["cluster"]))
         explores = self._explores(prepared, asked) if taken else None

@@ -99,6 +99,14 @@ def test_doctor_describes_every_part(monkeypatch: pytest.MonkeyPatch, capsys: py
         assert f"  {name} " in out
 
 
+def test_doctor_lists_devices_and_their_peers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [doctor.Gpu("H100", 80 << 30, (1,)), doctor.Gpu("H100", 80 << 30, (0, 2)), doctor.Gpu("L4", 24 << 30)]
+    monkeypatch.setattr(doctor, "gpus", lambda: ("CUDA 13.0", found))
+    main(["doctor"])
+    lines = [line.split("ok")[-1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  GPU ")]
+    assert lines == ["H100, 80 GiB; reaches the memory of GPU 1", "H100, 80 GiB; reaches the memory of GPU 0, 2", "L4, 24 GiB"]
+
+
 def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(find, "locate", lambda library: None)
     monkeypatch.setattr(find, "ptxas", lambda: None)

@@ -46,6 +46,7 @@ ROOMS = {
     ),
     MACHINE: (f"{MACHINE}.state", f"{MACHINE}.engine"),
     "consan.backends": (ERRORS, "consan.tensormap", "consan.textures", "consan.toolchain", MACHINE),
+    "consan.ranks": (ERRORS,),
     "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.textures", "consan.toolchain"),
     "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
     "consan.prove": (ERRORS, "consan.instrument"),
@@ -62,7 +63,7 @@ ROOMS = {
     ),
     f"{SESSION}.executing": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
-        *("consan.backends", "consan.checker", "consan.ranges", f"{SESSION}.modules", f"{SESSION}.planning"),
+        *("consan.backends", "consan.checker", "consan.ranges", "consan.ranks", f"{SESSION}.modules", f"{SESSION}.planning"),
         f"{SESSION}.comparing",
     ),
     f"{SESSION}.collecting": (
@@ -87,13 +88,15 @@ ROOMS = {
     ),
     "consan.adapters": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
-        *("consan.backends", "consan.launching.placement", "consan.session", "consan.libcuda"),
+        *("consan.backends", "consan.launching.placement", "consan.ranks", "consan.session", "consan.libcuda"),
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
         *("consan.toolchain", "consan.libcuda"),
     ),
-    "consan.process": (*(ERRORS, "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),),
+    "consan.process": (
+        *(ERRORS, "consan.reports", "consan.suppressions", "consan.ranks", "consan.session", "consan.adapters", "consan.native.program"),
+    ),
     "consan.building": (
         "consan.backends.call_filter",
         "consan.checker.compiled.build",
@@ -117,7 +120,7 @@ ROOMS = {
     ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
-        *("consan.config", "consan.toolchain", "consan.session", "consan.launching", "consan.adapters", "consan.native"),
+        *("consan.config", "consan.toolchain", "consan.ranks", "consan.session", "consan.launching", "consan.adapters", "consan.native"),
         *("consan.process", "consan.triage", "consan.audit", "consan.prove"),
     ),
     "consan.plugin": (

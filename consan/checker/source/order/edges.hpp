@@ -59,7 +59,7 @@ class Edges {
         if (decided<Edge::FENCE_SC>(order & IS_ACQUIRE && (!strict_ || order & IS_SC))) take_behind_sc(cluster, thread, scope);
         if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & IS_ACQUIRE)) acquire(cluster, thread, own, scope, 0, false);
         if (order & IS_ACQUIRE) own.relaxed.clear();
-        bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= views_.all();
+        bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= views_.sc();
         if (sc) views_.clocks(cluster).fence(thread, 1u << views_.clocks(cluster).sc_fence());
         if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & IS_RELEASE)) return;
         Moment made = views_.publish(cluster, thread, KNOWN, views_.clocks(cluster).release(thread), fence.site(), sc);
@@ -206,9 +206,14 @@ class Edges {
         observed_[access.cluster].push_back(number);
         if (!hop) return;
         expect(own, access);
-        if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & IS_ACQUIRE && access.scope >= views_.all()))
-            views_.take(access.cluster, access.thread, handed.sc);
-        else if (views_.clocks(access.cluster).keeps_sc()) note_sc(access, handed.sc);
+        if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & IS_ACQUIRE && access.scope >= views_.sc()))
+            views_.take(access.cluster, access.thread, behind_sc(access));
+        else if (views_.clocks(access.cluster).keeps_sc()) note_sc(access, behind_sc(access));
+    }
+
+    // What is behind a fence.sc of what an access has read from. What counts for one rank only does not leave it.
+    Knowledge behind_sc(const FlagAccess &access) const {
+        return views_.near() && !views_.same_rank(flags_[access.from].cluster, access.cluster) ? Knowledge() : carried_[access.from].sc;
     }
 
     // Whoever waits for a write can go on.
@@ -221,7 +226,7 @@ class Edges {
         to.loose = from.loose, to.loose_root = from.loose_root, to.depth = from.depth + 1;
         if (!decided<Inclusion::GLOBAL_SEQUENCE>(meet(flags_[access.from], access)) || !decided<Edge::READ_MODIFY_WRITE>()) return;
         to.before = access.from, to.root = from.root, to.narrow = from.narrow;
-        to.wide = from.wide, to.sc = from.sc;
+        to.wide = from.wide, to.sc = behind_sc(access);
     }
 
     // Add what a write has of its own to what it hands on.
@@ -230,7 +235,7 @@ class Edges {
             const Knowledge &given = views_.given(each.moment);
             if (each.layer == LOOSE) handed.loose.join(given), loose_[{handed.loose_root, each.moment.chain}].push_back({handed.depth, each});
             else if (each.layer == BEHIND_SC) handed.sc.join(given);
-            else if (each.scope >= views_.all()) handed.wide.join(given);
+            else if (each.scope >= views_.all() && !views_.near()) handed.wide.join(given);
             else handed.narrow = true;
         }
     }
@@ -292,11 +297,13 @@ class Edges {
         if (wide) views_.take(cluster, thread, handed.wide);
         for (const Handed *at = wide && !handed.narrow ? nullptr : &handed; at; at = at->before < 0 ? nullptr : &carried_[at->before])
             for (const Carried &each : at->own) {
-                if (each.layer != KNOWN || (wide && each.scope >= views_.all())) continue;
+                if (each.layer != KNOWN || (wide && !views_.near() && each.scope >= views_.all())) continue;
                 const Views::Chain &from = views_.chain(each.moment.chain);
                 auto includes = [&](Scope of) { return views_.includes(of, from.cluster, from.thread, cluster, thread); };
                 bool included = decided<Inclusion::GLOBAL_RELEASE>(includes(each.scope)) && decided<Inclusion::GLOBAL_ACQUIRE>(includes(scope));
-                if (included) views_.take(cluster, thread, views_.given(each.moment));
+                const Knowledge &given = views_.given(each.moment);
+                bool leaves = views_.near() && !views_.same_rank(from.cluster, cluster);
+                if (included) views_.take(cluster, thread, leaves ? given.not_behind_sc() : given);
                 all = all && (included || wide);
             }
         return all;
@@ -318,7 +325,7 @@ class Edges {
     }
 
     void take_behind_sc(u32 cluster, u32 thread, Scope scope) {
-        if (cluster >= sc_threads_.size() || scope < views_.all()) return;
+        if (cluster >= sc_threads_.size() || scope < views_.sc()) return;
         for (u32 each : sc_threads_[cluster]) {
             const Thread &other = threads_[cluster][each];
             if (u32 known = views_.clocks(cluster).known(thread, other.sc_actor)) views_.take(cluster, thread, other.sc[known - 1]);

@@ -26,7 +26,7 @@ enum KnownFences : u32 { FENCE_SC = 1, FENCE_PROXY = 2 };
 class KnowledgePool {
   public:
     static constexpr u32 BITS = 4, WIDTH = 1 << BITS;
-    enum Change : u32 { BEHIND = 3, CHANGES = 4 };  // 0 to 2: behind fences, a set of KnownFences less one
+    enum Change : u32 { BEHIND = 3, NOT_BEHIND = 4, CHANGES = 5 };  // 0 to 2: behind fences, a set of KnownFences less one
     struct Node;
 
     // Counts who refers to a node.
@@ -150,6 +150,7 @@ class KnowledgePool {
 
     static Known change(Known known, u32 how) {
         if (how == BEHIND) return {known.slot, known.behind, known.behind, known.fenced};
+        if (how == NOT_BEHIND) return {known.slot, known.number, 0, known.fenced};
         if ((how + 1) & FENCE_SC) known.behind = std::max(known.behind, known.number);
         if ((how + 1) & FENCE_PROXY) known.fenced = std::max(known.fenced, known.number);
         return known;
@@ -188,6 +189,8 @@ class Knowledge {
     Knowledge fenced(u32 fences) const { return fences ? changed(fences - 1) : *this; }
     // The part that is behind a fence.sc.
     Knowledge behind_sc() const { return changed(KnowledgePool::BEHIND); }
+    // All of it, and nothing behind a fence.sc.
+    Knowledge not_behind_sc() const { return changed(KnowledgePool::NOT_BEHIND); }
 
     // What is known of a cluster's chains, by slot.
     const std::vector<Known> &of(u32 cluster) const {

@@ -1,0 +1,83 @@
+"""`torch.distributed` and its symmetric memory for the ranks of `consan run --ranks N` (consan/ranks), with torch or without it.
+
+Where torch is installed, functions of its modules are replaced; else `tensors.py` stands in for the little of torch that a program needs
+which launches Triton kernels. Collectives take tensors on the CPU, and orders all ranks.
+
+Not handled: groups of some ranks, other collectives than those of `collectives.py`, `torch.ops.symm_mem`, multicast addresses.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+from consan.adapters.base import SessionLike
+from consan.adapters.distributed import tensors
+from consan.adapters.distributed.collectives import Collectives
+from consan.adapters.distributed.symmetric import Symmetric, Tensors
+from consan.adapters.seam import Seam
+from consan.ranks.crew import current
+from consan.ranks.memory import SymmetricMemory
+
+_DISTRIBUTED, _SYMMETRIC = "torch.distributed", "torch.distributed._symmetric_memory"
+
+
+class DistributedStandIn(Seam):
+    """Armed only while the ranks of a program run."""
+
+    name = "torch.distributed"
+    title = "torch.distributed"
+    package = "torch"
+    distribution = "torch"
+    covers = "with --ranks: collectives and symmetric memory between the ranks of one process"
+
+    def available(self) -> bool:
+        """Always: without torch there is a replacement."""
+        return True
+
+    def describe(self) -> str:
+        """One line for `consan doctor`."""
+        torch = self.version()
+        return f"{self.title} ({f'torch {torch}' if torch else 'a replacement: torch is not installed'}): {self.covers}"
+
+    def install(self, session: SessionLike) -> None:
+        """Replace the functions, or put the replacement of torch where imports find it."""
+        crew = current()
+        if crew is None:
+            return
+        crew.memory = SymmetricMemory()
+        if self._session is not None:
+            self.remove()
+        self._session = session
+        if "torch" in sys.modules or importlib.util.find_spec("torch") is not None:
+            self._when(_DISTRIBUTED, self._begin)
+            return
+        made = tensors.modules()
+        self._fill(made[_DISTRIBUTED], made[_SYMMETRIC], Tensors(tensors.empty, tensors.from_bytes))
+        sys.modules.update(made)
+        self._undo.append(functools.partial(_take_away, tuple(made)))
+
+    def _begin(self, module: ModuleType) -> None:
+        torch: Any = sys.modules["torch"]
+
+        def from_bytes(found: Any, dtype: Any) -> Any:
+            return torch.from_numpy(found).view(dtype)
+
+        self._fill(module, importlib.import_module(_SYMMETRIC), Tensors(torch.empty, from_bytes, torch.get_default_dtype()))
+
+    def _fill(self, distributed: ModuleType, symmetric: ModuleType, makes: Tensors) -> None:
+        crew = current()
+        assert crew is not None
+        collectives = Collectives(crew)
+        for owner, functions in ((distributed, collectives.functions()), (symmetric, Symmetric(crew, makes).functions())):
+            for name, value in functions.items():
+                self._patches.set(owner, name, value)
+
+
+def _take_away(names: tuple[str, ...]) -> None:
+    for name in names:
+        sys.modules.pop(name, None)

@@ -1,0 +1,119 @@
+"""`torch.distributed._symmetric_memory` between the ranks of one process (docs: "Symmetric Memory" of torch.distributed).
+
+An allocation is called by the variable that the program assigns it to. Barriers of a handle order all ranks, as they do on GPUs. Signals of
+the host order two ranks.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from consan._errors import NotSupported, UsageError
+from consan.ranks.crew import Crew
+from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of
+
+_ASSIGNED: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
+_OWN: Final = str(Path(__file__).resolve().parents[2])
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """How tensors are made: `empty(shape, dtype=)`, and one of the bytes of an array."""
+
+    empty: Callable[..., Any]
+    from_bytes: Callable[[Any, Any], Any]
+    default: Any = None
+
+
+class Symmetric:
+    """The symmetric memory of a crew."""
+
+    def __init__(self, crew: Crew, makes: Tensors) -> None:
+        self._crew, self._makes = crew, makes
+
+    def functions(self) -> dict[str, Any]:
+        """By the names that they have in `torch.distributed._symmetric_memory`."""
+        return {
+            "empty": self._empty,
+            "rendezvous": self._rendezvous,
+            "enable_symm_mem_for_group": lambda group_name: None,
+            "is_symm_mem_enabled_for_group": lambda group_name: True,
+            "set_backend": lambda name: None,
+            "get_backend": lambda device=None: "CUDA",
+        }
+
+    def _empty(self, *size: Any, dtype: Any = None, device: Any = None) -> Any:
+        shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], Sequence) else size
+        dtype = self._makes.default if dtype is None else dtype
+        element = int(self._makes.empty((1,), dtype=dtype).element_size())
+        made = self._crew.memory.allocate(self._crew.rank, math.prod(shape) * element, _assigned(), element)
+        return self._makes.from_bytes(made.bytes, dtype)[: math.prod(shape)].reshape(shape)
+
+    def _rendezvous(self, tensor: Any, group: Any = None) -> Handle:
+        own = self._crew.memory.holding(int(tensor.data_ptr()))
+        if own is None:
+            raise UsageError("rendezvous: the tensor is not of symmetric memory; make it with torch.distributed._symmetric_memory.empty")
+        found: list[SymmetricArray] = self._crew.meet("rendezvous", own)
+        if len({each.bytes.nbytes for each in found}) > 1:
+            raise UsageError(f"rendezvous: the ranks have {', '.join(str(each.bytes.nbytes) for each in found)} bytes")
+        return Handle(self._crew, self._makes, self._crew.memory.join(found), int(tensor.data_ptr()) - address_of(own.bytes))
+
+
+class Handle:
+    """What `rendezvous` returns. The methods and properties are those of torch's `_SymmetricMemory`."""
+
+    def __init__(self, crew: Crew, makes: Tensors, window: SymmetricWindow, offset: int) -> None:
+        self._crew, self._makes, self._window = crew, makes, window
+        self.rank, self.world_size, self.offset = crew.rank, crew.count, offset
+        self.buffer_size, self.signal_pad_size = window.ranks[0].bytes.nbytes, PAD_BYTES
+        self.buffer_ptrs = [address_of(each.bytes) for each in window.ranks]
+        self.signal_pad_ptrs = [address_of(each.signals) for each in window.ranks]
+        self.buffer_ptrs_dev, self.signal_pad_ptrs_dev = address_of(window.buffers), address_of(window.signals)
+        self.multicast_ptr = 0  # there is none
+
+    def get_buffer(self, rank: int, sizes: Sequence[int], dtype: Any, storage_offset: int = 0) -> Any:
+        """A tensor in the memory of a rank; the offset is in elements."""
+        return self._part(self._window.ranks[rank].bytes, sizes, dtype, storage_offset)
+
+    get_remote_tensor = get_buffer
+
+    def get_signal_pad(self, rank: int, sizes: Sequence[int] = (), dtype: Any = None, storage_offset: int = 0) -> Any:
+        """The signals of a rank."""
+        if dtype is None:
+            raise NotSupported("get_signal_pad: with --ranks it needs sizes and a dtype")
+        return self._part(self._window.ranks[rank].signals, sizes, dtype, storage_offset)
+
+    def _part(self, found: Any, sizes: Sequence[int], dtype: Any, offset: int) -> Any:
+        return self._makes.from_bytes(found, dtype)[offset : offset + math.prod(sizes)].reshape(tuple(sizes))
+
+    def barrier(self, channel: int = 0, timeout_ms: int = 0) -> None:
+        """All ranks meet."""
+        self._crew.meet(f"a barrier of symmetric memory, channel {channel}")
+
+    def put_signal(self, dst_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
+        """Tell a rank."""
+        key, arrived = (self.rank, dst_rank, channel), self._window.arrived
+        self._crew.until(lambda: not arrived.get(key), f"rank {dst_rank} to take an earlier signal of channel {channel}")
+        arrived[key] = 1
+
+    def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
+        """Wait for what a rank has told, and take it."""
+        key, arrived = (src_rank, self.rank, channel), self._window.arrived
+        self._crew.until(lambda: bool(arrived.get(key)), f"a signal of rank {src_rank}, channel {channel}")
+        arrived[key] = 0
+
+
+def _assigned() -> str:
+    """The variable that the line of the program assigns to."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    found = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+    return found[1] if found else "buffer"

@@ -1,0 +1,121 @@
+"""Launches of several ranks on the virtual machine, made as one (consan/ranks).
+
+Their kernels become one (instrument/rewriting/joined.py), with the grid of each rank as a part, and the parameters of all. The launch gets
+all symmetric memory, wherever arguments point: kernels read addresses from tables. Numbers that are addresses of the host become those of
+the copies.
+
+Launches that no meeting of all ranks separates may overlap on GPUs. They are not compared: the report is `incomplete` then.
+
+Not handled: ranks whose grids, threads or clusters differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from consan._errors import NotSupported
+from consan.adapters.triton.host import HostArray, HostBlock, HostMemory, block_of
+from consan.adapters.triton.parameters import Leaf
+from consan.backends.base import Dim3
+from consan.instrument.ptx import parse
+from consan.instrument.rewriting.joined import joined
+from consan.launching.placement import Placement, placed
+from consan.ranks.crew import Crew
+from consan.ranks.memory import SymmetricMemory
+from consan.reports.source.variables import Argument
+from consan.session.modules.layouts import NamedBuffers
+
+_OVERLAPS: Final = (
+    "it may overlap with another launch of several ranks: no barrier of all ranks on the host is between the two, and they are not compared"
+)
+_ALIKE: Final = ("num_warps", "num_ctas")
+
+
+class LauncherLike(Protocol):
+    """The parts of Triton's launcher that are needed."""
+
+    metadata: Any
+    framework: str
+
+    def leaves(self, args: Sequence[Any]) -> list[Leaf]:
+        """The arguments, one by one."""
+
+    def values(self, found: Sequence[Leaf], memory: HostMemory, placement: Placement, of: str = "") -> Iterator[bytes]:
+        """The bytes of each parameter."""
+
+    def scratch(self, placement: Placement, grid: Dim3, count: int) -> list[bytes]:
+        """So many pointers that follow the arguments."""
+
+
+def blocks(found: Iterable[Leaf]) -> list[HostBlock]:
+    """The host memory that arguments point into."""
+    return [block for leaf in found if leaf.refers and (block := block_of(leaf.base, leaf.label)) is not None]
+
+
+@dataclass(frozen=True)
+class RankLaunch:
+    """What a rank launches."""
+
+    launcher: LauncherLike
+    session: Any
+    grid: Dim3
+    entry: str
+    ptx: str
+    args: Sequence[Any]
+
+    def together(self, launches: Mapping[int, RankLaunch], crew: Crew) -> None:
+        """Launch for some ranks at the same time."""
+        self._refuse_others(launches)
+        metadata, session = self.launcher.metadata, self.session
+        kernels = [launches.get(rank) for rank in range(crew.count)]
+        modules = [None if each is None else (parse(each.ptx, each.entry), each.entry) for each in kernels]
+        module, entry = joined(modules, self.grid)
+        prepared = session.prepare(module.text, name=entry)
+        prepared.framework = self.launcher.framework
+        ctas, (x, y, z) = int(getattr(metadata, "num_ctas", 1)), self.grid
+        with session.streams.lock, placed(session) as placement:
+            values, names, memory = _parameters(launches, crew.memory, placement)
+            crew.memory.write_tables(memory.address, session.backend.write)
+            session.launch(
+                prepared, entry, (x * ctas, y, z * crew.count), (metadata.num_warps * 32, 1, 1), values,
+                shared=max(each.launcher.metadata.shared for each in launches.values()), cluster=(ctas, 1, 1), cooperative=True,
+                address_name=names,
+            )  # fmt: skip
+        if crew.memory.own and len(crew.launched) and len(crew.launched | launches.keys()) > 1:
+            session.recording.kernels.lacks_comparison(prepared, entry, _OVERLAPS)
+
+    def _refuse_others(self, launches: Mapping[int, RankLaunch]) -> None:
+        for rank, each in launches.items():
+            own = [getattr(one.launcher.metadata, name, 1) for name in _ALIKE for one in (self, each)]
+            if each.grid != self.grid or own[::2] != own[1::2]:
+                raise NotSupported(
+                    f"rank {rank} launches {each.entry} with another grid or number of threads than {self.entry} of another rank"
+                )
+
+
+def _parameters(
+    launches: Mapping[int, RankLaunch], shared: SymmetricMemory, placement: Placement
+) -> tuple[list[bytes], NamedBuffers, HostMemory]:
+    """The parameters of all ranks, the names of their memory, and where it is."""
+    found = {rank: each.launcher.leaves(each.args) for rank, each in launches.items()}
+    arrays = [array for _, array, _ in shared.named()] + shared.tables()
+    of_host = [block for array in arrays if (block := block_of(HostArray(array), "")) is not None]
+    memory = HostMemory(placement, [*of_host, *(block for each in found.values() for block in blocks(each))])
+    values: list[bytes] = []
+    for rank, each in launches.items():
+        own = [leaf if leaf.refers or not shared.is_address(leaf.value) else _moved(leaf, memory) for leaf in found[rank]]
+        given = list(each.launcher.values(own, memory, placement, f"rank {rank}, "))
+        entry = next(one for one in parse(each.ptx).functions if one.name == each.entry)
+        values += given + each.launcher.scratch(placement, each.grid, len(entry.params) - len(given))
+    named = [Argument(label, memory.address(_begin(array)), array.nbytes, "", element) for label, array, element in shared.named()]
+    return values, NamedBuffers((*named, *placement.buffers)), memory
+
+
+def _moved(leaf: Leaf, memory: HostMemory) -> Leaf:
+    return leaf._replace(value=memory.address(leaf.value))
+
+
+def _begin(array: Any) -> int:
+    return HostArray(array).data_ptr()

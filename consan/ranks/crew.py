@@ -1,0 +1,210 @@
+"""The ranks of a program, each a thread. One runs at a time, until it waits for others.
+
+A rank waits in a collective for all others, in a launch for those that launch as well, and for a signal of another one. When every rank
+waits, what comes next is decided in this order: signals that have come; a collective that all have reached; launches, which are made as
+one, whatever the others wait for. So launches of several ranks overlap, as they may on GPUs, and the order is the same in each run. If
+nothing can go on, each rank gets an error that says what all of them wait for.
+
+Not handled: threads that a rank starts, and groups of some ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from consan._errors import NotSupported, UsageError
+
+if TYPE_CHECKING:
+    from consan.ranks.memory import SymmetricMemory
+
+MOST_RANKS: Final = 16
+_VARIABLES: Final = ("RANK", "LOCAL_RANK")
+
+
+class JointLaunch(Protocol):
+    """A launch that waits for those of other ranks."""
+
+    def together(self, launches: Mapping[int, Any], crew: Crew) -> None:
+        """Make the launches of some ranks, among them this one, at the same time."""
+
+
+class StuckRanksError(UsageError):
+    """All ranks wait for each other."""
+
+
+@dataclass
+class _Rank:
+    """What a rank waits for; nothing while it may run."""
+
+    what: str = ""  # in the words of a report
+    collective: str = ""  # a collective, with all that must be alike in all ranks
+    given: Any = None
+    come: Callable[[], bool] | None = None  # whether what it waits for has come
+    launch: JointLaunch | None = None
+    result: Any = None
+    error: BaseException | None = None
+    ended: bool = False
+    main: ModuleType | None = None
+
+    def goes_on(self, result: Any = None, error: BaseException | None = None) -> None:
+        """It has what it has waited for."""
+        self.what, self.collective, self.given, self.come, self.launch = "", "", None, None, None
+        self.result, self.error = result, error
+
+
+@dataclass
+class Crew:
+    """So many ranks. `epoch` counts the moments at which all have met."""
+
+    count: int
+    memory: SymmetricMemory = field(init=False)  # the adapter makes it
+    epoch: int = 0
+    launched: set[int] = field(default_factory=set)  # ranks that have launched since then
+    executing: bool = False
+
+    def __post_init__(self) -> None:
+        """Nobody runs yet."""
+        self._ranks = [_Rank() for _ in range(self.count)]
+        self._turn = 0
+        self._changed = threading.Condition()
+
+    @property
+    def rank(self) -> int:
+        """The rank that runs."""
+        return self._turn
+
+    def run(self, body: Callable[[int], int], mains: list[ModuleType]) -> list[int]:
+        """Run a program once for each rank, each with a `__main__` of its own. Returns their statuses."""
+        statuses = [1] * self.count
+        for each, main in zip(self._ranks, mains, strict=True):
+            each.main = main
+
+        def one(rank: int) -> None:
+            self._await_turn(rank)
+            try:
+                statuses[rank] = body(rank)
+            finally:
+                self._ranks[rank].ended = True
+                self._hand_over()
+
+        threads = [threading.Thread(target=one, args=(rank,), name=f"rank {rank}") for rank in range(self.count)]
+        os.environ.update({"WORLD_SIZE": str(self.count), "LOCAL_WORLD_SIZE": str(self.count)})
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return statuses
+
+    # -- what a rank waits for -------------------------------------------------------------------------------------------------------
+
+    def meet(self, what: str, given: Any = None) -> list[Any]:
+        """A collective of all ranks, by its name: what each of them has given."""
+        found: list[Any] = self._wait(what=what, collective=what, given=given)
+        return found
+
+    def until(self, come: Callable[[], bool], what: str) -> None:
+        """Wait for something that another rank does."""
+        if not come():
+            self._wait(what=what, come=come)
+
+    def launch(self, launch: JointLaunch, name: str) -> None:
+        """A launch, made when the others have come to theirs or wait."""
+        self._wait(what=f"the launch of {name}", launch=launch)
+
+    def _wait(self, **how: Any) -> Any:
+        rank = self._turn
+        mine = self._ranks[rank]
+        for name, value in how.items():
+            setattr(mine, name, value)
+        self._hand_over()
+        self._await_turn(rank)
+        result, error, mine.result, mine.error = mine.result, mine.error, None, None
+        if error is not None:
+            raise error
+        return result
+
+    # -- who runs ------------------------------------------------------------------------------------------------------------------------
+
+    def _await_turn(self, rank: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._turn == rank and not self._ranks[rank].what)
+        main = self._ranks[rank].main
+        if main is not None:
+            sys.modules["__main__"] = main
+        os.environ.update(dict.fromkeys(_VARIABLES, str(rank)))
+
+    def _hand_over(self) -> None:
+        """Let the next rank run that can."""
+        while not self._next():
+            alive = [each for each in self._ranks if not each.ended]
+            if not alive:
+                return
+            self._decide(alive)
+
+    def _next(self) -> bool:
+        for step in range(1, self.count + 1):
+            rank = (self._turn + step) % self.count
+            each = self._ranks[rank]
+            if each.come is not None and each.come():
+                each.goes_on()
+            if not each.ended and not each.what:
+                with self._changed:
+                    self._turn = rank
+                    self._changed.notify_all()
+                return True
+        return False
+
+    def _decide(self, alive: list[_Rank]) -> None:
+        """All ranks wait: what comes next."""
+        if alive[0].collective and len(alive) == self.count and all(each.collective == alive[0].collective for each in alive):
+            self.epoch, self.launched = self.epoch + 1, set()
+            found = [each.given for each in alive]
+            for each in alive:
+                each.goes_on(found)
+            return
+        launches = {rank: each.launch for rank, each in enumerate(self._ranks) if each.launch is not None}
+        if launches:
+            self._make(launches)
+            return
+        said = "; ".join(f"rank {rank} {'has ended' if each.ended else f'waits for {each.what}'}" for rank, each in enumerate(self._ranks))
+        for each in alive:
+            each.goes_on(error=StuckRanksError(f"the ranks wait for each other: {said}"))
+
+    def _make(self, launches: Mapping[int, JointLaunch]) -> None:
+        error = None
+        self.executing = True
+        try:
+            next(iter(launches.values())).together(launches, self)
+        except BaseException as raised:
+            error = raised
+        finally:
+            self.executing = False
+        self.launched |= launches.keys()
+        for rank in launches:
+            self._ranks[rank].goes_on(error=error)
+
+
+_OPEN: list[Crew] = []
+
+
+def current() -> Crew | None:
+    """The ranks of the program that runs; None outside of `consan run --ranks`."""
+    return _OPEN[-1] if _OPEN else None
+
+
+def refuse_alone(entry: str) -> None:
+    """Raise `NotSupported` for a launch that does not wait for those of other ranks."""
+    if _OPEN and not _OPEN[-1].executing:
+        raise NotSupported(f"{entry}: with --ranks only kernels of Triton can be launched")
+
+
+def begin(crew: Crew) -> Callable[[], None]:
+    """From now on this crew is the current one. Returns what ends that."""
+    _OPEN.append(crew)
+    return lambda: _OPEN.remove(crew)

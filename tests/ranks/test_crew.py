@@ -1,0 +1,268 @@
+"""The ranks of a program in one process: collectives, signals, launches at the same time, and what is said where all wait."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import consan
+from consan import adapters
+from consan._errors import NotSupported, UsageError
+from consan.adapters.triton.launcher import Code, Launcher
+from consan.ranks.crew import Crew, begin
+from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
+
+
+@contextmanager
+def crew_of(count: int, **options: Any) -> Iterator[tuple[Crew, Session]]:
+    """A crew, and a session whose adapters serve it. Without torch, consan's replacement."""
+    crew, session = Crew(count), Session(SessionOptions.of({"device": "cpu", **options}))
+    end = begin(crew)
+    adapters.install(session)
+    try:
+        yield crew, session
+    finally:
+        adapters.remove()
+        end()
+
+
+def run(crew: Crew, body: Callable[[], Any]) -> list[Any]:
+    """What each rank has returned, or the error that has ended it."""
+    found: list[Any] = [None] * crew.count
+
+    def one(rank: int) -> int:
+        try:
+            found[rank] = body()
+        except UsageError as error:
+            found[rank] = error
+        return 0
+
+    before = sys.modules["__main__"]
+    try:
+        crew.run(one, [ModuleType("__main__") for _ in range(crew.count)])
+    finally:
+        sys.modules["__main__"] = before
+    return found
+
+
+def collectives() -> Any:
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("nccl")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    values = torch.full((4,), rank + 1, dtype=torch.int32)
+    dist.all_reduce(values)
+    parts = [torch.zeros(2, dtype=torch.int32) for _ in range(world)]
+    dist.all_gather(parts, torch.full((2,), rank, dtype=torch.int32))
+    told = torch.full((1,), rank, dtype=torch.int32)
+    dist.broadcast(told, src=1)
+    dist.barrier()
+    whole = torch.zeros(2 * world, dtype=torch.int32)
+    dist.all_gather_into_tensor(whole, torch.full((2,), rank, dtype=torch.int32))
+    objects: list[Any] = [None] * world
+    dist.all_gather_object(objects, f"rank {rank}")
+    return (
+        os.environ["RANK"],
+        os.environ["WORLD_SIZE"],
+        values.tolist(),
+        [part.tolist() for part in parts],
+        told.item(),
+        whole.tolist(),
+        objects,
+    )
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_collectives(ranks: int) -> None:
+    with crew_of(ranks) as (crew, _):
+        found = run(crew, collectives)
+    each = list(range(ranks))
+    total, parts = sum(each) + ranks, [[rank] * 2 for rank in each]
+    assert found == [
+        (str(rank), str(ranks), [total] * 4, parts, 1, sum(parts, []), [f"rank {peer}" for peer in each])  # noqa: RUF017 - of three
+        for rank in each
+    ]
+    assert crew.epoch == 7
+
+
+def test_signals_of_the_host_and_buffers_of_peers() -> None:
+    order: list[str] = []
+
+    def body() -> Any:
+        import torch
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symm_mem
+
+        rank = dist.get_rank()
+        data = symm_mem.empty((2, 3), dtype=torch.float32)
+        handle = symm_mem.rendezvous(data, dist.group.WORLD)
+        if rank == 1:
+            handle.wait_signal(src_rank=0)
+            order.append("taken")
+        else:
+            handle.get_buffer(1, (2, 3), torch.float32).fill_(5)
+            order.append("put")
+            handle.put_signal(dst_rank=1)
+        handle.barrier()
+        return data.sum().item(), handle.get_buffer(1, (3,), torch.float32, 3).tolist()
+
+    with crew_of(2) as (crew, _):
+        assert run(crew, body) == [(0.0, [5.0] * 3), (30.0, [5.0] * 3)]
+    assert order == ["put", "taken"]
+    assert [each.name for each in crew.memory.own] == ["data", "data"]
+
+
+def test_ranks_that_wait_for_each_other_are_told_so() -> None:
+    def body() -> Any:
+        import torch.distributed as dist
+
+        return dist.barrier() if dist.get_rank() == 0 else None
+
+    with crew_of(2) as (crew, _):
+        error, nothing = run(crew, body)
+    assert str(error) == "the ranks wait for each other: rank 0 waits for barrier; rank 1 has ended"
+    assert nothing is None
+
+
+def test_what_is_not_supported_is_refused() -> None:
+    def body() -> Any:
+        import torch.distributed as dist
+
+        dist.new_group([0])
+
+    with crew_of(2) as (crew, session):
+        errors = run(crew, body)
+        with pytest.raises(NotSupported, match="only kernels of Triton"):
+            session_launch(session)
+    assert all("one group, of all ranks" in str(error) for error in errors)
+
+
+def session_launch(session: Session) -> None:
+    kernel = consan.Kernel('extern "C" __global__ void alone() {}')
+    session.launch(session.prepare(kernel.module, name="alone"), "alone", (1, 1, 1), (1, 1, 1), [])
+
+
+# Each rank has a text of its own, as kernels of Triton have whose rank is a constant.
+KERNEL = """
+typedef unsigned u32;
+typedef unsigned long long u64;
+__device__ void meet(u64 *signals, u32 value) {
+    __syncthreads();
+    if (threadIdx.x < WORLD) {
+        u32 *there = (u32 *)signals[threadIdx.x] + RANK, *here = (u32 *)signals[RANK] + threadIdx.x, seen;
+        asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(there), "r"(value) : "memory");
+        do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(here) : "memory");
+        while (seen < value);
+    }
+    __syncthreads();
+}
+extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u64 *signals) {
+    u32 i = threadIdx.x;
+    mine[i] = values[i];
+    meet(signals, 1);
+    float sum = 0;
+    for (u32 peer = 0; peer < WORLD; ++peer) sum += ((float *)buffers[peer])[i];
+#if END
+    meet(signals, 2);
+#endif
+    mine[i] = sum;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel as Triton's adapter gets it, for one rank: each call is a launch."""
+
+    session: Session
+    defines: Mapping[str, int]
+
+    def __call__(self, *args: Any) -> None:
+        kernel = consan.Kernel(KERNEL, "one_shot", defines=dict(self.defines))
+        types = {"mine": "*fp32", "values": "*fp32", "buffers": "u64", "signals": "u64"}
+        source = SimpleNamespace(signature=types, fn=SimpleNamespace(arg_names=list(types)))
+        metadata = SimpleNamespace(name="one_shot", num_warps=1, num_ctas=1, shared=0, global_scratch_size=0, global_scratch_align=1)
+        launcher = Launcher(SimpleNamespace(session=self.session), source, metadata)
+        launcher(1, 1, 1, 0, Code("one_shot", kernel.ptx), None, metadata, None, None, *args)
+
+
+def all_reduce(
+    ranks: int, launches: int = 1, end: int = 1, *, meets: bool = True, alone: bool = False, **options: Any
+) -> tuple[Report, Any]:
+    """The report and the sums of a one-shot all-reduce."""
+
+    def body() -> Any:
+        import torch
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symm_mem
+
+        rank = dist.get_rank()
+        data = symm_mem.empty(32, dtype=torch.float32)
+        handle = symm_mem.rendezvous(data, dist.group.WORLD)
+        kernel = Compiled(session, {"RANK": rank, "WORLD": 1 if alone else ranks, "END": end})
+        for _ in range(launches):
+            handle.get_signal_pad(rank, (ranks,), torch.int32).zero_()
+            handle.barrier()
+            if not alone or rank == 0:
+                kernel(data, torch.full((32,), float(rank + 1), dtype=torch.float32), handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
+            if not meets:
+                kernel(data, torch.full((32,), 1.0, dtype=torch.float32), handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
+        handle.barrier()
+        return set(data.tolist())
+
+    with crew_of(ranks, **options) as (crew, session):
+        sums = run(crew, body)
+        return session.report(), sums
+
+
+@pytest.mark.parametrize(("ranks", "launches", "seed"), [(2, 2, 0), (3, 1, 1), pytest.param(4, 3, 7, marks=pytest.mark.slow)])
+def test_launches_of_all_ranks_overlap(ranks: int, launches: int, seed: int) -> None:
+    report, sums = all_reduce(ranks, launches, seed=seed)
+    assert sums == [{ranks * (ranks + 1) / 2}] * ranks
+    assert (report.verdict, report.kernels[0].launches) == ("clean", launches), str(report)
+
+
+def test_a_missing_barrier_names_ranks_and_the_symmetric_buffer() -> None:
+    report, _ = all_reduce(2, end=0)
+    (finding,) = report.findings
+    assert (finding.kind, {access.rank for access in finding.pair}) == ("global-race", {0, 1})
+    (window,) = {access.name for access in finding.pair}
+    assert re.fullmatch(r'element 0 of symmetric buffer "data", rank [01]', window), str(report)
+
+
+def test_a_rank_may_launch_alone() -> None:
+    report, sums = all_reduce(2, alone=True)
+    assert sums == [{1.0}, {0.0}]
+    assert report.verdict == "clean", str(report)
+
+
+def test_launches_without_a_meeting_between_them_are_incomplete() -> None:
+    report, _ = all_reduce(2, meets=False)
+    assert report.verdict == "incomplete"
+    assert "no barrier of all ranks" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ranks", "2"], "needs --device cpu"),
+        (["--ranks", "17", "--device", "cpu"], "expected 1 to 16"),
+        (["--ranks", "2", "--device", "cpu", "--engine", "inline"], "know one GPU"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_run(words: list[str], said: str, capfd: pytest.CaptureFixture[str]) -> None:
+    from consan.__main__ import main
+
+    assert main(["run", *words, "-c", "print(1)"]) == 2
+    assert said in capfd.readouterr().err
