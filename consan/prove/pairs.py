@@ -41,7 +41,8 @@ class AccessPair:
         if not (one.writes or other.writes):
             return False
         reach = ("cta", "cluster", "gpu", "sys") if self.one_cta else ("gpu", "sys")
-        return not (one.strong in reach and other.strong in reach and one.nbytes == other.nbytes)
+        alike = (one.nbytes, one.element) == (other.nbytes, other.element)  # morally strong: they overlap completely (ISA 8.7.1)
+        return not (one.strong in reach and other.strong in reach and alike)
 
 
 class OverlapQuestions:

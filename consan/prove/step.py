@@ -23,8 +23,8 @@ _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "sc"})
 class ThreadAccess:
     """An access of a thread under a condition: `offset` is added to `base`. None: the address is not known.
 
-    `strong`: the scope of a strong operation, else empty. `own`: others of the warp access the bytes too, or the thread itself may not see
-    its own writes.
+    `element`: the bytes of an element of a vector. `strong`: the scope of a strong operation, else empty. `own`: others of the warp access
+    the bytes too, or the thread itself may not see its own writes.
     """
 
     instruction: Instruction
@@ -32,6 +32,7 @@ class ThreadAccess:
     base: Base | None
     offset: Number
     nbytes: int
+    element: int
     writes: bool
     strong: str
     own: bool
@@ -220,7 +221,7 @@ class SymbolicSteps:
         path = self.symbols.path
         if row.is_matrix_access and row.address_lanes(instruction.parts) < 32:
             path = both(path, self.environment.lane.term < row.address_lanes(instruction.parts))
-        return [ThreadAccess(instruction, path, base, offset, touch.total_bytes, touch.writes, strong, own, touch.space)]
+        return [ThreadAccess(instruction, path, base, offset, touch.total_bytes, touch.width_bytes, touch.writes, strong, own, touch.space)]
 
     def _address(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> tuple[Base | None, Number]:
         nowhere = None, number(0)

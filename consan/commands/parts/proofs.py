@@ -18,7 +18,10 @@ ARRAYS: Final = (
     "arrays that different pointers among the parameters point to do not overlap; no access leaves its array",
     "pointers among the parameters point to global memory",
 )
-NOT_COVERED: Final = "not part of it: memory that no thread has written, deadlocks, lanes that miss a warp-wide instruction, other launches"
+NOT_COVERED: Final = (
+    "not part of it: memory that no thread has written, deadlocks, order that strong accesses lack, lanes that miss a warp-wide"
+    " instruction, other launches"
+)
 
 
 @dataclass(frozen=True)

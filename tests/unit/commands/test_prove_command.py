@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from consan.__main__ import main
 from consan.prove import solver
+from consan.reports.formats.json_format import schema
 
 OWN = """.version 8.0
 .target sm_80
@@ -64,6 +66,7 @@ def test_a_counterexample_that_shows_nothing_is_no_answer(kernel: Path, capsys: 
     kernel.write_text(INDEXED)
     assert main(["prove", str(kernel), "--json"]) == 67
     page = json.loads(capsys.readouterr().out)
+    jsonschema.validate(page, schema("consan.proof-1.json"))
     assert (page["schema"], page["answer"], page["counterexample"]) == ("consan.proof/1", "unknown", None)
     assert any("showed no race: consan check" in each["why"] for each in page["reasons"])
 

@@ -1,0 +1,57 @@
+"""No twin with a data race is proven free of races, and clean ones are. The grid is the header's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("z3", reason="the solver is in the extra `prove`")
+
+from twin_file import KernelFile, kernel, read
+
+from consan.instrument.ptx import parse
+from consan.prove.environment import Environment
+from consan.prove.proof import PROVEN, prove
+from consan.prove.solver import z3
+
+HERE = Path(__file__).parent
+FILES = sorted((*(HERE / "twins").glob("*.cu"), *(HERE / "global").glob("*.cu")))
+# Kinds that a proof is about; `missing-wait` and `scope` are races of copies and of strong accesses.
+RACES = {"data-race", "global-race", "missing-wait", "scope", "lifetime", "missing-proxy-fence"}
+QUICK = ("tiled_matmul_first_barrier", "reduction_last_levels", "war_loop", "pair_read_as_one_word", "histogram_plain_add")
+CLEAN = ("tiled_matmul_first_barrier", "war_loop", "histogram_plain_add")
+
+
+def answer(path: Path, *, racy: bool) -> str:
+    """The answer for a twin, with the grid of its header."""
+    given = read(path)
+    module = parse(kernel(path, racy).ptx, path.name)
+    entry = next(each for each in module.functions if each.kind == "entry")
+    return prove(entry, module, given.block, (), [lambda environment: _grid(given, environment)], 20).answer
+
+
+def _grid(given: KernelFile, environment: Environment) -> object:
+    return z3.And(*(size.term == ctas for size, ctas in zip(environment.grid, given.grid, strict=True)))
+
+
+def _races(path: Path) -> bool:
+    return any(RACES & set(each.kinds) for each in read(path).expected)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_some_racy_twins_are_not_proven(name: str) -> None:
+    path = next(each for each in FILES if each.stem == name)
+    assert _races(path)
+    assert answer(path, racy=True) != PROVEN
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_some_clean_twins_are_proven(name: str) -> None:
+    assert answer(next(each for each in FILES if each.stem == name), racy=False) == PROVEN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [each for each in FILES if _races(each)], ids=lambda path: path.stem)
+def test_no_racy_twin_is_proven(path: Path) -> None:
+    assert answer(path, racy=True) != PROVEN
