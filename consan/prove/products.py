@@ -25,7 +25,7 @@ def facts(formulas: Iterable[Formula]) -> list[Formula]:
                 rest = factors[:place] + factors[place + 1 :]
                 other = rest[0] if len(rest) == 1 else z3.Product(*rest)
                 groups.setdefault(factor.get_id(), (factor, {0: (z3.IntVal(0), z3.IntVal(0))}))[1][product.get_id()] = other, product
-    found = []
+    found: list[Formula] = []
     for factor, products in groups.values():
         for one, other in combinations(list(products.values())[:_MOST], 2):
             found += _ordered(factor, *one, *other)
