@@ -233,4 +233,4 @@ def test_only_ctas_that_wait_for_others_need_a_place(entry: str, looked: bool) -
     framework.launch(entry)
     report = framework.report()
     assert framework.exchanged == [looked]
-    assert ("2 CTAs that may wait for each other have no place" in gap(report)) is not looked, gap(report)
+    assert ("2 CTAs that may wait for each other cannot all be resident" in gap(report)) is not looked, gap(report)
