@@ -163,7 +163,7 @@ def _names_kernel(args: argparse.Namespace) -> bool:
 
 def _read_rest(args: argparse.Namespace) -> None:
     """Options after a kernel's file override those before it."""
-    shared = [option for option in options.ALL if option not in options.PICTURE]
+    shared = [option for option in options.ALL if option not in (*options.PICTURE, *options.RANKS)]
     parser = Parser(prog="consan stress", allow_abbrev=False)
     parser.add_argument("file")
     _add_options(parser)
