@@ -151,7 +151,8 @@ class Walker:
             old = symbols.variables[name]
             exchanged.append((old, symbols.variable(name[0], "before", boolean=z3.is_bool(old))))
         for (_, new), name in zip(exchanged[1:], names, strict=True):
-            symbols.facts[str(new)] += [z3.substitute(fact, *exchanged) for fact in symbols.facts[name]]
+            facts = (z3.substitute(fact, *exchanged) for fact in symbols.facts[name])
+            symbols.facts[str(new)] += [either(count.term == 0, fact) for fact in facts]  # the first iteration has none before it
             if name in symbols.assumed:
                 symbols.assumed[str(new)] = symbols.assumed[name]
         symbols.facts[own].append(either(count.term == 0, z3.substitute(again, *exchanged)))

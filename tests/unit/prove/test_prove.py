@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
@@ -124,7 +126,7 @@ def test_an_overflow_that_is_assumed_away_is_named() -> None:
     assert found.overflows == [HEAD[: HEAD.index("mul.wide")].count("\n") + 1]
 
 
-def wrong(seeds: range, block: int = 4) -> tuple[list[int], int]:
+def wrong(seeds: Iterable[int], block: int = 4) -> tuple[list[int], int]:
     """Random programs that are proven and have a race in a small launch; and how many are proven."""
     found, proven = [], 0
     for seed in seeds:
@@ -137,7 +139,7 @@ def wrong(seeds: range, block: int = 4) -> tuple[list[int], int]:
 
 
 def test_no_random_program_with_a_race_is_proven() -> None:
-    found, proven = wrong(range(4, 18))
+    found, proven = wrong((*range(4, 14), 1533, 5021, 5185))  # the last ones: iterations that were shared, and a first one left out
     assert found == []
     assert proven
 
