@@ -25,6 +25,7 @@ from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.background import Background
+from consan.session.executing.graph_nodes import GraphNodes
 from consan.session.executing.in_flight import Shape
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
@@ -85,9 +86,15 @@ class Frameworks:
         """Memory that other GPUs reach, too."""
         return PeerMemory(self.device.backend.contexts, self.judge.recording.options.looks_at_global, self.streams)
 
+    @functools.cached_property
+    def graphs(self) -> GraphNodes:
+        """The launches that become nodes of graphs."""
+        return GraphNodes(self.device, self.modules, self.judge)
+
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
         self.background.settle()
+        self.graphs.settle()
         self._looks.settle()
 
     def forget(self) -> None:
@@ -162,9 +169,28 @@ class Frameworks:
             return False
         return judge.recording.kernels.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
 
+    def _into_graph(self, prepared: Prepared, launch: FrameworkLaunch) -> Generator[Handle | None, None, Prepared]:
+        """Launch into a graph. Returns the form that was launched."""
+        with self.device.backend.outside_captures():
+            planned = PlannedLaunch(launch.grid, launch.block, launch.cluster)
+            node = self.graphs.begun(prepared, launch.entry, planned, launch.stream, launch.args() or ())
+        if node is None:
+            yield self._unrecorded(prepared, launch)
+            return prepared
+        self.names.note_parameters(node.prepared, launch.entry, launch.args)
+        try:
+            yield self.graphs.arm(node)
+        except BaseException:
+            node.void = True
+            raise
+        self.graphs.ended(node)
+        return node.prepared
+
     def _launched(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Generator[Handle | None, None, Prepared]:
         """Launch. Returns the form that was launched."""
         judge, backend, entry = self.judge, self.device.backend, launch.entry
+        if prepared.recorded is not None and self.graphs.recorded and backend.capturing(launch.stream):
+            return (yield from self._into_graph(prepared, launch))
         if look.whole is None and self._counts_again(prepared, launch):
             with self.watch.ending(prepared, entry, launch.threads):
                 yield None

@@ -41,6 +41,7 @@ class Streams(Background):
         self.hung: int | None = None  # the number of the launch that runs until it is told to leave
         self.told = False
         self.done: list[str] = []  # in the order in which the device has done it
+        self.captured: dict[int, list[Callable[[], bool]]] = {}  # what is put into streams that are captured
 
     def check(self) -> None:
         if self.lost:
@@ -49,7 +50,16 @@ class Streams(Background):
     def add(self, stream: int, step: Callable[[], bool]) -> None:
         """Add work to a stream. It returns whether it is over."""
         self.check()
-        self.queues[stream].append(step)
+        self.captured.get(stream, self.queues[stream]).append(step)
+
+    def capturing(self, stream: int | None) -> bool:
+        """Whether a stream is captured."""
+        return stream in self.captured
+
+    def replay(self, graph: list[Callable[[], bool]], stream: int) -> None:
+        """Launch a graph: `captured.pop(stream)` of a capture."""
+        for step in graph:
+            self.add(stream, step)
 
     def advance(self, stream: int, steps: int = -1) -> None:
         """Let a stream go on, by so many pieces of work at most."""

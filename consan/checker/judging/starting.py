@@ -31,8 +31,13 @@ def start(
         background=background,
     )  # fmt: skip
     if not launch.silent:
-        launch.symbol_addresses = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
-        launch.switch = launch.symbol_addresses[0] + SWITCH
+        give_module(launch, handle)
         for _, address, data in () if background else launch.variables():
             backend.write(address, data)
     return launch
+
+
+def give_module(launch: Launch, handle: Any) -> None:
+    """Have a loaded module make a launch."""
+    launch.symbol_addresses = [launch.backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
+    launch.switch = launch.symbol_addresses[0] + SWITCH

@@ -3,6 +3,8 @@
 Behind the launch, in its stream, a small kernel adds up the hashes of all threads, each mixed with the thread's number in the grid. It
 stores the two sums, how many threads have not exited, and the results of the launch in a slip of memory that the host sees. The number of
 the launch comes last: once it is there, all is. Launches of one kernel and shape with equal receipts did the same.
+
+A node of a graph has one slip for all of its launches. Its receipt also counts them, and those that differ from the one before.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ from consan.instrument.record.text.text import LAUNCH_BYTES, PLACES_BYTES
 
 NUMBER, SUMS, UNENDED, RESULTS = 0, 8, 24, 32  # where in a slip
 GIVEN = 1536  # in the slip: what the launch is given
+RUNS, CHANGES = 2032, 2040  # of a node: how many launches, and how many that differ from the one before
 SLIP_BYTES = 2048
 MOST_RESULTS = GIVEN - RESULTS  # bytes
 SLIPS = 16
 WORK_BYTES = 32  # of the device: the sums, the threads that have not exited, the CTAs that are done
-assert GIVEN + LAUNCH_BYTES + PLACES_BYTES <= SLIP_BYTES
+assert GIVEN + LAUNCH_BYTES + PLACES_BYTES <= RUNS
 _THREADS, _EACH = 128, 8  # of a CTA of the kernel, and how many threads of the launch a thread adds up at least
 _CTAS_OF_SM = 2
-_ENTRY = "consan_receipt"
+_ENTRY, _COUNTING = "consan_receipt", "consan_node_receipt"
 _WARP = 32
 
 
@@ -64,6 +67,11 @@ class Slip:
     def is_there(self) -> bool:
         """Whether the receipt has come."""
         return int(self._words[NUMBER // 8]) == self.number
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """Of a node: its launches, and those that differ from the one before."""
+        return int(self._words[RUNS // 8]), int(self._words[CHANGES // 8])
 
     def read(self, nbytes: int) -> Receipt:
         """The receipt, with so many bytes of results."""
@@ -108,13 +116,18 @@ class Receipts:
         slip.number = self._count
         return slip
 
-    def ask(self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int) -> None:
-        """Have the receipt written behind the work of a stream. `hashes`: of so many threads; `results`: where, and how many bytes."""
+    def ask(
+        self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int, *, counts: bool = False
+    ) -> None:
+        """Have the receipt written behind the work of a stream. `hashes`: of so many threads; `results`: where, and how many bytes.
+
+        `counts`: the work is a node of a graph.
+        """
         backend = self.memory.backend
         ctas = max(1, min(_CTAS_OF_SM * backend.sm_count, -(-threads // (_THREADS * _EACH))))
         address, nbytes = results
         numbers: Sequence[int] = (hashes, threads, work, address, nbytes // 4, slip.address, slip.number)
-        backend.work.launch(self._module, _ENTRY, ctas, _THREADS, numbers, stream)
+        backend.work.launch(self._module, _COUNTING if counts else _ENTRY, ctas, _THREADS, numbers, stream)
 
 
 def _over_warp(total: str) -> str:
@@ -124,11 +137,8 @@ def _over_warp(total: str) -> str:
     return "\n".join((step + add).format(total, distance) for distance in (16, 8, 4, 2, 1))
 
 
-_HEAD = f""".version 7.8
-.target sm_70
-.address_size 64
-.visible .entry {_ENTRY}(.param .u64 hashes, .param .u64 threads, .param .u64 work, .param .u64 results, .param .u64 words,
-                         .param .u64 slip, .param .u64 number) {{
+_HEAD = """(.param .u64 hashes, .param .u64 threads, .param .u64 work, .param .u64 results, .param .u64 words,
+                         .param .u64 slip, .param .u64 number) {
 .reg .b64 %h, %w, %r, %o, %n, %m, %x, %i, %one, %other, %count, %step, %words, %number, %s<3>;
 .reg .b32 %t, %a, %b, %c, %d, %ctas;
 .reg .pred %p, %q, %last;
@@ -166,22 +176,42 @@ setp.eq.u32 %q, %d, %ctas;
 barrier.cta.red.or.pred %last, 0, %q;
 @!%last bra done;
 """
-_WRITTEN = f"""cvt.u64.u32 %n, %t;
+_COPIED = f"""cvt.u64.u32 %n, %t; setp.ne.u32 %q, %t, %t;
 copied:
 setp.ge.u64 %p, %n, %words;
 @%p bra ready;
-shl.b64 %x, %n, 2; add.u64 %m, %x, %r; ld.global.u32 %a, [%m]; add.u64 %m, %x, %o; st.global.u32 [%m+{RESULTS}], %a;
+shl.b64 %x, %n, 2; add.u64 %m, %x, %r; ld.global.u32 %a, [%m]; add.u64 %m, %x, %o;
+{{compared}}
+st.global.u32 [%m+{RESULTS}], %a;
 add.u64 %n, %n, {_THREADS};
 bra copied;
 ready:
-bar.sync 0;
+barrier.cta.red.or.pred %q, 0, %q;
 setp.ne.u32 %p, %t, 0;
 @%p bra done;
 ld.relaxed.gpu.global.u64 %s0, [%w]; ld.relaxed.gpu.global.u64 %s1, [%w+8]; ld.relaxed.gpu.global.u64 %s2, [%w+16];
-st.global.u64 [%o+{SUMS}], %s0; st.global.u64 [%o+{SUMS + 8}], %s1; st.global.u64 [%o+{UNENDED}], %s2;
+"""
+# What the slip has is from the launch before.
+_COMPARED = f"ld.global.u32 %b, [%m+{RESULTS}]; setp.ne.or.u32 %q, %a, %b, %q;"
+_COUNTED = f"""ld.global.u64 %n, [%o+{RUNS}]; ld.global.u64 %m, [%o+{CHANGES}];
+ld.global.u64 %x, [%o+{SUMS}]; setp.ne.or.u64 %q, %x, %s0, %q;
+ld.global.u64 %x, [%o+{SUMS + 8}]; setp.ne.or.u64 %q, %x, %s1, %q;
+setp.ne.and.u64 %q, %n, 0, %q;
+@%q add.u64 %m, %m, 1;
+add.u64 %n, %n, 1;
+st.global.u64 [%o+{RUNS}], %n; st.global.u64 [%o+{CHANGES}], %m;
+"""
+_WRITTEN = f"""st.global.u64 [%o+{SUMS}], %s0; st.global.u64 [%o+{SUMS + 8}], %s1; st.global.u64 [%o+{UNENDED}], %s2;
 st.release.sys.global.u64 [%o+{NUMBER}], %number;
 done:
 ret;
 }}
 """
-KERNEL = _HEAD + _SUMS_OF_THREAD + _SUMS_OF_GRID + _WRITTEN
+
+
+def _kernel(entry: str, compared: str = "", counted: str = "") -> str:
+    sums = _HEAD + _SUMS_OF_THREAD + _SUMS_OF_GRID
+    return f".visible .entry {entry}{sums}{_COPIED.format(compared=compared)}{counted}{_WRITTEN}"
+
+
+KERNEL = ".version 7.8\n.target sm_70\n.address_size 64\n" + _kernel(_ENTRY) + _kernel(_COUNTING, _COMPARED, _COUNTED)

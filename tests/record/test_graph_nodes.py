@@ -1,0 +1,97 @@
+"""Launches that a framework puts into a graph: recorded, and looked at when the graph was launched."""
+
+from __future__ import annotations
+
+import pytest
+from leaving_support import slow_clock
+from streams_support import Streams
+from test_background import BLOCK, GRID, Framework
+
+from consan.session.frameworks import FrameworkLaunch
+
+# The race depends on a value that the program writes between the launches of the graph.
+READS = """
+extern "C" __global__ void reads(unsigned* out, int) {
+    __shared__ unsigned values[96];
+    values[threadIdx.x] = threadIdx.x;
+    if (out[0] != 1) __syncthreads();
+    out[96 + threadIdx.x] = values[95 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Streams:
+    slow_clock(monkeypatch)
+    return Streams()
+
+
+def capture(framework: Framework, number: int = 0, entry: str = "waits", nodes: int = 1) -> object:
+    backend, stream = framework.backend, 7
+    backend.captured[stream] = []
+    for _ in range(nodes):
+        launch = FrameworkLaunch(entry, GRID, BLOCK, (1, 1, 1), stream, framework.module)
+        values = [framework.out.to_bytes(8, "little"), number.to_bytes(4, "little")]
+        with framework.session.framework_launch(framework.prepared, launch) as module:
+            backend.launch(module or framework.module, entry, GRID, BLOCK, values, stream=stream)
+    return backend.captured.pop(stream)
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(0, "clean"), (1, "violations")])
+def test_the_launches_of_a_graph_are_recorded(number: int, verdict: str, backend: Streams) -> None:
+    framework = Framework(backend)
+    graph = capture(framework, number)
+    for _ in range(10):
+        backend.replay(graph, 3)
+    assert framework.counts() == (verdict, 10, 20, 1)
+    report = framework.session.report()
+    assert {kernel.engine for kernel in report.kernels if kernel.launches} == {"record"}
+    assert [finding.kind for finding in report.findings] == ["data-race"] * number
+
+
+def test_a_graph_that_is_not_launched_has_no_launches(backend: Streams) -> None:
+    framework = Framework(backend)
+    capture(framework)
+    assert framework.counts()[1] == 0
+
+
+def test_nodes_and_other_launches_do_not_share_a_log(backend: Streams) -> None:
+    framework = Framework(backend)
+    graph = capture(framework, 1, nodes=2)
+    framework.launch(0)
+    backend.replay(graph, 3)
+    framework.launch(0)
+    backend.replay(graph, 3)
+    assert framework.counts()[:3] == ("violations", 6, 12)
+
+
+def test_launches_that_differ_make_the_report_incomplete(backend: Streams) -> None:
+    framework = Framework(backend, READS)
+    graph = capture(framework, entry="reads")
+    for value in (0, 1, 0):
+        backend.write(framework.out, value.to_bytes(4, "little"))
+        backend.replay(graph, 3)
+        backend.synchronize()
+    report = framework.session.report()
+    assert report.verdict == "incomplete"
+    assert "of 3 launches in a graph 2 differ from the one before, and the last was checked" in report.incomplete[0]
+
+
+def test_a_graph_is_launched_again_after_a_report(backend: Streams) -> None:
+    framework = Framework(backend)
+    graph = capture(framework)
+    backend.replay(graph, 3)
+    first = framework.session.take()
+    assert first is not None
+    assert first.verdict == "clean"
+    backend.replay(graph, 3)
+    backend.replay(graph, 3)
+    assert framework.counts() == ("clean", 2, 4, 1)
+
+
+def test_a_node_whose_log_has_no_room_runs_as_it_is(backend: Streams) -> None:
+    framework = Framework(backend, trace_memory=1 << 20)
+    graph = capture(framework, 1, nodes=200)
+    backend.replay(graph, 3)
+    report = framework.session.report()
+    assert any("the logs of the nodes of graphs have no room" in each for each in report.incomplete)
