@@ -102,7 +102,7 @@ def test_clean_and_instrumented(tmp_path: Path, name: str) -> None:
     assert set(engines(report)) == {"record"}
 
 
-def test_a_launch_into_a_graph_has_hooks(tmp_path: Path) -> None:
+def test_a_launch_into_a_graph_is_recorded(tmp_path: Path) -> None:
     script = SOURCE + (
         "k = cp.RawKernel(SRC, 'plain'); a = cp.zeros(32, 'i4'); k((1,), (32,), (a,)); cp.cuda.Device().synchronize()\n"
         "with cp.cuda.Stream(non_blocking=True) as stream:\n"
@@ -112,7 +112,7 @@ def test_a_launch_into_a_graph_has_hooks(tmp_path: Path) -> None:
     )
     status, report = run(tmp_path, script)
     assert (status, report["verdict"]) == (0, "clean"), report
-    assert engines(report) == {"record": 1, "inline": 2}
+    assert engines(report) == {"record": 3}
 
 
 def test_a_module_with_variables_is_recorded(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_module_with_variables_is_recorded(tmp_path: Path) -> None:
     )
     status, report = run(tmp_path, script)
     assert (status, report["verdict"], report["findings"]) == (0, "clean", []), report
-    assert {kernel["engine"] for kernel in report["kernels"] if kernel["name"] == "k"} == {"record", "inline"}
+    assert {kernel["engine"] for kernel in report["kernels"] if kernel["name"] == "k"} == {"record"}
 
 
 def test_errors_of_the_driver_are_cupys(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from leaving_support import slow_clock
 from streams_support import Streams
 from test_background import BLOCK, GRID, Framework
 
+from consan.session.executing import graph_nodes
 from consan.session.frameworks import FrameworkLaunch
 
 # The race depends on a value that the program writes between the launches of the graph.
@@ -89,9 +90,14 @@ def test_a_graph_is_launched_again_after_a_report(backend: Streams) -> None:
     assert framework.counts() == ("clean", 2, 4, 1)
 
 
-def test_a_node_whose_log_has_no_room_runs_as_it_is(backend: Streams) -> None:
-    framework = Framework(backend, trace_memory=1 << 20)
-    graph = capture(framework, 1, nodes=200)
+@pytest.mark.parametrize(("name", "value", "why"), [("MOST_NODES", 2, "more than 1,024 nodes"), ("MOST_BYTES", 0, "have no room")])
+def test_nodes_that_are_too_many_run_as_they_are(
+    name: str, value: int, why: str, backend: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_nodes, name, value)
+    framework = Framework(backend)
+    graph = capture(framework, nodes=3)
     backend.replay(graph, 3)
     report = framework.session.report()
-    assert any("the logs of the nodes of graphs have no room" in each for each in report.incomplete)
+    assert report.verdict == "incomplete"
+    assert why in " ".join(report.incomplete)

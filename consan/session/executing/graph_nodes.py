@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from consan.session.modules.parameters import Parameters
 
 MOST_NODES: Final = 1024
+MOST_BYTES: Final = 1 << 30  # of the logs of all nodes, where --trace-memory says nothing
 _TOO_MANY: Final = f"its graphs have more than {MOST_NODES:,} nodes that are recorded: launch it without a graph"
 _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it without a graph, or give more --trace-memory"
 
@@ -58,8 +59,9 @@ class GraphNodes:
 
     @property
     def recorded(self) -> bool:
-        """Whether nodes are recorded."""
-        return self.device.backend.work is not None and self.judge.keeper is None and not self.device.lost
+        """Whether nodes are recorded. Those of a program in another process take hooks: it may end before their logs are read."""
+        work = self.device.backend.work
+        return work is not None and not work.vanishes and self.judge.keeper is None and not self.device.lost
 
     def begun(self, prepared: Prepared, entry: str, launch: PlannedLaunch, stream: int, args: Parameters) -> GraphNode | None:
         """Put into the captured stream what comes before the kernel. None: the launch is not recorded, and the report says why."""
@@ -90,7 +92,7 @@ class GraphNodes:
         assert memory is not None
         if memory.silent:
             return ""
-        if memory.result_bytes > MOST_RESULTS or self._bytes + memory.log_bytes > self.judge.recording.pool_bytes:
+        if memory.result_bytes > MOST_RESULTS or self._bytes + memory.log_bytes > (self.judge.recording.options.trace_memory or MOST_BYTES):
             return _NO_ROOM
         return _TOO_MANY if len(self._nodes) >= MOST_NODES else ""
 
