@@ -52,7 +52,7 @@ EDGES |= {
 }
 
 
-def captured(edge: bool, *, entry: str = "fills") -> tuple[Framework, int]:
+def captured(edge: bool, *, entry: str = "fills", number: int = 0) -> tuple[Framework, int]:
     """A graph with two launches that write the same bytes, in two streams. `edge`: from the first to the second."""
     framework = Framework(calls=FakeCalls())
     calls = framework.calls
@@ -61,10 +61,10 @@ def captured(edge: bool, *, entry: str = "fills") -> tuple[Framework, int]:
     framework.capturing |= {first, second}
     if not edge:
         calls.edge(first, second)
-    framework.launch(entry, stream=first)
+    framework.launch(entry, number, stream=first)
     if edge:
         calls.edge(first, second)
-    framework.launch(entry, stream=second, out=4)
+    framework.launch(entry, number, stream=second, out=4)
     calls.edge(second, first)
     graph = calls.given("cuStreamEndCapture", first, first=False)
     framework.capturing.clear()

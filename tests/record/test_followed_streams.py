@@ -373,7 +373,7 @@ def test_a_graph_that_is_not_known(change: str) -> None:
 
 
 def test_a_launch_into_a_graph_whose_accesses_are_not_known() -> None:
-    framework, executable = captured(False, entry=ENTRY)
+    framework, executable = captured(False, entry=ENTRY, number=1)
     framework.calls.call("cuGraphLaunch", executable, framework.calls.stream())
     report = framework.report()
     assert not report.findings
