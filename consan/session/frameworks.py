@@ -94,7 +94,7 @@ class Frameworks:
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
         self.background.settle()
-        self.graphs.settle()
+        self.graphs.settle(altered=self.streams.captures.altered)
         self._looks.settle()
 
     def forget(self) -> None:

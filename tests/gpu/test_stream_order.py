@@ -197,7 +197,7 @@ def test_a_graph_of_torch(tmp_path: Path) -> None:
     body = f"{capture}graph.replay()\nwith torch.cuda.stream(second): launch(z, y)"
     _, report = run(tmp_path, TORCH + body)
     assert not report["findings"], report
-    assert "adds: it was not compared with what may run beside it" in gap(report), gap(report)
+    assert "adds: it was not compared with what may run at the same time in another stream" in gap(report), gap(report)
 
 
 NATIVE = r"""

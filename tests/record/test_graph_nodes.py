@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import pytest
 from leaving_support import slow_clock
 from streams_support import Streams
 from test_background import BLOCK, GRID, Framework
 
+from consan.session.comparing.driver_calls import _ROWS
 from consan.session.executing import graph_nodes
 from consan.session.frameworks import FrameworkLaunch
 
@@ -27,7 +31,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Streams:
     return Streams()
 
 
-def capture(framework: Framework, number: int = 0, entry: str = "waits", nodes: int = 1) -> object:
+def capture(framework: Framework, number: int = 0, entry: str = "waits", nodes: int = 1) -> list[Callable[[], bool]]:
     backend, stream = framework.backend, 7
     backend.captured[stream] = []
     for _ in range(nodes):
@@ -75,7 +79,7 @@ def test_launches_that_differ_make_the_report_incomplete(backend: Streams) -> No
         backend.synchronize()
     report = framework.session.report()
     assert report.verdict == "incomplete"
-    assert "of 3 launches in a graph 2 differ from the one before, and the last was checked" in report.incomplete[0]
+    assert "of 3 launches in a graph 2 differ from the one before or ran beside it, and the last was checked" in report.incomplete[0]
 
 
 def test_a_graph_is_launched_again_after_a_report(backend: Streams) -> None:
@@ -101,3 +105,45 @@ def test_nodes_that_are_too_many_run_as_they_are(
     report = framework.session.report()
     assert report.verdict == "incomplete"
     assert why in " ".join(report.incomplete)
+
+
+def test_launches_that_record_nothing_are_counted(backend: Streams) -> None:
+    framework = Framework(backend, 'extern "C" __global__ void plain(unsigned* out, int) { out[threadIdx.x] = 1; }')
+    graph = capture(framework, entry="plain")
+    for _ in range(10):
+        backend.replay(graph, 3)
+    assert framework.counts()[:3] == ("clean", 10, 20)
+
+
+def test_a_graph_beside_itself_makes_the_report_incomplete(backend: Streams) -> None:
+    """As when the program makes two executable graphs of one capture."""
+    framework = Framework(backend)
+    graph = capture(framework)
+    for stream in (3, 4):
+        backend.replay(graph, stream)
+    backend.advance(3, len(graph) - 1)
+    backend.advance(4, 1)
+    report = framework.session.report()
+    assert report.verdict == "incomplete"
+    assert "of 2 launches in a graph 1 differ from the one before or ran beside it" in report.incomplete[0]
+
+
+def test_launches_without_a_receipt_make_the_report_incomplete(backend: Streams) -> None:
+    framework = Framework(backend)
+    graph = capture(framework)
+    backend.replay(graph, 3)
+    backend.replay(graph[:-1], 3)
+    report = framework.session.report()
+    assert report.verdict == "incomplete"
+    assert "waits left no record" in " ".join(report.incomplete)
+
+
+@pytest.mark.parametrize("call", ["cuGraphExecKernelNodeSetParams", "cuGraphKernelNodeSetParams", "cuGraphNodeSetParams"])
+def test_parameters_that_the_program_changes_make_the_report_incomplete(call: str, backend: Streams) -> None:
+    framework = Framework(backend)
+    backend.replay(capture(framework), 3)
+    order = SimpleNamespace(captures=framework.session.followed.captures)
+    _ROWS[call][1](order, SimpleNamespace(values=(1,)))  # type: ignore[arg-type]
+    report = framework.session.report()
+    assert report.verdict == "incomplete"
+    assert "the program changes parameters of graph nodes" in report.incomplete[0]

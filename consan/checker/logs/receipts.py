@@ -4,7 +4,8 @@ Behind the launch, in its stream, a small kernel adds up the hashes of all threa
 stores the two sums, how many threads have not exited, and the results of the launch in a slip of memory that the host sees. The number of
 the launch comes last: once it is there, all is. Launches of one kernel and shape with equal receipts did the same.
 
-A node of a graph has one slip for all of its launches. Its receipt also counts them, and those that differ from the one before.
+A node of a graph has one slip for all of its launches. They are counted where they begin. The receipt counts those that it was written of,
+and those that differ from the one before, or run beside another launch of the node: a graph may be made launchable more than once.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from consan.instrument.record.text.text import LAUNCH_BYTES, PLACES_BYTES
 
 NUMBER, SUMS, UNENDED, RESULTS = 0, 8, 24, 32  # where in a slip
 GIVEN = 1536  # in the slip: what the launch is given
-RUNS, CHANGES = 2032, 2040  # of a node: how many launches, and how many that differ from the one before
+BEGUN, RUNS, CHANGES = 2024, 2032, 2040  # of a node: its launches, those with a receipt, those that do not stand for the one before
 SLIP_BYTES = 2048
 MOST_RESULTS = GIVEN - RESULTS  # bytes
 SLIPS = 16
 WORK_BYTES = 32  # of the device: the sums, the threads that have not exited, the CTAs that are done
-assert GIVEN + LAUNCH_BYTES + PLACES_BYTES <= RUNS
+assert GIVEN + LAUNCH_BYTES + PLACES_BYTES <= BEGUN
 _THREADS, _EACH = 128, 8  # of a CTA of the kernel, and how many threads of the launch a thread adds up at least
 _CTAS_OF_SM = 2
-_ENTRY, _COUNTING = "consan_receipt", "consan_node_receipt"
+_ENTRY, _COUNTING, _BEGINS = "consan_receipt", "consan_node_receipt", "consan_node_begins"
 _WARP = 32
 
 
@@ -69,9 +70,14 @@ class Slip:
         return int(self._words[NUMBER // 8]) == self.number
 
     @property
-    def runs(self) -> tuple[int, int]:
-        """Of a node: its launches, and those that differ from the one before."""
-        return int(self._words[RUNS // 8]), int(self._words[CHANGES // 8])
+    def counts(self) -> tuple[int, int, int]:
+        """Of a node: its launches, those with a receipt, and those that do not stand for the one before."""
+        begun, runs, changes = self._words[BEGUN // 8 : CHANGES // 8 + 1].tolist()
+        return begun, runs, changes
+
+    def clear_counts(self) -> None:
+        """A node takes the slip."""
+        self._words[BEGUN // 8 : CHANGES // 8 + 1] = 0
 
     def read(self, nbytes: int) -> Receipt:
         """The receipt, with so many bytes of results."""
@@ -115,6 +121,10 @@ class Receipts:
         self._count += 1
         slip.number = self._count
         return slip
+
+    def begins(self, slip: Slip, stream: int) -> None:
+        """Have a launch of a node counted, before its kernel."""
+        self.memory.backend.work.launch(self._module, _BEGINS, 1, 1, (slip.address,), stream)
 
     def ask(
         self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int, *, counts: bool = False
@@ -197,8 +207,8 @@ _COUNTED = f"""ld.global.u64 %n, [%o+{RUNS}]; ld.global.u64 %m, [%o+{CHANGES}];
 ld.global.u64 %x, [%o+{SUMS}]; setp.ne.or.u64 %q, %x, %s0, %q;
 ld.global.u64 %x, [%o+{SUMS + 8}]; setp.ne.or.u64 %q, %x, %s1, %q;
 setp.ne.and.u64 %q, %n, 0, %q;
+add.u64 %n, %n, 1; ld.relaxed.gpu.global.u64 %x, [%o+{BEGUN}]; setp.ne.or.u64 %q, %x, %n, %q;
 @%q add.u64 %m, %m, 1;
-add.u64 %n, %n, 1;
 st.global.u64 [%o+{RUNS}], %n; st.global.u64 [%o+{CHANGES}], %m;
 """
 _WRITTEN = f"""st.global.u64 [%o+{SUMS}], %s0; st.global.u64 [%o+{SUMS + 8}], %s1; st.global.u64 [%o+{UNENDED}], %s2;
@@ -214,4 +224,11 @@ def _kernel(entry: str, compared: str = "", counted: str = "") -> str:
     return f".visible .entry {entry}{sums}{_COPIED.format(compared=compared)}{counted}{_WRITTEN}"
 
 
-KERNEL = ".version 7.8\n.target sm_70\n.address_size 64\n" + _kernel(_ENTRY) + _kernel(_COUNTING, _COMPARED, _COUNTED)
+_COUNT = f""".visible .entry {_BEGINS}(.param .u64 slip) {{
+.reg .b64 %o;
+ld.param.u64 %o, [slip];
+red.relaxed.gpu.global.add.u64 [%o+{BEGUN}], 1;
+ret;
+}}
+"""
+KERNEL = ".version 7.8\n.target sm_70\n.address_size 64\n" + _kernel(_ENTRY) + _kernel(_COUNTING, _COMPARED, _COUNTED) + _COUNT

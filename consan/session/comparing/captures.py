@@ -4,7 +4,7 @@ What is put into a captured stream becomes a node. Nodes are ordered as the stre
 waited for in it. Nodes without an order are compared when they are captured. A launch of the graph puts all nodes behind what its stream
 was given before, with the order that they have; launches of one executable graph come one after the other.
 
-A launch into a graph takes called hooks. Its accesses are known only if they are proven.
+The accesses of a launch into a graph are known only if they are proven.
 
 Not followed: graphs that a program makes node by node, those that it changes, those of many nodes (nothing is known of their launches), and
 events that are nodes (driver_calls.py ends the comparison).
@@ -59,6 +59,7 @@ class Captures:
     events: dict[int, tuple[Capture | None, Event]] = field(default_factory=dict)
     graphs: dict[int, tuple[GraphNode, ...]] = field(default_factory=dict)
     executables: dict[int, Executable] = field(default_factory=dict)
+    altered: bool = False  # the program has changed parameters of a node
     _captured: dict[int, Capture] = field(default_factory=dict)  # by the handles of their streams
 
     def place(self, handle: int) -> WorkPlace:

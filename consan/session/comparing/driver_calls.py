@@ -245,12 +245,22 @@ def _executable_changed(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.executables.pop(call.values[0], None)
 
 
+def _parameters_changed(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.altered = True
+    _executable_changed(order, call)
+
+
 def _node_added(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.graphs.pop(call.values[1], None)
 
 
 def _nodes_changed(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.graphs.clear()
+
+
+def _node_parameters_changed(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.altered = True
+    _nodes_changed(order, call)
 
 
 def _freed(order: ProgramOrder, call: SeenCall) -> None:
@@ -351,11 +361,11 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuGraphClone": ("PP", _pass),
     **_of_each("cuGraphInstantiate{}", "WithFlags WithParams", ("OP", _instantiated)),
     "cuGraphInstantiate": ("OP", _instantiated),
-    "cuGraphExecNodeSetParams": ("P", _executable_changed),
-    **_of_each("cuGraphExec{}NodeSetParams", "Kernel Memcpy Memset Host ChildGraph", ("P", _executable_changed)),
+    "cuGraphExecNodeSetParams": ("P", _parameters_changed),
+    **_of_each("cuGraphExec{}NodeSetParams", "Kernel Memcpy Memset Host ChildGraph", ("P", _parameters_changed)),
     **_of_each("cuGraphAdd{}Node", "Kernel Memcpy Memset Host ChildGraph Empty MemAlloc MemFree", ("PP", _node_added)),
-    "cuGraphNodeSetParams": ("", _nodes_changed),
-    **_of_each("cuGraph{}NodeSetParams", "Kernel Memcpy Memset Host", ("", _nodes_changed)),
+    "cuGraphNodeSetParams": ("", _node_parameters_changed),
+    **_of_each("cuGraph{}NodeSetParams", "Kernel Memcpy Memset Host", ("", _node_parameters_changed)),
     **_of_each("cuGraph{}", "AddDependencies RemoveDependencies DestroyNode", ("", _nodes_changed)),
     "cuMemcpy": ("PPN", _Copies(None, to_host=True)),
     "cuMemcpyHtoD": ("PPN", _Copies(None, to_host=False)),

@@ -2,6 +2,7 @@
 
 In the captured stream, before the kernel: its log is cleared, and its module gets its variables; behind it: its receipt. The driver makes
 nodes of these, too. The last launch of a node is checked, and stands for those before it if their receipts are equal: the node counts them.
+A kernel that records nothing is only counted.
 
 Each node has a module of its own, so that nodes and other launches may run at the same time. Its memory is never given back, since the
 program may launch its graph at any time.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan.backends.base import Handle
 from consan.checker.judging.starting import give_module
+from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import MOST_RESULTS, Slip
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
@@ -31,20 +33,27 @@ if TYPE_CHECKING:
 MOST_NODES: Final = 1024
 MOST_BYTES: Final = 1 << 30  # of the logs of all nodes, where --trace-memory says nothing
 _TOO_MANY: Final = f"its graphs have more than {MOST_NODES:,} nodes that are recorded: launch it without a graph"
+_ALTERED: Final = "the program changes parameters of graph nodes, whose launches are not checked then: launch the kernels without a graph"
 _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it without a graph, or give more --trace-memory"
 
 
 @dataclass(eq=False)
 class GraphNode:
-    """A node. `told`: its launches that reports have counted."""
+    """A node. `told`: what reports have counted (`Slip.counts`)."""
 
     prepared: Prepared
     entry: str
     started: LaunchCheck
     stream: int
-    slip: Slip | None = None  # None: the kernel records nothing
+    slip: Slip
     void: bool = False  # the driver has refused it
-    told: int = 0
+    told: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def memory(self) -> Launch:
+        """Its log."""
+        assert self.started.memory is not None
+        return self.started.memory
 
 
 @dataclass
@@ -70,77 +79,76 @@ class GraphNodes:
         if started is None:
             return None
         started.timeout = math.inf
-        node = GraphNode(replace(form, handle=None, loads=None, launched=True), entry, started, stream)
-        memory = started.memory
-        assert memory is not None
-        if why := self._refusal(node):
+        assert started.memory is not None
+        if why := self._refusal(started.memory):
             started.free()
             self.judge.recording.kernels.lacks_record(form, entry, why)
             return None
+        node = GraphNode(replace(form, handle=None, loads=None, launched=True), entry, started, stream, self.device.receipts.take())
+        node.slip.clear_counts()
         self.modules.used[form.number] = form
         self.modules.load(node.prepared)
         self._nodes.append(node)
-        if memory.silent:
-            return node
-        self._bytes += memory.log_bytes
-        give_module(memory, node.prepared.loaded)
-        node.slip = self.device.receipts.take()
+        if not node.memory.silent:
+            self._bytes += node.memory.log_bytes
+            give_module(node.memory, node.prepared.loaded)
         return node
 
-    def _refusal(self, node: GraphNode) -> str:
-        memory = node.started.memory
-        assert memory is not None
-        if memory.silent:
-            return ""
-        if memory.result_bytes > MOST_RESULTS or self._bytes + memory.log_bytes > (self.judge.recording.options.trace_memory or MOST_BYTES):
-            return _NO_ROOM
-        return _TOO_MANY if len(self._nodes) >= MOST_NODES else ""
+    def _refusal(self, memory: Launch) -> str:
+        if len(self._nodes) >= MOST_NODES:
+            return _TOO_MANY
+        most = self.judge.recording.options.trace_memory or MOST_BYTES
+        has_room = memory.result_bytes <= MOST_RESULTS and self._bytes + memory.log_bytes <= most
+        return "" if memory.silent or has_room else _NO_ROOM
 
     def arm(self, node: GraphNode) -> Handle | None:
         """Before the kernel. Returns the module whose kernel becomes the node."""
-        work, memory, slip = self.device.backend.work, node.started.memory, node.slip
+        work, memory = self.device.backend.work, node.memory
         assert work is not None
-        assert memory is not None
-        if slip is not None:
-            with work.entered():
-                for address, nbytes in memory.to_clear:
-                    work.clear(address, nbytes, node.stream)
-                for at, address, data in memory.variables():
-                    work.copy(address, slip.given(at, data), node.stream)
+        with work.entered():
+            self.device.receipts.begins(node.slip, node.stream)
+            for address, nbytes in () if memory.silent else memory.to_clear:
+                work.clear(address, nbytes, node.stream)
+            for at, address, data in () if memory.silent else memory.variables():
+                work.copy(address, node.slip.given(at, data), node.stream)
         return node.prepared.loaded
 
     def ended(self, node: GraphNode) -> None:
         """Put into the captured stream what comes behind the kernel."""
-        work, memory = self.device.backend.work, node.started.memory
+        work = self.device.backend.work
         assert work is not None
-        assert memory is not None
-        if node.slip is not None:
+        if not node.memory.silent:
             with work.entered():
-                self.device.receipts.ask(node.slip, *memory.receipt_of, node.stream, counts=True)
+                self.device.receipts.ask(node.slip, *node.memory.receipt_of, node.stream, counts=True)
 
-    def settle(self) -> None:
-        """Check what the last launches of all nodes have left."""
-        if not self._nodes or self.device.lost:
+    def settle(self, *, altered: bool) -> None:
+        """Check what the last launches of all nodes have left. `altered`: the program has changed parameters of nodes."""
+        if not self._nodes:
             return
-        self.device.backend.synchronize()
+        if altered:
+            self.judge.watch.reasons[_ALTERED] = None
+        if not self.device.lost:
+            self.device.backend.synchronize()
         for node in self._nodes:
-            if node.slip is not None and not node.void:
-                self._look(node, node.slip)
+            if not node.void and node.slip.counts != node.told:
+                self._look(node)
 
-    def _look(self, node: GraphNode, slip: Slip) -> None:
-        runs, changes = slip.runs
-        fresh = runs - node.told
-        if not fresh or node.started.memory is None:
+    def _look(self, node: GraphNode) -> None:
+        memory, judge, counts = node.memory, self.judge, node.slip.counts
+        (begun, runs, changes), node.told = (new - old for new, old in zip(counts, node.told, strict=True)), counts
+        if memory.silent:
+            runs = begun
+        if self.device.lost or begun != runs:
+            judge.loses(node.entry)
             return
-        node.told = runs
-        memory, judge = node.started.memory, self.judge
         memory.forget()
-        memory.received(slip.read(memory.result_bytes).results)
+        if not memory.silent:
+            memory.received(node.slip.read(memory.result_bytes).results)
         examined = judge.examined(node.prepared, node.entry, node.started)
         judge.concluded(node.prepared, node.entry, node.started, examined)
         if changes:
-            why = f"{node.entry}: of {runs:,} launches in a graph {changes:,} differ from the one before, and the last was checked"
-            judge.watch.reasons[f"{why}: launch it without a graph"] = None
-        elif fresh > 1:
-            again = replace(examined, checked=examined.checked.again(fresh - 1), fixes={})
+            why = f"{node.entry}: of {runs:,} launches in a graph {changes:,} differ from the one before or ran beside it"
+            judge.watch.reasons[f"{why}, and the last was checked: launch it without a graph"] = None
+        elif runs > 1:
+            again = replace(examined, checked=examined.checked.again(runs - 1), fixes={})
             judge.concluded(node.prepared, node.entry, node.started, again)
