@@ -90,9 +90,9 @@ class Judge:
     ) -> tuple[Prepared, LaunchCheck | None]:  # fmt: skip
         """Make the memory of a recorded launch, as it is planned. Without a log it has the recorded form of its module, and no memory.
 
-        Nodes of a graph take hooks: they run whenever the program starts the graph, and a log serves one launch. `args`: the parameters,
-        if they are known. `background`: the program goes on meanwhile. Otherwise nothing else runs: the launch has the module's variables
-        for itself.
+        Into a graph, a launch whose stream is given takes hooks: its log would serve one launch alone (graph_nodes.py: one for each node).
+        `args`: the parameters, if they are known. `background`: the program goes on meanwhile. Otherwise nothing else runs: the launch has
+        the module's variables for itself.
         """
         if prepared.recorded is None:
             return prepared, None
