@@ -84,7 +84,8 @@ class GraphNodes:
             started.free()
             self.judge.recording.kernels.lacks_record(form, entry, why)
             return None
-        node = GraphNode(replace(form, handle=None, loads=None, launched=True), entry, started, stream, self.device.receipts.take())
+        own = replace(form, handle=None, code=replace(form.code, load_later=None), launched=True)
+        node = GraphNode(own, entry, started, stream, self.device.receipts.take())
         node.slip.clear_counts()
         self.modules.used[form.number] = form
         self.modules.load(node.prepared)
