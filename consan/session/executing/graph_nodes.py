@@ -39,7 +39,7 @@ _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it witho
 
 @dataclass(eq=False)
 class GraphNode:
-    """A node. `told`: what reports have counted (`Slip.counts`)."""
+    """A node. `counted`: what reports have counted (`Slip.counts`)."""
 
     prepared: Prepared
     entry: str
@@ -47,7 +47,7 @@ class GraphNode:
     stream: int
     slip: Slip
     void: bool = False  # the driver has refused it
-    told: tuple[int, int, int] = (0, 0, 0)
+    counted: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def memory(self) -> Launch:
@@ -131,12 +131,12 @@ class GraphNodes:
         if not self.device.lost:
             self.device.backend.synchronize()
         for node in self._nodes:
-            if not node.void and node.slip.counts != node.told:
+            if not node.void and node.slip.counts != node.counted:
                 self._look(node)
 
     def _look(self, node: GraphNode) -> None:
         memory, judge, counts = node.memory, self.judge, node.slip.counts
-        (begun, runs, changes), node.told = (new - old for new, old in zip(counts, node.told, strict=True)), counts
+        (begun, runs, changes), node.counted = (new - old for new, old in zip(counts, node.counted, strict=True)), counts
         if memory.silent:
             runs = begun
         if self.device.lost or begun != runs:
