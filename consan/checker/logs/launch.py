@@ -233,10 +233,6 @@ class Launch:
         """The results that the first thread has stored. It stores them first, and they are read after the launch only."""
         return b"" if self.silent else self._read(self.address, self.result_bytes)
 
-    def forget(self) -> None:
-        """Another launch has taken its place: read the memory again."""
-        self.__dict__.pop("_results", None)
-
     def received(self, results: bytes) -> None:
         """Take the results out of a receipt."""
         self.__dict__["_results"] = results

@@ -142,7 +142,6 @@ class GraphNodes:
         if self.device.lost or begun != runs:
             judge.loses(node.entry)
             return
-        memory.forget()
         if not memory.silent:
             memory.received(node.slip.read(memory.result_bytes).results)
         examined = judge.examined(node.prepared, node.entry, node.started)
