@@ -40,9 +40,8 @@ from consan.session.executing.executor import Executor, RequestedRun, base_varia
 from consan.session.executing.judging import Restore
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
-from consan.session.executing.news import News
 from consan.session.executing.recording import Recording
-from consan.session.executing.watch import SessionWatch
+from consan.session.executing.watch import News, SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.modules.device import Device, new_device, shared_device
 from consan.session.modules.in_clusters import in_ctas

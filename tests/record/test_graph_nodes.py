@@ -10,7 +10,6 @@ from leaving_support import slow_clock
 from streams_support import Streams
 from test_background import BLOCK, GRID, Framework
 
-from consan.session.comparing.driver_calls import _ROWS
 from consan.session.executing import graph_nodes
 from consan.session.frameworks import FrameworkLaunch
 
@@ -142,8 +141,9 @@ def test_launches_without_a_receipt_make_the_report_incomplete(backend: Streams)
 def test_parameters_that_the_program_changes_make_the_report_incomplete(call: str, backend: Streams) -> None:
     framework = Framework(backend)
     backend.replay(capture(framework), 3)
-    order = SimpleNamespace(captures=framework.session.followed.captures)
-    _ROWS[call][1](order, SimpleNamespace(values=(1,)))  # type: ignore[arg-type]
+    order = framework.session.followed.order
+    assert order is not None
+    order.called(SimpleNamespace(name=call, values=(1,), context=0, noted=True))  # type: ignore[arg-type]
     report = framework.session.report()
     assert report.verdict == "incomplete"
     assert "the program changes parameters of graph nodes" in report.incomplete[0]

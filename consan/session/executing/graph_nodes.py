@@ -38,7 +38,7 @@ _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it witho
 
 
 @dataclass(eq=False)
-class GraphNode:
+class RecordedNode:
     """A node. `counted`: what reports have counted (`Slip.counts`)."""
 
     prepared: Prepared
@@ -63,7 +63,7 @@ class GraphNodes:
     device: Device
     modules: Modules
     judge: Judge
-    _nodes: list[GraphNode] = field(default_factory=list)
+    _nodes: list[RecordedNode] = field(default_factory=list)
     _bytes: int = 0
 
     @property
@@ -72,7 +72,7 @@ class GraphNodes:
         work = self.device.backend.work
         return work is not None and not work.vanishes and self.judge.keeper is None and not self.device.lost
 
-    def begun(self, prepared: Prepared, entry: str, launch: PlannedLaunch, stream: int, args: Parameters) -> GraphNode | None:
+    def begun(self, prepared: Prepared, entry: str, launch: PlannedLaunch, stream: int, args: Parameters) -> RecordedNode | None:
         """Put into the captured stream what comes before the kernel. None: the launch is not recorded, and the report says why."""
         whole = self.modules.with_global_races(prepared) if self.judge.recording.options.global_wanted else prepared
         form, started = self.judge.start(whole, entry, launch, None, None, args, background=True)
@@ -85,7 +85,7 @@ class GraphNodes:
             self.judge.recording.kernels.lacks_record(form, entry, why)
             return None
         own = replace(form, handle=None, code=replace(form.code, load_later=None), launched=True)
-        node = GraphNode(own, entry, started, stream, self.device.receipts.take())
+        node = RecordedNode(own, entry, started, stream, self.device.receipts.take())
         node.slip.clear_counts()
         self.modules.used[form.number] = form
         self.modules.load(node.prepared)
@@ -102,7 +102,7 @@ class GraphNodes:
         has_room = memory.result_bytes <= MOST_RESULTS and self._bytes + memory.log_bytes <= most
         return "" if memory.silent or has_room else _NO_ROOM
 
-    def arm(self, node: GraphNode) -> Handle | None:
+    def arm(self, node: RecordedNode) -> Handle | None:
         """Before the kernel. Returns the module whose kernel becomes the node."""
         work, memory = self.device.backend.work, node.memory
         assert work is not None
@@ -114,7 +114,7 @@ class GraphNodes:
                 work.copy(address, node.slip.given(at, data), node.stream)
         return node.prepared.loaded
 
-    def ended(self, node: GraphNode) -> None:
+    def ended(self, node: RecordedNode) -> None:
         """Put into the captured stream what comes behind the kernel."""
         work = self.device.backend.work
         assert work is not None
@@ -134,7 +134,7 @@ class GraphNodes:
             if not node.void and node.slip.counts != node.counted:
                 self._look(node)
 
-    def _look(self, node: GraphNode) -> None:
+    def _look(self, node: RecordedNode) -> None:
         memory, judge, counts = node.memory, self.judge, node.slip.counts
         (begun, runs, changes), node.counted = (new - old for new, old in zip(counts, node.counted, strict=True)), counts
         if memory.silent:

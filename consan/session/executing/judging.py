@@ -29,9 +29,8 @@ from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
-from consan.session.executing.news import News
 from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps_of
-from consan.session.executing.watch import SessionWatch
+from consan.session.executing.watch import News, SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
@@ -22,6 +23,7 @@ from consan.session.modules.prepared import Prepared
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
     from consan.session.executing.launch_check import LaunchCheck
+    from consan.session.executing.recording import Recording
 
 LONGEST = 30.0  # seconds that a recorded launch may take, unless the user names a time
 _CAUSES = {"CUDA_ERROR_LAUNCH_FAILED": " (one cause: more arrivals at an mbarrier than its count)"}
@@ -170,3 +172,30 @@ class SessionWatch:
         self.reasons.clear()
         self.findings.clear()
         self._lost_by = ""
+
+
+@dataclass
+class News:
+    """Tells when a launch has shown a finding that is unlike all before, so that it can be stored before the program ends.
+
+    Not handled: called hooks in modules that a framework loads and launches. Their findings are read when the session is read.
+    """
+
+    device: Device
+    recording: Recording
+    watch: SessionWatch
+    on_found: Callable[[], None] | None = None
+    _in_ring: int = 0
+
+    def tell(self, *, hooked: bool = False) -> None:
+        """Call `on_found` if there is something new. `hooked`: look for records of called hooks, too."""
+        if self.on_found is None:
+            return
+        new = self.recording.findings.new or self.watch.findings.new or (hooked and self._ring_has_more())
+        self.recording.findings.new = self.watch.findings.new = False
+        if new:
+            self.on_found()
+
+    def _ring_has_more(self) -> bool:
+        before, self._in_ring = self._in_ring, self.device.shadow.found() if self.device.has_hooks else 0
+        return self._in_ring > before
