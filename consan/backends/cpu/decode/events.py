@@ -17,7 +17,7 @@ def is_event(instruction: Instruction) -> bool:
     """Whether another thread may notice when the kernel executes an instruction, or the instruction what others did."""
     row = row_of(instruction)
     if row.is_ordinary or row.is_of_matrices:
-        return row.touches and row.describe(instruction).is_visible and not is_of_hooks(instruction)
+        return bool(row.touches) and row.describe(instruction).is_visible and not is_of_hooks(instruction)
     if row.synchronises or row.is_asynchronous or row.is_of_tensor_memory or row.takes_cluster or row.is_recorded_access:
         return not is_of_hooks(instruction)
     return row.asks_who_is_active and not any(HOOKS in operand.text for operand in instruction.operands)
