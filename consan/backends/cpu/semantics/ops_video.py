@@ -1,8 +1,8 @@
 """Video instructions: PTX ISA "Scalar Video Instructions", "SIMD Video Instructions" (packed bytes and half words).
 
 vadd, vsub, vavrg, vabsdiff, vmin, vmax, each with 2 or 4 lanes, with .sat or .add (CUDA's __vabsdiffu4 is one of them), or scalar with .sat
-and a second operation; vset of all three kinds; vshl, vshr and vmad. Does not handle a minimum or maximum behind operands of two signs,
-the optional lane masks and selectors (operand suffixes such as .h10, .b3210), and negated operands of vmad.
+and a second operation; vset of all three kinds; vshr. Does not handle a minimum or maximum behind operands of two signs, the optional lane
+masks and selectors (operand suffixes such as .h10, .b3210), vshl and vmad: with .sat or a scale a chip gives other results than the ISA.
 """
 
 from __future__ import annotations
@@ -92,31 +92,14 @@ def _scalar_set(first: str, second: str, compare: str, then: str) -> Op | None:
     return _scalar(COMPARE[compare], "u32", first, second, "", then)
 
 
-_WIDEST_SHIFT, _LARGE = 32, 1 << 30  # any value of that size or larger leaves 32 bits when it is shifted by 32
+_WIDEST_SHIFT = 32
 
 
-def _shift(left: bool, dest: str, first: str, sat: str, mode: str, then: str) -> Op | None:
+def _shift(dest: str, first: str, sat: str, mode: str, then: str) -> Op | None:
     def compute(a: Array, b: Array) -> Array:
-        count = np.minimum(b, _WIDEST_SHIFT) if mode == "clamp" else b & (_WIDEST_SHIFT - 1)
-        if not left:
-            return np.asarray(a >> count)
-        return np.asarray(np.where(count == _WIDEST_SHIFT, np.clip(a, -_LARGE, _LARGE), a) << count)
+        return np.asarray(a >> (np.minimum(b, _WIDEST_SHIFT) if mode == "clamp" else b & (_WIDEST_SHIFT - 1)))
 
     return _scalar(compute, dest, first, "u32", sat, then)
-
-
-def _mad(dest: str, first: str, second: str, plus_one: str, sat: str, scale: str) -> Op:
-    """a * b + c, and one more with .po, shifted right. It is signed if a or b is; the product and the sum fit 64 bits either way."""
-    signed = "s32" in (first, second)
-    wide, limits = np.dtype(I64 if signed else np.uint64), np.iinfo(np.int32 if signed else np.uint32)
-    shift = int(scale[3:]) if scale else 0
-
-    def fn(a: Array, b: Array, c: Array) -> Array:
-        total = np.asarray(a).astype(wide) * np.asarray(b).astype(wide) + np.asarray(c).astype(wide) + wide.type(bool(plus_one))
-        total = total >> wide.type(shift)
-        return np.asarray((np.clip(total, limits.min, limits.max) if sat else total).astype(U32))
-
-    return lane((first, second, "s32" if signed else "u32"), "b32", fn)
 
 
 OPERATIONS: Operations = {
@@ -128,5 +111,4 @@ OPERATIONS: Operations = {
 OPERATIONS |= {f"vset{count}.type.type.cmp{{.add}}": partial(_set, count) for count in ("2", "4")}
 OPERATIONS |= {f"{name}.type.type.type{{.sat}}{{.op2}}": partial(_scalar, COMPUTE[name]) for name in COMPUTE if name != "vavrg"}
 OPERATIONS["vset.type.type.cmp{.op2}"] = _scalar_set
-OPERATIONS |= {f"{name}.type.type.u32{{.sat}}.mode{{.op2}}": partial(_shift, name == "vshl") for name in ("vshl", "vshr")}
-OPERATIONS["vmad.type.type.type{.po}{.sat}{.scale}"] = _mad
+OPERATIONS["vshr.type.type.u32{.sat}.mode{.op2}"] = _shift
