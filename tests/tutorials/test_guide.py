@@ -19,7 +19,7 @@ FOLDERS = ("instrument", "reports", "tests", "tutorials")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 SEMANTICS = (ROOT / "instrument" / "SEMANTICS.md").read_text()
 QUOTING = (".py", ".md", ".hpp", ".cuh", ".cu", ".ptx")
-KERNELS = {path.stem: path for path in (ROOT / "tests" / "kernels").rglob("*.cu")}
+KERNELS = {path.stem: path for folder in ("kernels", "ranks") for path in (ROOT / "tests" / folder).rglob("*.cu")}
 
 
 def _run(words: list[str]) -> subprocess.CompletedProcess[str]:

@@ -92,7 +92,7 @@ def test_a_launch_without_a_narrow_scope_is_not_replayed_again() -> None:
         raise AssertionError
 
     exact = scopes.OfLaunch(list(rows(raw(Kind.GLOBAL_RACE, Reason.NO_RELEASE))))
-    assert scopes.named_of_launch(exact, never, never, narrow=False, clusters=False) == []
+    assert scopes.named_of_launch(exact, never, never, narrow=False, several=False) == []
 
 
 def test_weaker_fences_are_named_for_pairs_without_another_finding() -> None:

@@ -49,8 +49,8 @@ def report(*kernels: KernelSummary, **others: object) -> Report:
 
 
 def test_writes_of_global_memory_are_counted_by_what_they_are() -> None:
-    stats = plan_functions(parse(PTX, "k.ptx"))["k"].stats
-    assert (stats.global_stores, stats.global_atomics, stats.generic_writes) == (3, 2, 2)
+    writes = plan_functions(parse(PTX, "k.ptx"))["k"].stats.writes
+    assert (writes.stores, writes.atomics, writes.generic) == (3, 2, 2)
 
 
 def test_a_kernel_that_may_run_beside_another_launch_is_named() -> None:

@@ -105,7 +105,7 @@ class Seeded(Schedule):
         return [((wave.cta_of == cta).nonzero()[0], int(rng.integers(1, rng.choice(LATEST)))) for cta in ctas]
 
     def holds(self, group: LaneGroup) -> list[tuple[Bools, int]]:
-        """Now and then, some warps or some CTAs, but not all."""
+        """Now and then, some warps or some CTAs: all of a group if there is one."""
         rng, wave = self.rng, self.wave
         if rng.random() > (EARLY_DELAYS if self.scheduler.step < EARLY else DELAYS):
             return []
@@ -113,7 +113,7 @@ class Seeded(Schedule):
         late = (rng.random(wave.warps) < rng.random())[parties]
         if late.all() or not late.any():
             late = parties == parties[rng.integers(len(parties))]
-        return [] if late.all() else [(late, int(rng.integers(1, LONGEST_HOLD)))]
+        return [(late, int(rng.integers(1, LONGEST_HOLD)))]
 
     def landings(self, operation: PendingOperation) -> list[tuple[PendingOperation, int]]:
         """At once, after a while, or late."""
