@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import late, options
-from consan._errors import UsageError
+from consan._errors import NotSupported, UsageError
 from consan.commands.check import RequestedLaunch, add_launch_options
 from consan.commands.parts.base import Parser
 from consan.commands.run import default_name
@@ -215,6 +215,8 @@ def program_of(args: argparse.Namespace) -> ProgramSubject:
     if native is None:
         find_program(args)
     else:
+        if args.device == "cpu":
+            raise NotSupported("stress --device cpu does not work for programs that are not Python; consan run --device cpu does")
         late.native_run.check_native(SessionOptions.in_arguments(args))
     device = "gpu" if native is not None else late.device.shared_device(args.device).backend.choice
     flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)

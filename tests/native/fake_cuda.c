@@ -94,10 +94,10 @@ static Result launch(const char *call, Handle function) {
     struct Kernel *kernel = function;
     uint64_t *control = kernel->module->control;
     note(call, kernel->name);
-    if (kernel->module->recorded) return record(kernel->module);
     char seed[16];
     snprintf(seed, sizeof seed, "%u", kernel->module->seed);
     if (kernel->module->seed) note("seed", seed);
+    if (kernel->module->recorded) return record(kernel->module);
     if (*kernel->module->table) note("table", kernel->module->table);
     const char *places = getenv("FAKE_CUDA_RUNTIME"), *ring = getenv("FAKE_CUDA_RING");
     unsigned launches_at, ring_at;

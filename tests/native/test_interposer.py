@@ -21,6 +21,8 @@ from native_case import STATUS, Case, environment, options
 from consan.__main__ import main
 from consan._errors import EnvironmentFailure, NotSupported
 from consan.native.build import INTERPOSER
+from consan.native.program import NativeProgram
+from consan.native.run import run_native
 from consan.native.server import Server
 from consan.native.wire import MAGIC, MessageKind
 from consan.options import AUTO, INLINE, read_kernel_filter
@@ -188,11 +190,14 @@ def test_stress_delays_the_warps_of_each_seed(case: Case, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     program = [str(case.folder / "program"), "asked", "cuModuleLoadData", case.image("ptx")]
     log = case.folder / "log"
+    with environment(case.environment):  # the record of the form with delays is there for the worker
+        run_native(NativeProgram(program[0], tuple(program)), options(seed=7), delays=True)
     log.unlink(missing_ok=True)
     with environment(case.environment | {"FAKE_CUDA_LOG": str(log)}):
         status = main(["stress", "--seeds", "5..6", "--confirm", "0", "-o", "stress.json", "--", *program])
     stored = json.loads((tmp_path / "stress.json").read_text())
     assert (status, stored["verdict"], stored["subject"]["device"]) == (66, VIOLATIONS, "gpu")
+    assert [finding["finding"]["kind"] for finding in stored["findings"]] == ["data-race"]
     assert [line for line in log.read_text().splitlines() if line.startswith("seed")] == ["seed 5", "seed 6"]
 
 
@@ -302,9 +307,17 @@ def test_a_filter_leaves_modules_out(case: Case) -> None:
 
 
 def test_options_that_do_not_fit_are_refused(case: Case) -> None:
-    for given in (options(device="cpu"), options(launch_skip=1), options(launch_count=1)):
+    for given in (options(launch_skip=1), options(launch_count=1)):
         with pytest.raises(NotSupported):
             case.run("asked", "cuModuleLoadData", case.image("ptx"), given=given)
+
+
+def test_stress_on_the_virtual_machine_is_refused(case: Case, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    stored = tmp_path / "stress.json"
+    words = ["stress", "--device", "cpu", "--seeds", "2", "-o", str(stored), "--", str(case.folder / "program")]
+    assert main(words) == 2
+    assert "stress --device cpu does not work for programs that are not Python" in capfd.readouterr().err
+    assert not stored.exists()
 
 
 def test_without_a_compiler_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
