@@ -98,7 +98,7 @@ DRIFTING = """extern "C" __global__ void k(int* out) {
     if (threadIdx.x == 0) turn = 0;
     __syncthreads();
     if (threadIdx.x % 32 == 0)
-        for (int n = 0; n < 256; ++n) out[threadIdx.x / 32] = atomicAdd(&turn, 1);
+        for (int n = 0; n < 256; ++n) out[threadIdx.x / 32] += n * atomicAdd(&turn, 1);
 }
 """
 DRIFTING_LAUNCH = ["drifting.cu", "--grid", "1", "--block", "256", "--arg", "i32[8]=zeros"]
@@ -107,7 +107,7 @@ DRIFTING_LAUNCH = ["drifting.cu", "--grid", "1", "--block", "256", "--arg", "i32
 def test_without_a_majority_no_result_is_right_or_wrong() -> None:
     """The order in which eight warps count is open, and no order is a defect: most seeds have one of their own.
 
-    They count long enough for each seed to delay some of them.
+    They count long enough for each seed to delay some of them, and each turn is part of the result.
     """
     write_kernel(Path(), "drifting.cu", DRIFTING)
     document = stress("--seeds", "8", "--confirm", "1", *DRIFTING_LAUNCH, out=OUT)
