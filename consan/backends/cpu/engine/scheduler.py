@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consan.backends.cpu.state.barriers import WaitingLanes
-from consan.backends.cpu.state.faults import Blocked, Fault, LaneError, LaunchStats
+from consan.backends.cpu.state.faults import Blocked, Fault, LaneError, LaunchStats, united
 from consan.backends.cpu.state.groups import MAY_WAIT, Activation, LaneGroup, ReadyQueue, merge_lanes
 
 from .parked import ParkedGroups
@@ -324,7 +324,7 @@ class Scheduler:
             found += self._by_warp(waiter.lanes, why, None, waiter.site.opcode, waiter.site.line)
         for group in self.parked.values():
             found += self._at(group, "warp-collective")
-        return _united(found + self._at_mbarriers())
+        return united(found + self._at_mbarriers())
 
     def _at_mbarriers(self) -> list[Blocked]:
         barriers = self.plan.mbarriers
@@ -395,12 +395,3 @@ class Scheduler:
             arrived, expected = self.plan.barriers.counts(barrier, int(wave.cta_of[first])) if barrier is not None else (None, None)
             found.append(Blocked(*who, why, barrier, opcode, line, arrived, expected, cluster_rank=rank))
         return found
-
-
-def _united(blocked: list[Blocked]) -> list[Blocked]:
-    """Lanes of a warp that wait for the same at the same place are named once, though a schedule has split them."""
-    found: dict[Blocked, int] = {}
-    for each in blocked:
-        who = replace(each, lanes=0)
-        found[who] = found.get(who, 0) | each.lanes
-    return [replace(who, lanes=lanes) for who, lanes in found.items()]

@@ -6,7 +6,7 @@ recorded. It does raise `UnsupportedInstruction`, because the state after an unk
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from consan._errors import NotSupported
 
@@ -97,6 +97,15 @@ class Blocked:
     cluster_rank: int | None = None  # of the CTA, in a cluster of several
     polled: tuple[Polled, ...] = ()
     open: bool = False  # whether its loop reads global memory, which the host or threads outside the wave could still write
+
+
+def united(blocked: list[Blocked]) -> list[Blocked]:
+    """Lanes of a warp that wait for the same at the same place are named once, though a schedule has split them."""
+    found: dict[Blocked, int] = {}
+    for each in blocked:
+        who = replace(each, lanes=0)
+        found[who] = found.get(who, 0) | each.lanes
+    return [replace(who, lanes=lanes) for who, lanes in found.items()]
 
 
 @dataclass
