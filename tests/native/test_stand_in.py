@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from reversed_tile import HEADER, REVERSE
 
 from consan.libcuda.build import DRIVER
 from consan.native.program import NativeProgram
@@ -16,22 +17,6 @@ from consan.reports.model import Report
 from consan.session.planning.options import SessionOptions
 
 HERE = Path(__file__).parent
-PTX = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry reverse(.param .u64 to, .param .u64 from)
-{
-.reg .b64 %d<4>; .reg .b32 %r<8>;
-.shared .align 4 .b8 tile[512];
-ld.param.u64 %d0, [to]; ld.param.u64 %d1, [from];
-mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; cvt.u64.u32 %d2, %r1; add.u64 %d1, %d1, %d2; add.u64 %d0, %d0, %d2;
-mov.u32 %r2, tile; add.u32 %r3, %r2, %r1; sub.u32 %r4, 508, %r1; add.u32 %r4, %r4, %r2;
-ld.global.u32 %r5, [%d1]; st.shared.u32 [%r3], %r5;
-BARRIER
-ld.shared.u32 %r6, [%r4]; st.global.u32 [%d0], %r6;
-ret;
-}
-"""
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 
 
@@ -52,7 +37,7 @@ def of_the_driver(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("racy", [False, True])
 def test_a_program_of_the_driver_and_its_child(of_the_driver: Path, racy: bool, capfd: pytest.CaptureFixture[str]) -> None:
     ptx = of_the_driver.with_name("k.ptx")
-    ptx.write_text(PTX.replace("BARRIER", "" if racy else "bar.sync 0;"))
+    ptx.write_text((HEADER + REVERSE).replace("BARRIER", "" if racy else "bar.sync 0;"))
     status, report = ran(of_the_driver, str(ptx))
     assert status == int(racy and capfd.readouterr().out.startswith("line"))
     assert report.verdict == ("violations" if racy else "clean")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reversed_tile import HEADER, REVERSE
 
 from consan.libcuda import calls, cudart_calls, library
 from consan.libcuda.build import DRIVER
@@ -19,25 +20,7 @@ from consan.session.session_options import open_session
 from consan.tensormap.encoding import decode
 
 SOURCE = Path(calls.__file__).parent / "source"
-HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
-REVERSE = (
-    HEADER
-    + """
-.visible .global .align 4 .u32 counter = 7;
-.visible .entry reverse(.param .u64 to, .param .u64 from)
-{
-.reg .b64 %d<4>; .reg .b32 %r<8>;
-.shared .align 4 .b8 tile[512];
-ld.param.u64 %d0, [to]; ld.param.u64 %d1, [from];
-mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; cvt.u64.u32 %d2, %r1; add.u64 %d1, %d1, %d2; add.u64 %d0, %d0, %d2;
-mov.u32 %r2, tile; add.u32 %r3, %r2, %r1; sub.u32 %r4, 508, %r1; add.u32 %r4, %r4, %r2;
-ld.global.u32 %r5, [%d1]; st.shared.u32 [%r3], %r5;
-BARRIER
-ld.shared.u32 %r6, [%r4]; st.global.u32 [%d0], %r6;
-ret;
-}
-"""
-)
+WITH_COUNTER = f"{HEADER}.visible .global .align 4 .u32 counter = 7;{REVERSE}"
 Word = ctypes.c_uint64
 
 
@@ -80,7 +63,7 @@ def program(session: Session) -> Iterator[Program]:
 
 
 def loaded(program: Program, barrier: str = "bar.sync 0;") -> int:
-    return program("cuModuleLoadData", ctypes.c_char_p(REVERSE.replace("BARRIER", barrier).encode()))
+    return program("cuModuleLoadData", ctypes.c_char_p(WITH_COUNTER.replace("BARRIER", barrier).encode()))
 
 
 @pytest.mark.parametrize(("barrier", "verdict"), [("bar.sync 0;", "clean"), ("", "violations")])
@@ -120,7 +103,7 @@ def test_machine_code_is_refused_with_a_sentence(program: Program, capsys: pytes
 
 def test_machine_code_stands_for_the_ptx_that_its_compiler_has_left(program: Program, tmp_path: Path) -> None:
     """An ELF file names its kernels; its tables, of which the last one ends the file, are behind them."""
-    text = REVERSE.replace("BARRIER", "bar.sync 0;")
+    text = WITH_COUNTER.replace("BARRIER", "bar.sync 0;")
     (tmp_path / "reverse.ptx").write_text(text)
     (tmp_path / "other.ptx").write_text(text.replace("reverse", "other"))
     library.keep_ptx(tmp_path)
