@@ -71,7 +71,7 @@ class Collectives:
             "group": SimpleNamespace(WORLD=self.world),
             "GroupMember": SimpleNamespace(WORLD=self.world),
             "ReduceOp": SimpleNamespace(**{name: name for name in _REDUCTIONS}),
-            "barrier": lambda group=None, async_op=False, device_ids=None: self._done("barrier", group, async_op=async_op),
+            "barrier": self._barrier,
             "all_reduce": self._all_reduce,
             "all_gather": self._all_gather,
             "all_gather_into_tensor": self._all_gather_into,
@@ -95,43 +95,42 @@ class Collectives:
             raise NotSupported(f"torch.distributed.new_group({list(ranks)}): with --ranks there is one group, of all ranks")
         return self.world
 
-    def _done(self, what: str, group: Any, given: Any = None, *, async_op: bool = False) -> Any:
+    def _met(self, what: str, group: Any, given: Any = None) -> list[Any]:
+        """What each rank gives to a collective of all ranks."""
         self._all(group)
-        self._crew.meet(what, given)
+        found: list[Any] = self._crew.meet(what, given)
+        return found
+
+    def _barrier(self, group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
+        self._met("barrier", group)
         return DoneWork() if async_op else None
 
     def _all_reduce(self, tensor: Any, op: Any = "SUM", group: Any = None, async_op: bool = False) -> Any:
-        self._all(group)
         name = str(op).rpartition(".")[2]
         if name not in _REDUCTIONS:
             raise NotSupported(f"torch.distributed.all_reduce: {op} is not supported with --ranks")
-        found = self._crew.meet(f"all_reduce ({name})", tensor.clone())
+        found = self._met(f"all_reduce ({name})", group, tensor.clone())
         total = functools.reduce(_REDUCTIONS[name], found)
         tensor.copy_(total / self._crew.count if name == "AVG" else total)
         return DoneWork() if async_op else None
 
     def _all_gather(self, tensors: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
-        self._all(group)
-        for to, given in zip(tensors, self._crew.meet("all_gather", tensor.clone()), strict=True):
+        for to, given in zip(tensors, self._met("all_gather", group, tensor.clone()), strict=True):
             to.copy_(given)
         return DoneWork() if async_op else None
 
     def _all_gather_into(self, output: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
-        self._all(group)
         parts = output.reshape(self._crew.count, -1)
-        for rank, given in enumerate(self._crew.meet("all_gather_into_tensor", tensor.clone())):
+        for rank, given in enumerate(self._met("all_gather_into_tensor", group, tensor.clone())):
             parts[rank] = given.reshape(-1)
         return DoneWork() if async_op else None
 
     def _all_gather_object(self, found: list[Any], given: Any, group: Any = None) -> None:
-        self._all(group)
-        found[:] = self._crew.meet("all_gather_object", given)
+        found[:] = self._met("all_gather_object", group, given)
 
     def _broadcast(self, tensor: Any, src: int = 0, group: Any = None, async_op: bool = False) -> Any:
-        self._all(group)
-        tensor.copy_(self._crew.meet(f"broadcast from rank {src}", tensor.clone())[src])
+        tensor.copy_(self._met(f"broadcast from rank {src}", group, tensor.clone())[src])
         return DoneWork() if async_op else None
 
     def _broadcast_objects(self, objects: list[Any], src: int = 0, group: Any = None, device: Any = None) -> None:
-        self._all(group)
-        objects[:] = self._crew.meet(f"broadcast_object_list from rank {src}", list(objects))[src]
+        objects[:] = self._met(f"broadcast_object_list from rank {src}", group, list(objects))[src]
