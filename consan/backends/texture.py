@@ -48,6 +48,6 @@ class DriverTextures:
         raise NotImplementedError
 
     def texture_memory(self, handle: int) -> TextureMemory | None:
-        """The bytes of a texture object that have addresses, as the driver tells."""
+        """The bytes of a texture object that have addresses, as the driver describes it."""
         with self.current():
             return texture_memory(self._driver, handle)

@@ -148,7 +148,7 @@ class Subject:
 
 def _declared(function: Function, source: str | None) -> list[str]:
     """The names of the parameters in the source, if it has one kernel of the name."""
-    name = function_name(function.name).partition("<")[0].partition("(")[0].rpartition("::")[2]
+    name = function_name(function.name).rpartition("::")[2]
     found = [each for each in declarations(source or "") if each.name == name]
     words = [re.findall(r"[A-Za-z_]\w*", text) for text in (found[0].parameters if len(found) == 1 else ())]
     return [each[-1] for each in words if each]

@@ -36,7 +36,7 @@ class DriverContext:
 
 @dataclass(frozen=True)
 class HostSymbol:
-    """What stands for a kernel or a variable in the program: the handle of the image that holds it, and its name there."""
+    """A kernel or a variable of the program: the handle of the image that holds it, and its name there."""
 
     image: int
     name: str

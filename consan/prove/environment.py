@@ -1,4 +1,4 @@
-"""What a thread finds when it begins: its numbers, the sizes of the launch, the parameters, and the addresses of variables."""
+"""The values with which a thread begins: its numbers, the sizes of the launch, the parameters, and the addresses of variables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def has_one_value(special: str) -> bool:
 
 
 class Environment:
-    """Of the threads of a launch whose blocks have one shape."""
+    """The values with which threads begin, in launches whose blocks have one shape."""
 
     def __init__(self, function: Function, module: Module, block: Shape, pointers: Collection[int], symbols: Symbols) -> None:
         """`pointers`: parameters that are pointers, beside those that the text uses as such.

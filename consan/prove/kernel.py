@@ -118,7 +118,7 @@ def _seeds(instruction: Instruction) -> list[Key]:
 
 
 def _sources(instruction: Instruction) -> list[Key]:
-    """What a writer's result follows from, where a rule may know it."""
+    """The registers that a result follows from, where a rule may know it."""
     row: Row = row_of(instruction)
     return _keys(instruction, list(read(instruction)) if row.is_arithmetic or row.is_of_addresses else [])
 

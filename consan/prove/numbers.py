@@ -215,7 +215,7 @@ class Symbols:
         return self._quotients[key][1]
 
     def remainder(self, value: Number, by: int) -> Number:
-        """What the quotient by a constant leaves, from zero on."""
+        """The remainder of a division by a constant; it is not negative."""
         if value.range[0] // by == value.range[1] // by:
             return plus(value, number(-(value.range[0] // by) * by))
         quotient = self.quotient(value, by)

@@ -16,7 +16,7 @@ _MOST: Final = 8  # products with one factor that are compared
 
 
 def facts(formulas: Iterable[Formula]) -> list[Formula]:
-    """What holds of the products in some formulas."""
+    """Facts about the products in some formulas."""
     groups: dict[int, tuple[Formula, dict[int, tuple[Formula, Formula]]]] = {}
     for product in _products(formulas):
         factors = product.children()

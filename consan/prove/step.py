@@ -130,7 +130,7 @@ class SymbolicSteps:
         return read(found, bits, instruction.line)
 
     def _predicates(self, instruction: Instruction, wanted: Sequence[Key], registers: dict[Key, Value]) -> list[Value]:
-        """ISA "setp", and logic of predicates. Of a pair the second one is the opposite comparison, combined in the same way."""
+        """ISA "setp", and logic of predicates. The second register of a pair gets the opposite comparison, combined in the same way."""
         parts, operands = instruction.parts, instruction.operands
         if not compares(instruction):
             return [logic(parts, [self._formula(instruction, each, registers) for each in operands[1:]])]

@@ -16,7 +16,7 @@ from consan.instrument.ptx import Instruction
 
 
 class Uniformity:
-    """Of one kernel. `special`: whether a special register has one value in a CTA."""
+    """Uniform branches of one kernel. `special`: whether a special register has one value in a CTA."""
 
     def __init__(self, graph: Graph, special: Callable[[str], bool]) -> None:
         self._graph, self._special = graph, special

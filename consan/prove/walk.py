@@ -165,7 +165,7 @@ class Walker:
 
 
 class Guesses:
-    """What a loop's registers are at the begin of an iteration."""
+    """The registers of a loop at the begin of an iteration."""
 
     def __init__(self, walker: Walker, head: int, entry: PathState, changed: list[Key]) -> None:
         self._walker, self._head, self._entry, self._changed = walker, head, entry, changed
@@ -182,7 +182,7 @@ class Guesses:
         return self._symbols.fresh(kind, "loop", interval).on(self._bases.get(key))
 
     def growth(self) -> dict[Key, Number]:
-        """By how much the registers that grow evenly grow in an iteration. What is known of the others is kept for `any`."""
+        """The growth in an iteration of the registers that grow evenly. Facts about the other registers are kept for `any`."""
         while True:
             mark = self._symbols.mark
             first, after = self._once()

@@ -1,4 +1,4 @@
-"""Texture objects of a CuPy program on a GPU: the driver tells which bytes a fetch can read (R-TX1)."""
+"""Texture objects of a CuPy program on a GPU: the driver describes which bytes a fetch can read (R-TX1)."""
 
 from __future__ import annotations
 

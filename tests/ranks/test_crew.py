@@ -65,8 +65,8 @@ def collectives() -> Any:
     dist.all_reduce(values)
     parts = [torch.zeros(2, dtype=torch.int32) for _ in range(world)]
     dist.all_gather(parts, torch.full((2,), rank, dtype=torch.int32))
-    told = torch.full((1,), rank, dtype=torch.int32)
-    dist.broadcast(told, src=1)
+    given = torch.full((1,), rank, dtype=torch.int32)
+    dist.broadcast(given, src=1)
     dist.barrier()
     whole = torch.zeros(2 * world, dtype=torch.int32)
     dist.all_gather_into_tensor(whole, torch.full((2,), rank, dtype=torch.int32))
@@ -77,7 +77,7 @@ def collectives() -> Any:
         os.environ["WORLD_SIZE"],
         values.tolist(),
         [part.tolist() for part in parts],
-        told.item(),
+        given.item(),
         whole.tolist(),
         objects,
     )

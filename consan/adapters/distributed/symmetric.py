@@ -98,13 +98,13 @@ class Handle:
         self._crew.meet(f"a barrier of symmetric memory, channel {channel}")
 
     def put_signal(self, dst_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
-        """Tell a rank."""
+        """Send a signal to a rank."""
         key, arrived = (self.rank, dst_rank, channel), self._window.arrived
         self._crew.until(lambda: not arrived.get(key), f"rank {dst_rank} to take an earlier signal of channel {channel}")
         arrived[key] = 1
 
     def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
-        """Wait for what a rank has told, and take it."""
+        """Wait for a signal of a rank, and clear it."""
         key, arrived = (src_rank, self.rank, channel), self._window.arrived
         self._crew.until(lambda: bool(arrived.get(key)), f"a signal of rank {src_rank}, channel {channel}")
         arrived[key] = 0

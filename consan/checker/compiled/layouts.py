@@ -226,7 +226,7 @@ GRID_INPUT = record(
     *mut:RetainedAccess retained  null: not wanted
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
-    *TextureMemory textures  of which the launch has asked for the memory
+    *TextureMemory textures  textures whose memory the launch has asked for
     u32 count             clusters
     u32 synced            threads may synchronise through memory
     u32 capacity          findings for which there is room

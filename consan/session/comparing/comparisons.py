@@ -1,4 +1,4 @@
-"""What a comparison of launches is given, and where it leaves its results.
+"""The inputs of a comparison of launches, and the places of its results.
 
 Streams and graphs know this, and neither the session nor an engine.
 """
