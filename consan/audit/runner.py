@@ -29,7 +29,10 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """One file. `text`: its contents. `reference`: the text of the module with the `Model` to compare with."""
+    """One file. `text`: its contents. `reference`: the text of the module with the `Model` to compare with.
+
+    `launches`: the text of its launch file.
+    """
 
     file: str
     text: str
@@ -37,10 +40,11 @@ class AuditRequest:
     timeout: float = 120.0
     launch_timeout: float = 20.0
     memory: int = 8 << 30
+    launches: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For the server."""
-        return {**vars(self), "torch": not self.file.endswith(".cu")}
+        return {**vars(self), "torch": self.file.endswith(".py")}
 
     @property
     def digest(self) -> str:

@@ -19,7 +19,7 @@ from consan.commands.parts.deliver import keep
 from consan.files import check_writable, read_file
 
 _FORMATS: Final = ("text", "json")
-_SUFFIXES: Final = (".cu", ".py")
+_SUFFIXES: Final = (".cu", ".py", ".ptx")
 _KERNELS: Final = re.compile(r"__global__|\bload_inline\b|\bcpp_extension\b|\bModelNew\b")
 
 
@@ -28,7 +28,9 @@ class AuditCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("paths", nargs="+", metavar="PATH", help="CUDA C++ (.cu), Python modules with kernels (.py), folders of both")
+        parser.add_argument(
+            "paths", nargs="+", metavar="PATH", help="CUDA C++ (.cu), Python modules with kernels (.py), PTX (.ptx), folders of them"
+        )
         group = parser.add_argument_group("audit")
         group.add_argument("-j", "--jobs", metavar="N", help="files at a time [cores]")
         group.add_argument("--reference", metavar="FILE", help="a module whose Model gives the right results")
@@ -53,7 +55,7 @@ class AuditCommand:
         }
         jobs = os.cpu_count() or 1 if args.jobs is None else read("--jobs", args.jobs, options.read_positive)
         reference = None if args.reference is None else read_file(args.reference)
-        requests = [late.audit_runner.AuditRequest(str(path), read_file(str(path)), reference, **limits) for path in _files(args.paths)]
+        requests = [_request(path, reference, limits) for path in _files(args.paths)]
         journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
         results = late.audit_runner.run(requests, jobs, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
         status = late.audit_table.status(results, strict=args.strict, allow_incomplete=args.allow_incomplete)
@@ -65,9 +67,15 @@ class AuditCommand:
         return status
 
 
+def _request(path: Path, reference: str | None, limits: dict[str, Any]) -> Any:
+    described = path.with_suffix(".toml")
+    launches = read_file(str(described)) if path.suffix != ".py" and described.is_file() else None
+    return late.audit_runner.AuditRequest(str(path), read_file(str(path)), reference, launches=launches, **limits)
+
+
 def _has_kernels(path: Path) -> bool:
     """Whether a file of a folder is one to audit: of Python modules, those that speak of kernels."""
-    return path.suffix == ".cu" or (path.suffix == ".py" and _KERNELS.search(path.read_text(errors="replace")) is not None)
+    return path.suffix in (".cu", ".ptx") or (path.suffix == ".py" and _KERNELS.search(path.read_text(errors="replace")) is not None)
 
 
 def _files(paths: list[str]) -> list[Path]:
@@ -78,9 +86,9 @@ def _files(paths: list[str]) -> list[Path]:
         if path.is_dir():
             found |= dict.fromkeys(sorted(each.resolve() for each in path.rglob("*") if each.is_file() and _has_kernels(each)))
         elif path.suffix not in _SUFFIXES:
-            raise UsageError(f"{name}: expected a .cu or .py file, or a folder")
+            raise UsageError(f"{name}: expected a .cu, .py or .ptx file, or a folder")
         else:
             found[path.resolve()] = None
     if not found:
-        raise UsageError(f"no .cu and no .py file in {', '.join(paths)}")
+        raise UsageError(f"no .cu, .py or .ptx file in {', '.join(paths)}")
     return list(found)

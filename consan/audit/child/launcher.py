@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import functools
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,16 +19,12 @@ from typing import Any, Final
 
 from consan._errors import ConsanError
 from consan.audit import rows
+from consan.audit.child.checked import CheckedLaunches, AuditedKernel
 from consan.audit.host.program import HostProgram, expression
+from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import base_name
 from consan.backends.base import Dim3
-from consan.reports.model import Report
 from consan.reports.source.variables import Argument
-from consan.session.modules.device import Device
-from consan.session.modules.layouts import name_addresses
-from consan.session.planning.options import SessionOptions
-from consan.session.session import Session
-from consan.suppressions import finish
 from consan.toolchain.nvrtc import CompileError
 
 _REPEATS: Final = 2
@@ -51,30 +46,16 @@ class _Hooks(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in SIGNATURES]
 
 
-@dataclass(frozen=True)
-class Launched:
-    """A launch that was made: its kernel in C++, its shape, its report, the seconds that it took."""
-
-    kernel: str
-    grid: Dim3
-    block: Dim3
-    shared: int
-    report: Report
-    seconds: float
-
-
 @dataclass
 class LaunchHooks:
     """The hooks for the programs of one process.
 
-    `launched` is given each launch; `failed` a kernel that cannot be launched, and why; `note` a sentence for the table.
+    `failed` is given a kernel that cannot be launched, and why; `note` a sentence for the table.
     """
 
-    device: Device
-    launched: Callable[[Launched], None]
+    checked: CheckedLaunches
     failed: Callable[[str, str, str], None]
     note: Callable[[str], None]
-    seconds: float = 20.0  # for a launch
     programs: list[HostProgram] = field(default_factory=list)
     _made: Counter[Any] = field(default_factory=Counter)
     kept: list[Any] = field(default_factory=list)
@@ -104,7 +85,7 @@ class LaunchHooks:
     @property
     def machine(self) -> Any:
         """The machine of the device."""
-        return self.device.backend.machine  # type: ignore[attr-defined]
+        return self.checked.device.backend.machine  # type: ignore[attr-defined]
 
     def allocate(self, nbytes: int) -> int:
         """The address of new memory; 0: there is none."""
@@ -127,10 +108,10 @@ class LaunchHooks:
         name = expression(found.name)
         try:
             result, _ = program.compiled(program.instances()[0])
-            prepared = self._prepared(program, result.ptx)[1]
+            prepared = self.checked.opened().prepare(result.ptx, name=program.source.name)
             variables = [each.name for found in prepared.instrumented.module.variables for each in found.names]
             variable = next(each for each in variables if base_name(expression(each)) == base_name(name))
-            address, size = self.device.backend.symbol(prepared.loaded, variable)
+            address, size = self.checked.device.backend.symbol(prepared.loaded, variable)
         except (ConsanError, StopIteration, IndexError) as error:
             self.failed(name, rows.NOT_COMPILED if str(error) else rows.CRASHED, str(error) or f"no variable {name} on the device")
             return 0
@@ -162,30 +143,21 @@ class LaunchHooks:
     def _program(self, address: int) -> HostProgram | None:
         return max((each for each in self.programs if each.base <= address), key=lambda each: each.base, default=None)
 
-    def _prepared(self, program: HostProgram, ptx: str) -> tuple[Session, Any]:
-        session = Session(SessionOptions(device="cpu", timeout=self.seconds), on=self.device)
-        session.recording.fixes.off = True  # a search for a fix takes longer than the launch
-        return session, session.prepare(ptx, name=program.source.name)
-
     def _launch(self, program: HostProgram, name: str, numbers: Sequence[int], shared: int, cooperative: bool, given: Any) -> int:
-        started = time.monotonic()
-        grid, block, cluster = (tuple(numbers[at : at + 3]) for at in (0, 3, 6))
+        grid, block, cluster = _dim3(numbers[:3]), _dim3(numbers[3:6]), _dim3(numbers[6:9])
         if min(*grid, *block) < 1 or math.prod(block) > 1024:
             return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
         result, entry = program.compiled(name)
-        session, prepared = self._prepared(program, result.ptx)
+        session = self.checked.opened()
+        prepared = session.prepare(result.ptx, name=program.source.name)
         values = _values(given, [each.nbytes for each in prepared.loaded.entry(entry).params])
         key = (entry, grid, block, shared, *values)
         self._made[key] += 1
         if self._made[key] > _REPEATS:
             self.note(f"{name}: of launches with the same arguments {_REPEATS} were made and checked")
             return 0
-        with session.turn():
-            session.address_name = name_addresses(prepared, entry, self._buffers(values))
-            how: dict[str, Any] = {"shared": shared, "cluster": cluster, "cooperative": cooperative}
-            session.launch(prepared, entry, grid, block, values, **how)  # type: ignore[arg-type]
-            report = finish(session.report())
-        self.launched(Launched(name, grid, block, shared, report, time.monotonic() - started))  # type: ignore[arg-type]
+        shape = LaunchSize(grid, block, shared, cluster, cooperative)
+        report = self.checked.launch(AuditedKernel(name, entry, prepared, session), shape, values, self._buffers(values))
         return _ILLEGAL_ADDRESS if any(finding.kind == "fault" for finding in report.findings) else 0
 
     def _buffers(self, values: Sequence[bytes]) -> list[Argument]:
@@ -193,6 +165,11 @@ class LaunchHooks:
             (number, self.machine.arena.find(int.from_bytes(value, "little"))) for number, value in enumerate(values, 1) if len(value) == 8
         ]
         return [Argument(f"argument {number}", each.address, each.nbytes) for number, each in found if each is not None]
+
+
+def _dim3(numbers: Sequence[int]) -> Dim3:
+    x, y, z = numbers
+    return (x, y, z)
 
 
 def _values(given: tuple[int, Any, Any], sizes: Sequence[int]) -> list[bytes]:

@@ -102,7 +102,7 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull), Path("/dev/shm")))
         events = worker.Events(pipe, token)
         work = worker.FileWork(device, events, folder, request["launch_timeout"])
-        worker.audit(work, request["file"], request["text"], request.get("reference"))
+        worker.audit(work, request["file"], request["text"], request.get("reference"), request.get("launches"))
         os._exit(0)
     except BaseException:
         traceback.print_exc()

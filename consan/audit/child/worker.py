@@ -19,12 +19,15 @@ from typing import Any, Final
 
 from consan._errors import ConsanError
 from consan.audit import rows
-from consan.audit.child.launcher import Launched, LaunchHooks
+from consan.audit.child.checked import CheckedLaunches, CheckedLaunch
+from consan.audit.child.described import audit_described
+from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, first_error, runtime
 from consan.audit.host.program import HostProgram
 from consan.audit.host.sizes import shrunk_text
+from consan.audit.launch_file import SUFFIX, LaunchSize
 from consan.reports.model import Finding
 from consan.session.modules.device import Device
 
@@ -52,10 +55,9 @@ class Events:
         while data:
             data = data[os.write(self.number, data) :]
 
-    def launch(self, made: Launched) -> None:
+    def launch(self, made: CheckedLaunch) -> None:
         """A launch that was made."""
-        shape = f"{_dims(made.grid)} x {_dims(made.block)}" + (f", {made.shared} B" if made.shared else "")
-        report = made.report
+        shape, report = _in_words(made.shape), made.report
         self.counted[:8] = (self.launches + 1).to_bytes(8, "little")
         found = [_finding(each) for each in report.active if each.severity != "note"]
         self.send(
@@ -76,6 +78,10 @@ def _dims(dims: tuple[int, int, int]) -> str:
     return ",".join(map(str, dims if dims[2] > 1 else dims[:2] if dims[1] > 1 else dims[:1]))
 
 
+def _in_words(shape: LaunchSize) -> str:
+    return f"{_dims(shape.grid)} x {_dims(shape.block)}" + (f", {shape.shared} B" if shape.shared else "")
+
+
 def _finding(found: Finding) -> dict[str, Any]:
     placed = [each for each in found.accesses if each.line]
     lines = tuple(dict.fromkeys(each.line for each in placed))
@@ -93,9 +99,13 @@ class FileWork:
     folder: Path
     seconds: float
 
+    def checked(self) -> CheckedLaunches:
+        """Makes launches, and sends each."""
+        return CheckedLaunches(self.device, self.events.launch, self.seconds)
+
     def launcher(self) -> LaunchHooks:
         """The hooks, in place."""
-        made = LaunchHooks(self.device, self.events.launch, self.events.failed, self.events.note, self.seconds)
+        made = LaunchHooks(self.checked(), self.events.failed, self.events.note)
         made.install(runtime(), self.folder / "runtime.so")
         return made
 
@@ -160,11 +170,15 @@ def _call(main: int, arguments: list[str]) -> int:
     return int(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(main)(len(arguments), ctypes.addressof(words))) & 255
 
 
-def audit(work: FileWork, path: str, text: str, reference: str | None) -> None:
+def audit(work: FileWork, path: str, text: str, reference: str | None, launches: str | None) -> None:
     """One file, to its end."""
     started = time.monotonic()
     try:
-        if path.endswith((".cu", ".cuh")):
+        if launches is not None:
+            audit_described(work, path, text, launches)
+        elif path.endswith(".ptx"):
+            work.events.note(f"it has no launch file: {Path(path).with_suffix(SUFFIX).name}")
+        elif path.endswith((".cu", ".cuh")):
             audit_cuda(work, path, text)
         else:
             audit_python(work, path, text, reference)

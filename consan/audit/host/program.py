@@ -27,45 +27,17 @@ _OF_FUNCTION: Final = re.compile(r"&?\(?([A-Za-z_][\w:]*)\([^()<>]*\)\)?")
 _DEVICE: Final = str(Path(__file__).parent / "source" / "device")
 
 
-class HostProgram:
-    """One source. `library`: its host part, loaded; None where it has none."""
+class DeviceProgram:
+    """The device's part of one source, as PTX."""
 
-    def __init__(self, source: AuditedSource, library: bytes, path: Path, arch: str = "sm_90a") -> None:
+    def __init__(self, source: AuditedSource, arch: str = "sm_90a") -> None:
         self.source = source
-        self.path = str(path)
         self.arch = arch
-        path.write_bytes(library)
-        self.handle = ctypes.CDLL(self.path, mode=1)  # RTLD_LAZY: what it never calls need not be there
-        self._symbols = ElfSymbols(library)
         self._without: list[tuple[int, int]] = []
         self._texts: dict[tuple[str, ...], CompileResult] = {}
-        self.base = _base(self.path)
 
-    def function(self, offset: int) -> ElfSymbol | None:
-        """The stub, or the variable, at an offset in the library."""
-        return self._symbols.at(offset)
-
-    def main(self) -> int | None:
-        """The address of the host's `main`."""
-        return next((self.base + each.offset for each in self._symbols if each.name == "main"), None)
-
-    def instances(self) -> list[str]:
-        """The kernels that have a stub on the host, as C++ names them."""
-        kernels = set(self.source.kernels)
-        found = [expression(each.name) for each in self._symbols if each.kind == "function"]
-        return sorted({each for each in found if base_name(each) in kernels})
-
-    def compiled(self, wanted: str) -> tuple[CompileResult, str]:
-        """The PTX that has a kernel, and the kernel's name in it. Raises CompileError."""
-        every = self.instances()
-        group = tuple(every) if len(every) <= _TOGETHER else (wanted,)
-        try:
-            result = self._compiled(group)
-        except (MisnamedKernelError, CompileError):  # another instance may be wrong
-            result = self._compiled((wanted,))
-        return result, result.symbols[wanted]
-
-    def _compiled(self, names: tuple[str, ...]) -> CompileResult:
+    def of(self, names: tuple[str, ...]) -> CompileResult:
+        """The PTX that has these kernels and all that are no templates. Raises CompileError, MisnamedKernelError."""
         if names not in self._texts:
             self._texts[names] = self._without_errors(names)
         return self._texts[names]
@@ -91,6 +63,43 @@ class HostProgram:
 
     def _spans(self, log: str) -> list[tuple[int, int]]:
         return self.source.spans_at(_ERROR, log, lambda item: item.kind in _DROPPED)
+
+
+class HostProgram:
+    """One source. `library`: its host part, loaded; None where it has none."""
+
+    def __init__(self, source: AuditedSource, library: bytes, path: Path) -> None:
+        self.source = source
+        self.path = str(path)
+        path.write_bytes(library)
+        self.handle = ctypes.CDLL(self.path, mode=1)  # RTLD_LAZY: what it never calls need not be there
+        self._symbols = ElfSymbols(library)
+        self._device = DeviceProgram(source)
+        self.base = _base(self.path)
+
+    def function(self, offset: int) -> ElfSymbol | None:
+        """The stub, or the variable, at an offset in the library."""
+        return self._symbols.at(offset)
+
+    def main(self) -> int | None:
+        """The address of the host's `main`."""
+        return next((self.base + each.offset for each in self._symbols if each.name == "main"), None)
+
+    def instances(self) -> list[str]:
+        """The kernels that have a stub on the host, as C++ names them."""
+        kernels = set(self.source.kernels)
+        found = [expression(each.name) for each in self._symbols if each.kind == "function"]
+        return sorted({each for each in found if base_name(each) in kernels})
+
+    def compiled(self, wanted: str) -> tuple[CompileResult, str]:
+        """The PTX that has a kernel, and the kernel's name in it. Raises CompileError."""
+        every = self.instances()
+        group = tuple(every) if len(every) <= _TOGETHER else (wanted,)
+        try:
+            result = self._device.of(group)
+        except (MisnamedKernelError, CompileError):  # another instance may be wrong
+            result = self._device.of((wanted,))
+        return result, result.symbols[wanted]
 
 
 def _cached(text: str, name: str, arch: str, names: tuple[str, ...]) -> CompileResult:

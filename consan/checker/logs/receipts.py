@@ -126,9 +126,7 @@ class Receipts:
         """Have a launch of a node counted, before its kernel."""
         self.memory.backend.work.launch(self._module, _BEGINS, 1, 1, (slip.address,), stream)
 
-    def ask(
-        self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int, *, counts: bool = False
-    ) -> None:
+    def ask(self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int, *, counts: bool = False) -> None:
         """Have the receipt written behind the work of a stream. `hashes`: of so many threads; `results`: where, and how many bytes.
 
         `counts`: the work is a node of a graph.

@@ -140,9 +140,7 @@ class ProgramOrder:
             self.streams.host_waits(place.stream)
 
 
-def follow(
-    comparisons: Comparisons, calls: CallSource | None, give_back: Callable[[], None], *, looks_at_global: bool
-) -> FollowedStreams:
+def follow(comparisons: Comparisons, calls: CallSource | None, give_back: Callable[[], None], *, looks_at_global: bool) -> FollowedStreams:
     """The streams of a session's program, by the driver's calls from now on. Where these are not seen, the streams know why."""
     streams = FollowedStreams(comparisons, looks_at_global)
     streams.order = ProgramOrder(streams, give_back)

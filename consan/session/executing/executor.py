@@ -102,9 +102,7 @@ class Executor:
             return None
         return lambda took: self._explore(machine, prepared, asked, explored, restore, took)
 
-    def _explore(
-        self, machine: Any, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float
-    ) -> None:
+    def _explore(self, machine: Any, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float) -> None:
         """Repeat a launch under other schedules, as long as the budget allows. The memory is then as the launch has left it."""
         found = [*self.recording.findings, *self.watch.findings]
         if self.watch.reasons or any(each.severity == "error" for each in found):

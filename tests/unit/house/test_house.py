@@ -116,7 +116,7 @@ ROOMS = {
     ),
     "consan.audit": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.toolchain", "consan.backends", MACHINE, "consan.session"),
-        "consan.adapters",
+        *("consan.instrument", "consan.launching", "consan.adapters"),
     ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),

@@ -1,0 +1,120 @@
+"""Launches that a launch file describes (consan/audit/launch_file.py), of PTX and of the device's part of CUDA C++.
+
+A launch that does not fit its kernel is not made: the kernel's row is `not reached`, and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from consan._errors import ConsanError, UsageError
+from consan.audit import rows
+from consan.audit.child.checked import CheckedLaunches, AuditedKernel
+from consan.audit.host import sources
+from consan.audit.host.program import DeviceProgram, expression
+from consan.audit.launch_file import DescribedLaunch, LaunchFile, read_launches
+from consan.audit.rows import base_name
+from consan.instrument.ptx import Function, Module
+from consan.launching.arguments import ArgSpec, parse_arg, parse_args
+from consan.launching.entries import check_parameters, choose_entry, entries_of
+from consan.launching.placement import Placement
+from consan.launching.source import read_module
+from consan.toolchain.nvrtc import CompileError
+
+_SEED = 0
+
+
+@dataclass
+class DescribedFile:
+    """One file whose launches are described: its path and its text, PTX or CUDA C++."""
+
+    path: str
+    text: str
+    program: DeviceProgram | None = None
+    _modules: dict[tuple[str, ...], Module] = field(default_factory=dict)
+    _symbols: dict[str, str] = field(default_factory=dict)  # of instances that were named
+
+    def __post_init__(self) -> None:
+        """CUDA C++ has its local headers read in."""
+        if not self.path.endswith(".ptx"):
+            self.program = DeviceProgram(sources.whole(self.path, self.text))
+
+    def found(self, wanted: str | None) -> tuple[Module, Function]:
+        """The kernel of a name. Raises CompileError, UsageError."""
+        names = (wanted,) if wanted is not None and "<" in wanted else ()
+        if names not in self._modules:
+            self._modules[names] = read_module(self._compiled(names), self.path)
+        module = self._modules[names]
+        return module, choose_entry(module, self._symbols.get(wanted or "", wanted), self.path)
+
+    def _compiled(self, names: tuple[str, ...]) -> str:
+        if self.program is None:
+            return self.text
+        made = self.program.of(names)
+        self._symbols |= made.symbols
+        return made.ptx
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of all kernels."""
+        if self.program is not None:
+            return self.program.source.kernels
+        return [base_name(expression(each.name)) for each in entries_of(read_module(self.text, self.path))]
+
+
+def audit_described(work: Any, path: str, text: str, launches: str) -> None:
+    """Make the launches of a file."""
+    file = DescribedFile(path, text)
+    try:
+        work.events.send("kernels", names=file.kernels)
+        described = read_launches(launches)
+    except UsageError as error:
+        work.events.failed("", rows.NOT_REACHED, f"the launch file: {error}")
+        return
+    made = _MadeLaunches(work.checked(), file, described)
+    for number, launch in enumerate(described.launches, 1):
+        why = made.make(launch)
+        if why is not None:
+            work.events.failed(launch.kernel or "", why[0], f"launch {number}: {why[1]}")
+
+
+def _verdict(error: ConsanError) -> str:
+    if isinstance(error, CompileError):
+        return rows.NOT_COMPILED
+    return rows.NOT_REACHED if isinstance(error, UsageError) else rows.CRASHED
+
+
+class _MadeLaunches:
+    """The launches of one file. Its arrays are the same memory in all of them."""
+
+    def __init__(self, checked: CheckedLaunches, file: DescribedFile, described: LaunchFile) -> None:
+        self._checked, self._file = checked, file
+        self._placed = Placement(checked.device.backend)
+        self._specs = {name: parse_arg(text, number) for number, (name, text) in enumerate(described.arrays.items(), 1000)}
+        self._arrays = {name: spec.materialise(_SEED) for name, spec in self._specs.items()}
+
+    def make(self, launch: DescribedLaunch) -> tuple[str, str] | None:
+        """One launch. Where it cannot be made: the verdict, and why."""
+        try:
+            self._make(launch)
+        except ConsanError as error:
+            return _verdict(error), str(error).replace("--arg", "argument").replace("--entry: ", "")  # as `consan check` calls them
+        return None
+
+    def _make(self, launch: DescribedLaunch) -> None:
+        module, entry = self._file.found(launch.kernel)
+        specs = self._read(launch.arguments)
+        check_parameters(entry, specs, self._file.path)
+        session, known = self._checked.opened(), len(self._placed.buffers)
+        prepared = session.prepare(module, name=self._file.path)
+        given = zip(launch.arguments, specs, strict=True)
+        values = [self._arrays[text] if text in self._arrays else spec.materialise(_SEED) for text, spec in given]
+        data = self._placed.parameters(values, "argument")
+        kernel = AuditedKernel(expression(entry.name), entry.name, prepared, session)
+        self._checked.launch(kernel, launch.shape, data, self._placed.buffers[known:])
+
+    def _read(self, texts: Sequence[str]) -> list[ArgSpec]:
+        read = parse_args([self._specs[text].text if text in self._specs else text for text in texts])
+        return [self._specs.get(text, spec) for text, spec in zip(texts, read, strict=True)]
