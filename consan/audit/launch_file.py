@@ -26,6 +26,11 @@ import tomllib
 from consan._errors import UsageError, did_you_mean
 from consan.launching.arguments import Dim3, check_dimensions
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 SUFFIX: Final = ".toml"
 _KEYS: Final = ("kernel", "grid", "block", "shared", "cluster", "cooperative", "arguments")
 

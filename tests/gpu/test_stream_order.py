@@ -97,7 +97,9 @@ def test_cupy(name: str, tmp_path: Path) -> None:
 
 
 # Compiled code notes the calls for the default stream after the first 256, until there is another stream.
-NOTED = CUPY.replace("first, second", "pass #").replace("{", "{{").replace("}", "}}") + """
+NOTED = (
+    CUPY.replace("first, second", "pass #").replace("{", "{{").replace("}", "}}")
+    + """
 for _ in range(2000): w = x + 1; z.data.memset_async(0, 64, cp.cuda.Stream.null); e = cp.cuda.Stream.null.record()
 cp.cuda.Stream.null.synchronize()
 y.data.memset_async(0, 64, cp.cuda.Stream.null)
@@ -105,6 +107,7 @@ y.data.memset_async(0, 64, cp.cuda.Stream.null)
 first = cp.cuda.Stream(non_blocking=True)
 with first: launch(y, x)
 """
+)
 
 
 def test_calls_that_are_noted(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from consan._errors import ConsanError, UsageError
 from consan.audit import rows
-from consan.audit.child.checked import CheckedLaunches, AuditedKernel
+from consan.audit.child.checked import AuditedKernel, CheckedLaunches
 from consan.audit.host import sources
 from consan.audit.host.program import DeviceProgram, expression
 from consan.audit.launch_file import DescribedLaunch, LaunchFile, read_launches

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from consan._errors import ConsanError
 from consan.audit import rows
-from consan.audit.child.checked import CheckedLaunches, AuditedKernel
+from consan.audit.child.checked import AuditedKernel, CheckedLaunches
 from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import base_name
@@ -149,7 +149,7 @@ class LaunchHooks:
             return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
         result, entry = program.compiled(name)
         session = self.checked.opened()
-        prepared = session.prepare(result.ptx, name=program.source.name)
+        prepared: Any = session.prepare(result.ptx, name=program.source.name)
         values = _values(given, [each.nbytes for each in prepared.loaded.entry(entry).params])
         key = (entry, grid, block, shared, *values)
         self._made[key] += 1

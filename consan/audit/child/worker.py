@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from consan._errors import ConsanError
 from consan.audit import rows
-from consan.audit.child.checked import CheckedLaunches, CheckedLaunch
+from consan.audit.child.checked import CheckedLaunch, CheckedLaunches
 from consan.audit.child.described import audit_described
 from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python

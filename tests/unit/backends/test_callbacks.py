@@ -23,7 +23,6 @@ LAYOUTS |= {"cuMemsetD8Async": "PBNS", "cuMemcpyAsync": "PPNS"}
 LAYOUTS |= {"cuLaunchKernel": "P7ISPP", "cuLaunchKernelEx": "CPPP"}
 
 
-
 class Cupti(Library):
     """With the functions of these tests."""
 
