@@ -17,6 +17,7 @@ Arguments are written as those of `consan check --arg` (consan/launching/argumen
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
