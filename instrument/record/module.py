@@ -7,8 +7,8 @@ that the host cannot compute (computed.py). A third text then computes the full 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from consan.instrument.abi.variant import Variant
 from consan.instrument.collection import no_collection
@@ -22,14 +22,14 @@ from consan.instrument.record import functions, restricted
 from consan.instrument.record.analyses import clusters
 from consan.instrument.record.analyses.awaited import awaits_store
 from consan.instrument.record.analyses.computed import Computed
-from consan.instrument.record.families import global_memory, global_operands
+from consan.instrument.record.facts import ModuleFacts, RecordedFunction
+from consan.instrument.record.families import global_operands
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.recordable import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.recorded import NOT_RECORDED, Recorded
 from consan.instrument.record.rewrite import KernelRewrite
 from consan.instrument.record.text import expansion
 from consan.instrument.record.text.header import header, placed
-from consan.instrument.record.text.templates import Template
 from consan.instrument.record.text.words import TextVariant
 from consan.instrument.rewriting.context import Context, FunctionPlan
 from consan.instrument.rewriting.delays import DECLARATION, insert_delays
@@ -74,7 +74,7 @@ def record(
     if not (leaves and (COMPACT if compact is None else compact)) or full.calls:
         return full
     try:
-        known = {kernel.number: kernel.computed_words() for kernel in kernels}
+        known = {kernel.recorder.function.number: kernel.computed_words() for kernel in kernels}
         done = pass_.write(TextVariant.COMPACT, known)[0]
     except Unsupported:
         return full
@@ -97,16 +97,33 @@ class _Unrecordable(Exception):  # noqa: N818 - not an error: the other kernels 
         self.reasons = reasons
 
 
-def _rewritten(kernel: KernelRewrite, plans: Plans, variant: TextVariant) -> int:
-    """Rewrite a kernel or a device function. Returns the most words that a thread stores between two cuts."""
+def _rewritten(module: ModuleFacts, function: RecordedFunction) -> tuple[KernelRewrite, int]:
+    """Rewrite a kernel or a device function. Returns the most words that a thread stores between two cuts, too."""
     try:
-        return kernel.rewrite()
+        kernel = KernelRewrite.of(module, function)
+        return kernel, kernel.rewrite()
     except Unsupported as error:
-        if variant is not TextVariant.FULL:
+        if module.variant is not TextVariant.FULL:
             raise
-        name = kernel.plan.function.name
+        name, plans = function.plan.function.name, module.context.plans
         reaching = (each for each, plan in plans.items() if plan.is_entry and name in reached(plans, each))
         raise _Unrecordable(dict.fromkeys(reaching, str(error))) from None
+
+
+def _recorded_functions(
+    module: ModuleFacts, plans: Plans, memories: Mapping[str, tuple[Mode, bool]], known: dict[int, Computed]
+) -> list[RecordedFunction]:
+    """The kernels and the device functions that are recorded."""
+    relaxes, looped = clusters.relaxes(plans.values()), functions.called_in_loops(plans)
+
+    def recorded(number: int, plan: FunctionPlan) -> RecordedFunction:
+        name = plan.function.name
+        mode, shared = memories[name]
+        fences = mode is Mode.SYNCED or relaxes
+        return RecordedFunction(plan, number, mode, shared, fences, name in looped and not plan.is_entry, known.get(number))
+
+    kernels = (recorded(number, plan) for number, plan in enumerate(module.context.entries()) if plan.function.name in plans)
+    return [*kernels, *(recorded(-1, plan) for name, plan in plans.items() if name in module.called)]
 
 
 @dataclass(frozen=True)
@@ -138,39 +155,32 @@ class Pass:
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}
         context = Context(self.module, Edits(self.module), Variant(), plans)
-        kernels = self._kernels(context, taken, modes, variant, known)
-        for kernel in kernels:
-            mode, shared = memories[kernel.plan.function.name]
-            kernel.global_races = None if mode is Mode.OFF else global_memory.GlobalRecorder(kernel, mode, shared=shared)
-        words = max((_rewritten(kernel, plans, variant) for kernel in kernels), default=1)
+        facts = self._facts(context, taken, modes, variant)
+        rewritten = [_rewritten(facts, each) for each in _recorded_functions(facts, taken, memories, known)]
+        kernels, words = [kernel for kernel, _ in rewritten], max((most for _, most in rewritten), default=1)
         for kernel in kernels:
             kernel.cut(words)
         if self.delays and not variant.on_host:
             insert_delays(self.module, context.edits)
-        return self._recorded(context, kernels, refused, modes, words), kernels
+        return self._recorded(facts, kernels, refused, modes, words), kernels
 
-    def _kernels(
-        self, context: Context, plans: Plans, modes: dict[str, Mode], variant: TextVariant, known: dict[int, Computed]
-    ) -> list[KernelRewrite]:
-        """The kernels and the device functions that are recorded. `plans`, `modes`: of the kernels that are, and of what they call."""
-        templates = list[Template]()
+    def _facts(self, context: Context, plans: Plans, modes: dict[str, Mode], variant: TextVariant) -> ModuleFacts:
+        """What the recorded functions share. `plans`, `modes`: of the kernels that are recorded, and of what they call."""
         reads, writes = recorded_sides(plans)
         global_races = {name for name, mode in modes.items() if mode is not Mode.OFF}
         called = functions.recorded_functions(plans, reads, writes, global_races=global_races)
-        how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "variant": variant}
-        relaxes = clusters.relaxes(plans.values())
-        how["numbers"] = numbers_of(plans)
-        how["may_part"] = functions.may_part(plans, called)
-        how["sealing"] = writes and not reads and not any(map(global_operands.fetches, plans.values()))
-
-        def rewrite(plan: FunctionPlan, number: int, **more: Any) -> KernelRewrite:
-            synced = modes[plan.function.name] is Mode.SYNCED
-            return KernelRewrite(context, plan, number, templates, **how, hashing=not synced, fences=synced or relaxes, **more)
-
-        taken = ((n, plan) for n, plan in enumerate(context.entries()) if plan.function.name in plans)
-        kernels = [rewrite(plan, n, computed=known.get(n)) for n, plan in taken]
-        looped, recorded = functions.called_in_loops(plans), ((name, plan) for name, plan in plans.items() if name in called)
-        return kernels + [rewrite(plan, -1, looped=name in looped) for name, plan in recorded]
+        return ModuleFacts(
+            context=context,
+            templates=[],
+            variant=variant,
+            leaves=self.leaves,
+            reads=reads,
+            writes=writes,
+            sealing=writes and not reads and not any(map(global_operands.fetches, plans.values())),
+            called=called,
+            numbers=numbers_of(plans),
+            may_part=functions.may_part(plans, called),
+        )
 
     @functools.cached_property
     def _hazards(self) -> tuple[StaticFinding, ...]:
@@ -184,17 +194,17 @@ class Pass:
         return refusals(plan_functions(self.module, recorded=True), isa=self.isa)
 
     def _recorded(
-        self, context: Context, kernels: list[KernelRewrite], refused: dict[str, str], modes: dict[str, Mode], words: int
+        self, facts: ModuleFacts, kernels: list[KernelRewrite], refused: dict[str, str], modes: dict[str, Mode], words: int
     ) -> Recorded:
-        variant = kernels[0].variant if kernels else TextVariant.FULL
+        context, variant = facts.context, facts.variant if kernels else TextVariant.FULL
         plans, more = context.plans, expansion.variable() if variant.on_host else f"{DECLARATION}\n" * self.delays
-        calls = any(not kernel.plan.is_entry for kernel in kernels)
+        calls = any(not kernel.recorder.plan.is_entry for kernel in kernels)
         entries = tuple(plan.function.name for plan in context.entries())
-        taken = {kernel.plan.function.name: kernel for kernel in kernels}
+        taken = {kernel.name: kernel for kernel in kernels}
         by_entry = [taken.get(name) for name in entries]
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
-        polling = {kernel.plan.function.name for kernel in kernels if kernel.global_races is not None and kernel.global_races.polls.nodes}
+        polling = {kernel.name for kernel in kernels if kernel.recorder.polled}
         global_races = (plan for name, plan in plans.items() if self.global_races or modes.get(name, Mode.OFF) is not Mode.OFF)
         polling |= {plan.function.name for plan in global_races if awaits_store(plan.function, weak=True)}
         return Recorded(
@@ -203,10 +213,10 @@ class Pass:
             sites=tuple(context.sites),
             functions=tuple(plan.stats for plan in plans.values()),
             entries=entries,
-            templates=tuple(kernels[0].templates if kernels else ()),
+            templates=tuple(facts.templates),
             words=words,
             calls=calls,
-            loops=calls or any(kernel.cuts and not kernel.bounded for kernel in kernels),
+            loops=calls or any(kernel.recorder.facts.cuts and not kernel.bounded for kernel in kernels),
             clusters=tuple(clusters.required(plan) for plan in context.entries()),
             lines=tuple(context.edits.line_map()),
             external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
@@ -217,7 +227,7 @@ class Pass:
             refused=refused,
             isa=self.isa,
             leaves=self.leaves,
-            silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
+            silent=frozenset(kernel.name for kernel in kernels if kernel.is_silent),
             polls=frozenset(name for name in entries if not polling.isdisjoint(reached(plans, name))),
             unordered=frozenset(name for name in entries if is_unordered(reached(plans, name))),
             compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if variant is TextVariant.COMPACT else (),

@@ -17,15 +17,15 @@ from consan.instrument.rewriting.context import Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 _MARK = 0x40000000  # in the upper half of the address
 _OPERATION = 13  # FlagOrder::MARK
 _WORDS = 3  # the address, a reading
 
 
-def words_of(kernel: KernelRewrite, work: Work) -> Mapping[str, Any]:
-    """Store the words of a release or an acquire; returns the fields of its events. Regions have no event (rewrite.py)."""
+def words_of(kernel: FunctionRecorder, work: Work) -> Mapping[str, Any]:
+    """Store the words of a release or an acquire; returns the fields of its events. Regions have no event (record/facts.py)."""
     address, releases = operand_of(work, "addr"), work.event.releases
     if address is None:
         raise Unsupported(f"{work.instruction.opcode} without an address")

@@ -13,19 +13,19 @@ from consan.instrument.rewriting.copied_bytes import source_bytes
 from consan.instrument.rewriting.emit import Snippet
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 
-def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """A copy at its issue."""
     whole = work.event.first.total_bytes
-    if kernel.seals:
+    if kernel.facts.seals:
         put(kernel, work, made.without("source"), reads=WordValue(whole))
     else:
         put(kernel, work, made, reads=lambda: _size(kernel, work, whole))
 
 
-def _size(kernel: KernelRewrite, work: Work, whole: int) -> WordValue:
+def _size(kernel: FunctionRecorder, work: Work, whole: int) -> WordValue:
     """The bytes that a copy reads."""
     snippet = Snippet()
     size = source_bytes(work, whole, snippet)

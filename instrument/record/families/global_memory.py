@@ -40,7 +40,7 @@ from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 _GLOBAL = ("global", "generic")
 # Numbers of the operations on the value that was read, and of their types.
@@ -104,7 +104,7 @@ def touches(instruction: Instruction) -> bool:
     return access.may_be_global or access.is_of_elements
 
 
-def add_access(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add_access(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """An access to global memory. A map of tensors is changed as a whole, and so is a matrix accessed."""
     if work.row.changes_map:
         put(kernel, work, made)
@@ -114,13 +114,13 @@ def add_access(kernel: KernelRewrite, work: Work, made: Makes) -> None:
         kernel.global_races.access(work, made)
 
 
-def add_observed(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add_observed(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """A strong access, where threads may synchronise through memory."""
     if kernel.global_races is not None and (work.row.is_annotation or kernel.global_races.is_sync(work.event)):
         kernel.global_races.observe(work, made)
 
 
-def add_published(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add_published(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """The same, once it has been performed."""
     if kernel.global_races is not None:
         kernel.global_races.publish(made)
@@ -129,7 +129,7 @@ def add_published(kernel: KernelRewrite, work: Work, made: Makes) -> None:
 class GlobalRecorder:
     """Records the global memory of one kernel."""
 
-    def __init__(self, kernel: KernelRewrite, mode: Mode, shared: bool) -> None:
+    def __init__(self, kernel: FunctionRecorder, mode: Mode, shared: bool) -> None:
         self._kernel, self._mode = kernel, mode
         self._shared = shared  # whether threads may synchronise through shared memory
         self._behind: str = ""  # what follows the instruction

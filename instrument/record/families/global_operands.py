@@ -17,7 +17,7 @@ from consan.instrument.rewriting.context import FunctionPlan, Work
 from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 _NAMES = {surfaces.SURFACE: surfaces.name_of, textures.TEXTURE: textures.name_of}
 
@@ -49,7 +49,7 @@ def results(plan: FunctionPlan) -> bool:
     return any(work.row.does(BulkStore, TensorStore) for work in plan.work)
 
 
-def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
+def add_access(kernel: FunctionRecorder, instruction: Instruction) -> None:
     """An access to global memory."""
     access = _access_of(instruction, GlobalRead, GlobalWrite)
     if access is None or access.address is None:
@@ -62,7 +62,7 @@ def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
     block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, adds=access.updates))
 
 
-def global_guard(kernel: KernelRewrite, instruction: Instruction, access: MemoryAccess) -> int:
+def global_guard(kernel: FunctionRecorder, instruction: Instruction, access: MemoryAccess) -> int:
     """The word that says whether an access happens, and is one of global memory."""
     if not access.is_generic or access.address is None:
         return kernel.guard(kernel.open_block(), instruction)
@@ -83,7 +83,7 @@ def global_guard(kernel: KernelRewrite, instruction: Instruction, access: Memory
     return found
 
 
-def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:
+def global_address(kernel: FunctionRecorder, instruction: Instruction, address: Operand, space: str) -> int:
     """The first of two words with an address in global memory, or with the name of a byte of a surface or an element of a texture."""
     snippet = Snippet()
     if space in _NAMES:

@@ -17,21 +17,21 @@ from consan.instrument.effects.kinds import LaunchAnswer, LaunchUse
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import Row, is_of_predicates, row_of
 from consan.instrument.ptx import Instruction, Register
-from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, predicate_of
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 _SELECTS = ("selp", "slct")
 _JOINS = ("and", "or")  # of predicates; of words they are arithmetic, as in the address tile * 64 | lane
 
 
-def add_answer(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add_answer(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """Behind a query: whether the response tells of a cluster."""
     instruction, block, snippet = work.instruction, kernel.open_block(), Snippet()
     guard = kernel.guard(block, instruction)
-    number = instruction.start if instruction.start in kernel.queries else 0
+    number = instruction.start if instruction.start in kernel.facts.queries else 0
     decision, given = snippet.register("pred"), snippet.register("b32")
     snippet.add(f"setp.ne.u32 {decision}, 0, 0;")
     if number:
@@ -50,7 +50,7 @@ def add_answer(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     block.add(LaunchAnswer(site=site, guard=guard, cancelled=WordValue(0, word), query=number))
 
 
-def add_use(kernel: KernelRewrite, instruction: Instruction, query: int) -> None:
+def add_use(kernel: FunctionRecorder, instruction: Instruction, query: int) -> None:
     """An instruction shows the id that a query gave."""
     block = kernel.open_block()
     guard = kernel.guard(block, instruction) if not row_of(instruction).flow else NO_WORD
@@ -58,15 +58,14 @@ def add_use(kernel: KernelRewrite, instruction: Instruction, query: int) -> None
     block.add(LaunchUse(site=site, guard=guard, query=query))
 
 
-def uses(kernel: KernelRewrite) -> dict[int, list[int]]:
-    """The queries whose id an instruction shows, by its start. The number of a query is its own start."""
-    answers = ((work.instruction.start, made) for work in kernel.plan.work for made in work.row.makes if made.kind is LaunchAnswer)
-    kernel.queries = {start for start, made in answers if not made.operands}
-    return shown(kernel.graph, kernel.queries) if kernel.queries else {}
+def queries_of(plan: FunctionPlan) -> set[int]:
+    """The queries for an id. The number of a query is its own start."""
+    answers = ((work.instruction.start, made) for work in plan.work for made in work.row.makes if made.kind is LaunchAnswer)
+    return {start for start, made in answers if not made.operands}
 
 
 def shown(graph: Graph, queries: set[int]) -> dict[int, list[int]]:
-    """The result of `uses`."""
+    """The queries whose id an instruction shows, by its start."""
 
     def through(instruction: Instruction, marks: Marks) -> Iterator[int]:
         if instruction.start in queries:

@@ -19,7 +19,7 @@ from consan.instrument.rewriting.context import Work, operand_of
 from consan.instrument.rewriting.emit import Unsupported
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 Touch = tuple[str, str, int]  # how a site accesses which memory, and how many bytes; 0: the text does not say
 Fields = Mapping[str, Any]
@@ -28,14 +28,14 @@ _MBARRIER: Touch = ("none", "shared", 8)
 _GENERIC = "generic"
 
 
-def put(kernel: KernelRewrite, work: Work, made: Makes, **more: Any) -> None:
+def put(kernel: FunctionRecorder, work: Work, made: Makes, **more: Any) -> None:
     """Add an effect of an instruction. `more`: fields that its row does not give, or functions that store them. Raises `Unsupported`."""
     access = _place(work, made)
     if access is None or _reaches(made.kind, access):
         kernel.open_block().add(lower(kernel, work, made, access, more))
 
 
-def lower(kernel: KernelRewrite, work: Work, made: Makes, access: MemoryAccess | None, more: Fields) -> Effect:
+def lower(kernel: FunctionRecorder, work: Work, made: Makes, access: MemoryAccess | None, more: Fields) -> Effect:
     """An effect. Without a place the guard is stored first. `access`: the one at its place, if it has one."""
     means = {leaf.name: leaf.means for leaf in leaves(made.kind)}
     fields: dict[str, Any] = {}
@@ -60,7 +60,7 @@ def element_bytes(work: Work, access: MemoryAccess) -> int:
     return access.width_bytes // (2 if work.row.modifiers(work.instruction.parts).get("type", "").endswith("x2") else 1)
 
 
-def _guard(kernel: KernelRewrite, work: Work, made: Makes, access: MemoryAccess | None) -> int:
+def _guard(kernel: FunctionRecorder, work: Work, made: Makes, access: MemoryAccess | None) -> int:
     """The word that says whether an effect happens: one of checked global memory only where the address is there."""
     if made.is_of_checked_memory and access is not None:
         return global_guard(kernel, work.instruction, access)
@@ -109,23 +109,23 @@ def _space(work: Work, operand: Operand) -> str:
     return access.space if work.row.names_space(work.instruction.parts) else _GENERIC
 
 
-def _stored_place(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> Fields:
+def _stored_place(kernel: FunctionRecorder, work: Work, name: str, operand: Operand) -> Fields:
     widened = work.row.does(TensorCommit)  # Triton gives it a shared address with zeros above
     return kernel.locate(work.instruction, operand, _space(work, operand), widened=widened)
 
 
-def _stored_number(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> Fields:
+def _stored_number(kernel: FunctionRecorder, work: Work, name: str, operand: Operand) -> Fields:
     if _access_at(work, operand) is None:
         return {name: kernel.number_of(work.instruction, operand)}
     return {name: _stored_place(kernel, work, name, operand)["at"]}
 
 
-def _stored_wide(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> Fields:
+def _stored_wide(kernel: FunctionRecorder, work: Work, name: str, operand: Operand) -> Fields:
     access = _access_at(work, operand)
     return {name: global_address(kernel, work.instruction, operand, access.space if access is not None else _GENERIC)}
 
 
-_STORED: dict[Role | type, Callable[[KernelRewrite, Work, str, Operand], Fields]] = {
+_STORED: dict[Role | type, Callable[[FunctionRecorder, Work, str, Operand], Fields]] = {
     Role.PLACE: _stored_place,
     Role.NUMBER: _stored_number,
     Role.WIDE: _stored_wide,

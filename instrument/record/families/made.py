@@ -13,9 +13,9 @@ from consan.instrument.rewriting.context import Work
 from consan.instrument.sites import FunctionStats
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
-KINDS: dict[type[Effect], Callable[[KernelRewrite, Work, Makes], None]] = {
+KINDS: dict[type[Effect], Callable[[FunctionRecorder, Work, Makes], None]] = {
     **dict.fromkeys((kinds.Read, kinds.Write, kinds.Atomic), accesses.add),
     **dict.fromkeys((kinds.GlobalRead, kinds.GlobalWrite), global_memory.add_access),
     kinds.Observe: global_memory.add_observed,
@@ -30,10 +30,10 @@ KINDS: dict[type[Effect], Callable[[KernelRewrite, Work, Makes], None]] = {
 }
 
 
-def add(kernel: KernelRewrite, work: Work, when: When) -> None:
+def add(kernel: FunctionRecorder, work: Work, when: When) -> None:
     """Add the effects that are recorded at a time."""
     for made in work.row.makes:
-        now = made.recorded is when or (kernel.fences and when is When.BEFORE and made.recorded is When.FENCES)
+        now = made.recorded is when or (kernel.function.fences and when is When.BEFORE and made.recorded is When.FENCES)
         if now and (not made.only or work.event.first.is_strong == (made.only == "strong")):
             KINDS.get(made.kind, lowering.put)(kernel, work, made)
 

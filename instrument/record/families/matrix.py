@@ -14,10 +14,10 @@ from consan.instrument.rewriting.context import Work
 from consan.instrument.rewriting.matrix_operands import operands_in_memory
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 
-def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """The operands of a product."""
     instruction, block = work.instruction, kernel.open_block()
     guard = kernel.guard(block, instruction)

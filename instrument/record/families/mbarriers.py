@@ -17,7 +17,7 @@ from consan.instrument.rewriting.context import Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, Unsupported, predicate_of
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 
 def is_wait(work: Work | None) -> bool:
@@ -25,7 +25,7 @@ def is_wait(work: Work | None) -> bool:
     return work is not None and work.row.does(MbarrierWait)
 
 
-def add_wait(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add_wait(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """Record a wait, after the instruction."""
     instruction = work.instruction
     result = operand_of(work, "dst")
@@ -50,7 +50,7 @@ def add_wait(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     kernel.pending += kernel.closed(kernel.node) + (leaving.behind_wait(instruction, name) if leaving is not None else "") + f"{label}:\n"
 
 
-def _parity_of_state(kernel: KernelRewrite, work: Work) -> WordValue:
+def _parity_of_state(kernel: FunctionRecorder, work: Work) -> WordValue:
     """The parity of the phase that a state is of: its highest bit (passes/mbarriers.py)."""
     state: Operand | None = operand_of(work, "state")
     assert state is not None

@@ -8,47 +8,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from consan.instrument.control_flow import Graph
 from consan.instrument.effects import TensorLd, TensorWait, WordValue
 from consan.instrument.effects.makes import Makes
 from consan.instrument.record.analyses.consumed import consumed
 from consan.instrument.record.families.lowering import put
-from consan.instrument.rewriting.context import Work
+from consan.instrument.rewriting.context import FunctionPlan, Work
 from consan.instrument.rewriting.emit import Snippet, guard_text, shared_address, wide_address
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 _LOADS, _CONSUMED = 1, 3  # TensorWait.what
 
 
-def completions(kernel: KernelRewrite) -> dict[int, list[int]]:
+def numbers_of_loads(plan: FunctionPlan) -> dict[int, int]:
+    """The numbers of the loads of a function, by their start. Waits for loads are counted, too."""
+    works = (work for work in plan.work if work.row.does(TensorLd) or _waits_for_loads(work))
+    return {work.instruction.start: number for number, work in enumerate(works) if work.row.does(TensorLd)}
+
+
+def completions(plan: FunctionPlan, graph: Graph, loads: dict[int, int]) -> dict[int, list[int]]:
     """The numbers of the loads that an instruction completes by its use of their registers, by its start."""
-    works = [work for work in kernel.plan.work if work.row.does(TensorLd) or _waits_for_loads(work)]
-    waits = {work.instruction.start for work in works if _waits_for_loads(work)}
-    kernel.loads = {work.instruction.start: number for number, work in enumerate(works) if work.row.does(TensorLd)}
-    return consumed(kernel.graph, kernel.loads, waits) if kernel.loads else {}
+    waits = {work.instruction.start for work in plan.work if _waits_for_loads(work)}
+    return consumed(graph, loads, waits) if loads else {}
 
 
 def _waits_for_loads(work: Work) -> bool:
     return any(made.kind is TensorWait and made.numbers["what"] == _LOADS for made in work.row.makes)
 
 
-def add_completed(kernel: KernelRewrite, load: int) -> None:
+def add_completed(kernel: FunctionRecorder, load: int) -> None:
     """The registers of a load have been used."""
     kernel.open_block().add(TensorWait(what=_CONSUMED, load=load))
 
 
-def add_load(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add_load(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """A load, with its number."""
-    put(kernel, work, made, load=kernel.loads[work.instruction.start])
+    put(kernel, work, made, load=kernel.facts.loads[work.instruction.start])
 
 
-def add_allocated(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add_allocated(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """An allocation that has been served."""
     put(kernel, work, made, cells=lambda: _given(kernel, work))
 
 
-def _given(kernel: KernelRewrite, work: Work) -> WordValue:
+def _given(kernel: FunctionRecorder, work: Work) -> WordValue:
     """The address in tensor memory that an allocation has stored."""
     instruction, access, snippet = work.instruction, work.event.first, Snippet()
     given = snippet.register("b32")

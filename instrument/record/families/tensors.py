@@ -20,7 +20,7 @@ from consan.instrument.rewriting.emit import Snippet, Unsupported, word
 from consan.instrument.rewriting.tensor_operands import in_parameter, map_address
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 # Words of a map (consan/tensormap/encoding.py): the address of the tensor; what kind it is, the upper bits of strides, steps and the
 # innermost size of the box, its other sizes, the bytes of a box of an unknown type. Then, for each dimension, its stride and its extent.
@@ -32,24 +32,24 @@ _STRIDES, _EXTENTS = 3, 8
 _IM2COL_MODES = frozenset({"im2col", "im2col_no_offs"})
 
 
-def map_in_memory(kernel: KernelRewrite, work: Work) -> bool:
+def map_in_memory(kernel: FunctionRecorder, work: Work) -> bool:
     """Whether a tensor map may be in global memory, where it can change."""
-    return not (kernel.plan.is_entry and in_parameter(work, kernel.definitions))
+    return not (kernel.plan.is_entry and in_parameter(work, kernel.facts.definitions))
 
 
-def stored(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> dict[str, Any]:
+def stored(kernel: FunctionRecorder, work: Work, name: str, operand: Operand) -> dict[str, Any]:
     """Store the words of a tensor copy: the position of the first, and whether the map is among them."""
     if not isinstance(operand, TensorAddress):
         raise Unsupported("tensor operand")
     return {name: _add_words(kernel, work, operand), "map": map_in_memory(kernel, work)}
 
 
-def _add_words(kernel: KernelRewrite, work: Work, tensor: TensorAddress) -> int:
+def _add_words(kernel: FunctionRecorder, work: Work, tensor: TensorAddress) -> int:
     instruction, block = work.instruction, kernel.open_block()
     rank, snippet = int(work.row.modifiers(instruction.parts)["dim"][0]), Snippet()
     for coordinate in tensor.coords:
         block.level(keys_of([coordinate], instruction.scope), hashed=False)
-    parameter, offset = parameter_place(kernel.definitions, tensor.base, work.instruction.scope) if kernel.plan.is_entry else ("", 0)
+    parameter, offset = parameter_place(kernel.facts.definitions, tensor.base, work.instruction.scope) if kernel.plan.is_entry else ("", 0)
     words = TILE_WORDS if _IM2COL_MODES.isdisjoint(work.words) else IM2COL_WORDS
     hashed = (*words, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     needs = _needs(instruction, parameter, [offset + _WORD_BYTES * number for number in (*_ADDRESS, *hashed)], block)

@@ -20,7 +20,7 @@ from consan.instrument.rewriting.context import Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, Unsupported, shared_address, wide_address, word
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 _WIDEST = 16  # bytes of a share
 _NOWHERE = "0xffffffff"  # in place of an address: the lane accesses nothing
@@ -40,7 +40,7 @@ def _line_bytes(tile: Tile) -> int:
     return tile.elements * tile.bits // 8
 
 
-def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+def add(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     """The accesses of a warp to a matrix, in shared or in global memory."""
     access, tile = work.event.first, tile_of(work.row.modifiers(work.instruction.parts))
     if access.address is None:
@@ -51,7 +51,7 @@ def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
             (_add_shared if in_shared else _add_global)(kernel, work, made.kind, access, tile, first)
 
 
-def _add_shared(kernel: KernelRewrite, work: Work, kind: Any, access: MemoryAccess, tile: Tile, first: int) -> None:
+def _add_shared(kernel: FunctionRecorder, work: Work, kind: Any, access: MemoryAccess, tile: Tile, first: int) -> None:
     block, snippet, window = kernel.open_block(), Snippet(), clusters.window(kernel.context.module.target, kernel.context.module.version)
     executes, address = _executes(snippet, work, tile, first), snippet.register("b32")
     assert access.address is not None
@@ -70,7 +70,7 @@ def _add_shared(kernel: KernelRewrite, work: Work, kind: Any, access: MemoryAcce
     block.add(kind(site=site.number, at=WordValue(0, place), bytes=share, element=share, **orders.reach_of(work, access)))
 
 
-def _add_global(kernel: KernelRewrite, work: Work, kind: Any, access: MemoryAccess, tile: Tile, first: int) -> None:
+def _add_global(kernel: FunctionRecorder, work: Work, kind: Any, access: MemoryAccess, tile: Tile, first: int) -> None:
     block, snippet, scope = kernel.open_block(), Snippet(), work.instruction.scope
     executes = _executes(snippet, work, tile, first)
     assert access.address is not None

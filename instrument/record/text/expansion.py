@@ -20,7 +20,7 @@ from consan.instrument.record.text.words import TextVariant, load, load_symbol
 from consan.instrument.rewriting.emit import Unsupported, predicate_of, register_bits
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 GIVEN = "__consan_given"  # the variable in which the host says where it has put what the text reads
 LOGS, CTAS, CONSTANTS, LEAVERS, LINES, USABLE, GIVEN_BYTES = 0, 8, 16, 24, 32, 40, 48
@@ -69,7 +69,7 @@ def cut(words: int, stay: str) -> str:
 # -- results and branches, in both texts -------------------------------------------------------------------------------------
 
 
-def result(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
+def result(kernel: FunctionRecorder, instruction: Instruction, node: int) -> str:
     """Behind an instruction: record its result, if it is one of the slice that the host cannot compute."""
     if kernel.computed is None or instruction.start not in kernel.computed.recorded or kernel.variant is not TextVariant.COMPACT:
         return ""
@@ -77,7 +77,7 @@ def result(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
     return "".join(_store(kernel, node, instruction.scope, name) for _, name in results)
 
 
-def decision(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
+def decision(kernel: FunctionRecorder, instruction: Instruction, node: int) -> str:
     """Before a branch that matters: record what it depends on, unless that is known."""
     computed = kernel.computed
     if computed is None:
@@ -91,27 +91,28 @@ def decision(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
         level = computed.level((key,))
         if level is Computability.UNKNOWN:
             code += _store(kernel, node, instruction.scope, key[1])
-        elif level is Computability.CTA and kernel.variant is TextVariant.COMPACT and kernel.hashing:
+        elif level is Computability.CTA and kernel.variant is TextVariant.COMPACT and kernel.function.hashing:
             code += _value(instruction.scope, key[1]) + text.hash_word("%__consan_w")
-            kernel.hashes = True
+            kernel.words.hashes = True
     return code
 
 
-def _store(kernel: KernelRewrite, node: int, scope: Block, name: str) -> str:
+def _store(kernel: FunctionRecorder, node: int, scope: Block, name: str) -> str:
     """Store the value of a register in the compact log, or load it from there: in the block that is open, or by itself."""
     loads, block = kernel.variant.on_host, kernel.block
     place = block.stored if block is not None else 0
     if block is not None:
         block.stored += 1
-        block.hashes |= kernel.hashing
+        block.hashes |= kernel.function.hashing
         moved = ""
     else:
-        kernel.words[node] = kernel.words.get(node, 0) + (not loads)
-        kernel.stores, kernel.hashes = True, kernel.hashes or kernel.hashing
+        kernel.words.add(node, not loads)
+        kernel.words.stores = True
+        kernel.words.hashes |= kernel.function.hashing
         moved = _NEXT if loads else text.close(1)
     if loads:
         return load(place) + moved + _set(scope, name)
-    return _value(scope, name) + text.store(place, "%__consan_w") + text.hash_word("%__consan_w") * kernel.hashing + moved
+    return _value(scope, name) + text.store(place, "%__consan_w") + text.hash_word("%__consan_w") * kernel.function.hashing + moved
 
 
 def _value(scope: Block, name: str) -> str:
@@ -128,7 +129,7 @@ def _set(scope: Block, name: str) -> str:
 # -- the text of the expansion -----------------------------------------------------------------------------------------------
 
 
-def replaced(kernel: KernelRewrite, instruction: Instruction, node: int) -> str | None:
+def replaced(kernel: FunctionRecorder, instruction: Instruction, node: int) -> str | None:
     """The text in place of an instruction; None: the instruction itself."""
     computed, start = kernel.computed, instruction.start
     assert computed is not None
@@ -159,7 +160,7 @@ def _elected(slot: int, instruction: Instruction) -> str:
     return code + (f"mov.u32 %__consan_x, %laneid; setp.eq.u32 {chosen.text}, %__consan_x, %__consan_w;" if chosen is not None else "")
 
 
-def _given(kernel: KernelRewrite, instruction: Instruction) -> str | None:
+def _given(kernel: FunctionRecorder, instruction: Instruction) -> str | None:
     """An instruction that reads what the host gives."""
     assert kernel.computed is not None
     constant = kernel.computed.parameter(instruction)
@@ -177,7 +178,7 @@ def _given(kernel: KernelRewrite, instruction: Instruction) -> str | None:
     return f"{load_symbol(slot)}{before}{move} {target}, %__consan_w;"
 
 
-def _branch(kernel: KernelRewrite, instruction: Instruction, node: int) -> str | None:
+def _branch(kernel: FunctionRecorder, instruction: Instruction, node: int) -> str | None:
     row = row_of(instruction)
     if row.traps:
         return "exit;"
@@ -185,24 +186,24 @@ def _branch(kernel: KernelRewrite, instruction: Instruction, node: int) -> str |
         return None
     landing = _landing(kernel, instruction, node)
     if landing is None:
-        return kernel.end(returns=row.returns) + "exit;"
-    kernel.targets.add(landing)
+        return text.ended() + "exit;"
+    kernel.landings.add(landing)
     return f"bra {label(*landing)};"
 
 
-def _is_skipped(kernel: KernelRewrite, instruction: Instruction, node: int) -> bool:
+def _is_skipped(kernel: FunctionRecorder, instruction: Instruction, node: int) -> bool:
     """Whether a branch chooses between ways that do not matter."""
     assert kernel.computed is not None
     return node not in kernel.computed.branches and (row_of(instruction).is_indexed or instruction.predicate is not None)
 
 
-def _landing(kernel: KernelRewrite, instruction: Instruction, node: int) -> tuple[int, int] | None:
+def _landing(kernel: FunctionRecorder, instruction: Instruction, node: int) -> tuple[int, int] | None:
     """The node at which the ways of a skipped branch meet, and where its label stands; None: each way ends the thread."""
     assert kernel.computed is not None
     beyond = kernel.computed.beyond(node)
     if beyond is None:
         return None
-    first = kernel.graph.nodes[beyond].steps[0].instruction
+    first = kernel.facts.graph.nodes[beyond].steps[0].instruction
     place: Instruction | Block = first
     scope: Block | None = first.scope
     while scope is not None and not _sees(instruction.scope, scope):  # a block is entered at its beginning

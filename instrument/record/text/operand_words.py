@@ -11,13 +11,13 @@ from consan.instrument.rewriting.context import Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, predicate_of, register_bits, shared_address, value_words, word
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 _HELD = "%__consan_w"
 _PREDICATE, _WIDE = 1, 64  # bits
 
 
-def stored(kernel: KernelRewrite, work: Work, roles: list[str]) -> int:
+def stored(kernel: FunctionRecorder, work: Work, roles: list[str]) -> int:
     """Store the operands with these roles, those that the instruction has; returns the position of the first word."""
     block, snippet, scope = kernel.open_block(), Snippet(), work.instruction.scope
     first, folded = block.template.words, (snippet.register("b32"), snippet.register("b32"))

@@ -23,7 +23,7 @@ from consan.instrument.record.text.words import TextVariant
 from consan.instrument.rewriting.emit import Snippet
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import KernelRewrite
+    from consan.instrument.record.recorder import FunctionRecorder
 
 PLACE, SEEN, WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
 REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
@@ -64,7 +64,7 @@ def _unchanged(instruction: Instruction) -> str:
 class RecordedPolls:
     """The polls of one kernel. `starts`: of their instructions, in the order of the text."""
 
-    kernel: KernelRewrite
+    kernel: FunctionRecorder
     starts: list[int] = field(default_factory=list)
     nodes: set[int] = field(default_factory=set)
     current: Instruction | None = None  # that the walk is at
@@ -72,8 +72,8 @@ class RecordedPolls:
 
     def begin(self, instruction: Instruction, node: int) -> None:
         """Give an access that may repeat a block of its own."""
-        repeats = self.kernel.graph.repeats(node)
-        if can_rewind(instruction) and (repeats or self.kernel.looped):
+        repeats = self.kernel.facts.graph.repeats(node)
+        if can_rewind(instruction) and (repeats or self.kernel.function.looped):
             self.kernel.pending += self.kernel.closed(node)
             self.identity = 0 if repeats else len(self.kernel.templates) + 1
             self.starts.append(instruction.start)
@@ -139,7 +139,7 @@ class RecordedPolls:
         return whole
 
 
-def interrupted(kernel: KernelRewrite) -> str:
+def interrupted(kernel: FunctionRecorder) -> str:
     """Behind a block: no poll repeats."""
     compact = kernel.variant is TextVariant.COMPACT and kernel.computed is not None and kernel.computed.polls
     return f"mov.b32 {_LAST}, 0;\n" if compact else ""

@@ -18,7 +18,6 @@ FIELDS = {
     "Client": 19,
     "Computed": 22,
     "FunctionCode": 21,
-    "KernelRewrite": 42,
     "KernelSubject": 29,
     "Launch": 24,
     "MatrixProduct": 16,
