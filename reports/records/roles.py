@@ -84,7 +84,7 @@ def accesses_of(found: FindingRecord, module: ModuleSites) -> tuple[Access, ...]
         other = replace(other, role="read" if found.hazard is Hazard.WAR else "write")
     if found.kind is Kind.BARRIER_MISUSE and (own.site, own.thread, own.block) == (other.site, other.thread, other.block):
         return (own,)  # in two iterations of a loop
-    turned = found.kind is Kind.DIVERGENCE or (not in_tensor_memory(found) and _turned(found.kind, found.hazard, action, own_action))
+    turned = found.kind is Kind.DIVERGENCE or races_turned(found) or _waits_turned(found, action, own_action)
     return (own, other) if turned else (other, own)
 
 
@@ -97,11 +97,21 @@ def pair_of(found: FindingRecord, accesses: Sequence[Access], module: ModuleSite
     return (own, other) if first_is_own else (other, own)
 
 
-def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: AsyncInfo | None) -> bool:
-    """Whether the record's second access is (1)."""
-    if kind is Kind.MISSING_WAIT:
-        return action is None and own_action is not None
-    return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None and own_action is None
+def races_turned(found: FindingRecord) -> bool:
+    """Whether (1) of a race is the record's second access: an operation in flight is shown last, as its value may be missed, or as it
+    refills what the other one reads. In tensor memory the order of issue is kept."""
+    race = found.kind is Kind.DATA_RACE and found.hazard is Hazard.WAR and not in_tensor_memory(found)
+    return race and bool(found.operation) and not found.own_operation
+
+
+def writes_shared(operation: int) -> bool:
+    """Whether an operation writes shared memory."""
+    return bool(operation & 1)
+
+
+def _waits_turned(found: FindingRecord, action: AsyncInfo | None, own_action: AsyncInfo | None) -> bool:
+    """Whether (1) of a missing wait is the record's second access: the one of the two that is an operation."""
+    return found.kind is Kind.MISSING_WAIT and not in_tensor_memory(found) and action is None and own_action is not None
 
 
 def _actions(found: FindingRecord, module: ModuleSites) -> tuple[AsyncInfo | None, AsyncInfo | None]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from planted import break_checker, dropped, leaf
 
 import consan
 from consan._errors import UsageError
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
 from consan.instrument.record import record
 from consan.toolchain.assemble import assemble_cached
 
@@ -25,6 +29,15 @@ KERNELS = {
     "st.async": (PUSH.replace("BODY", WAIT), set()),
     "sums": (ADD.replace("BODY", ""), set()),
     "sums beside a store": (ADD.replace("BODY", "@%p3 st.global.u32 [%d1], 0;"), {"data-race"}),
+    "sums beside a store to the second one": (ADD.replace("BODY", "@%p3 st.global.u32 [%d1+12], 0;"), {"data-race"}),
+}
+# A fault, and a kernel of which something else is found.
+FAULTS = {
+    "a 128-bit store writes": (dropped("StoreAsync"), "st.async, no wait"),
+    "it writes 16 bytes": (leaf("StoreAsync", "bytes", "8"), "st.async, no wait"),  # the other half is read
+    "atomic operations order themselves": (leaf("GlobalAccess", "strong", "false"), "sums"),
+    "sums write": (dropped("GlobalWrite"), "sums beside a store"),
+    "both numbers of a vector": (leaf("GlobalAccess", "bytes", "4"), "sums beside a store to the second one"),
 }
 
 
@@ -47,12 +60,25 @@ def _launch(body: str) -> tuple[Any, np.ndarray[Any, Any]]:
     return consan.launch(consan.Kernel(_ptx(body), entry="k"), 1, COUNT, [out], device="cpu"), out
 
 
+def _errors(report: Any) -> set[str]:
+    return {each.kind for each in report.findings if each.severity == "error"}
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_races_are_reported(name: str) -> None:
     body, kinds = KERNELS[name]
     report, _ = _launch(body)
-    assert {each.kind for each in report.findings if each.severity == "error"} == kinds
+    assert _errors(report) == kinds
     assert report.verdict == ("violations" if kinds else "clean")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fault, kernel = FAULTS[name]
+    body, kinds = KERNELS[kernel]
+    break_checker(monkeypatch, tmp_path, (replay, grid), *fault)
+    assert _errors(_launch(f"// {name}\n{body}")[0]) != kinds
 
 
 def test_values() -> None:

@@ -3,7 +3,7 @@
 // arg: x f16[128,16]=random
 // arg: y f16[64,16]=random
 // arg: out f32[128,64]=zeros
-// expect: data-race @load @free severity=error
+// expect: data-race WAR @load @free severity=error
 // allow: tcgen05-misuse @load @free severity=error
 // result: out = x.astype(np.float32) @ y.astype(np.float32).T
 #include "../blackwell.cuh"
