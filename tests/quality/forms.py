@@ -37,8 +37,7 @@ follow, or follows in part, is `incomplete`, and the report names the instructio
 
 """
 PRIVATE = {"param", "local", "const"}
-# The ISA does not say into which row .ashift moves a row. Textures of several samples cannot be made by the CUDA API.
-LACKING = {"ashift", "2dms", "a2dms"}
+LACKING = {"2dms", "a2dms"}  # textures of several samples cannot be made by the CUDA API
 _MODES = {"im2col::w", "im2col::w::128", *MODES}
 _TIMES = Counter(row.form for row in ROWS)
 REGISTERS = ".reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<4>; .reg .b16 %h<4>;"

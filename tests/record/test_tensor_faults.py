@@ -22,6 +22,7 @@ RULES = {
     "completion": (ORDER, "        if (issuers_.complete(old.ticket, now.thread)) return true;\n", "", "load_not_waited", False),
     "operations that come before their operands": (ORDER, "now.writes && read_unwritten(item)", "false", "store_overtaken", True),
     "commits that tell": (ORDER, "adds && !issuers_.informed(item.access.ticket, now.thread)", "adds", "columns_not_released", True),
+    "rows that move": (MEMORY, ", left.writes = form & SHIFTED", "", "shifted_operand_loaded", True),
     "stores": ("tensor_memory.hpp", "wait.what() == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
     "unwritten": (ORDER, "if (access.reads) check_written(access, piece);", "", "accumulate_unwritten", True),
     "by the ISA: fences": (ORDER, "issuers_.fenced(old.ticket, now.thread)", "true", "isa_no_tcgen05_fence", True),

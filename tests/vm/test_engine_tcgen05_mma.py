@@ -191,6 +191,31 @@ def test_a_in_tensor_memory(kind: str, word: str, d: str, m: int, ws: bool) -> N
     np.testing.assert_array_equal(numbers_of(d, gather(found, m, n, ws=ws)), numbers @ b.numbers.T)
 
 
+@pytest.mark.parametrize("more", ["", ".collector::a::discard"])
+def test_a_is_shifted_behind_the_product(more: str) -> None:
+    """Rows 31, 63, 95 and 127 stay. The second product is of the shifted rows."""
+    rng = np.random.default_rng(7)
+    a, b = Operand.random(rng, "f16", (128, 16)), Operand.random(rng, "f16", (64, 16))
+    image = Image()
+    descriptor = image.place(2, b, 2)
+    image.raw[:4096] = a.octets.reshape(-1)
+    body = alloc(256) + "add.u32 %r50, %t, 128; add.u32 %r51, %t, 64;" + store_columns("%r50", 8, 0)
+    body += load(0, descriptor, reference.plain("f32", "f16", "f16", 128, 64)) + mma(f".cta_group::1.kind::f16.ashift{more}", a="[%t + 128]")
+    body += mma(".cta_group::1.kind::f16", a="[%t + 128]", d="%r51") + commit_and_wait() + save(128) + dealloc(256)
+    found = numbers_of("f32", run(body, image.raw, 128 * 128).reshape(128, 128))
+    shifted = np.where(np.arange(128)[:, None] % 32 == 31, a.numbers, np.roll(a.numbers, -1, 0))
+    np.testing.assert_array_equal(found, np.hstack([a.numbers @ b.numbers.T, shifted @ b.numbers.T]))
+
+
+def test_only_whole_matrices_are_shifted() -> None:
+    image = Image()
+    descriptor = image.place(2, Operand.random(np.random.default_rng(7), "f16", (64, 16)), 2)
+    body = alloc(256) + load(0, descriptor, reference.plain("f32", "f16", "f16", 64, 64))
+    stats, _ = start(body + mma(".cta_group::1.kind::f16.ashift", a="[%t + 128]"), image.raw, 1)
+    (fault,) = stats.faults
+    assert (fault.kind, fault.message) == ("illegal", ".ashift with M = 64: M must be 128 or 256")
+
+
 @pytest.mark.parametrize(("m", "n"), [(32, 64), (64, 128), (128, 64)])
 def test_weight_stationary_layouts(m: int, n: int) -> None:
     rng = np.random.default_rng(m)

@@ -61,8 +61,8 @@ _MOVES = {"32x32b": (32, 1), "16x64b": (16, 2), "16x128b": (16, 4), "16x256b": (
 _HALVES = ("pack::16b", "unpack::16b")  # registers of two columns
 # The order is that of consan/checker/source/tensor_memory/tensor_shapes.hpp.
 _KINDS = tuple(f"kind::{name}" for name in ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4"))
-_IN_TENSOR_MEMORY, _SPARSE, _SCALED, _WEIGHT_STATIONARY = 1, 2, 4, 8
-_FORMS = {"sp": _SPARSE, "block_scale": _SCALED, "ws": _WEIGHT_STATIONARY}
+_IN_TENSOR_MEMORY, _SPARSE, _SCALED, _WEIGHT_STATIONARY, _SHIFTED = 1, 2, 4, 8, 32
+_FORMS = {"sp": _SPARSE, "block_scale": _SCALED, "ws": _WEIGHT_STATIONARY, "ashift": _SHIFTED}
 _COLLECTOR = re.compile(r"collector::([ab])(\d?)::(\w+)$")
 _USAGES = {"fill": 1, "use": 2, "lastuse": 3}  # of a collector buffer; others leave it empty
 

@@ -5,14 +5,15 @@ it lands (copies.py). The operations of a CTA (of a pair with .cta_group::2) lan
 them: the ISA's pipelines promise that to programs with tcgen05.fence. A commit lands after the earlier operations of its own
 thread only, so a commit by another thread than the product's says nothing.
 
-Collector qualifiers have no effect, since reuse is a permission. `.ashift` is refused and `shift` leaves poison: no text says which way the
-rows move.
+Collector qualifiers have no effect, since reuse is a permission. "Down by one row" means that a lane gets what the next one holds, in each 32
+lanes but the last; with `.ashift` that is done behind the product (documentation of `tcgen05_mma` in CuTe DSL; the ISA does not say it).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from consan.backends.cpu.decode.steps import Selection, Step, nothing, selective
 from consan.backends.cpu.state.copies import Lanes, PendingOperation
 from consan.backends.cpu.state.faults import LaneError, StepSite
 from consan.backends.cpu.state.mbarriers import MBarriers
-from consan.backends.cpu.state.tensor_memory import COLUMNS, LANES, POISON
+from consan.backends.cpu.state.tensor_memory import COLUMNS, LANES
 from consan.instrument.ptx import Address, Immediate, Negated, Operand
 
 from . import tcgen05_descriptors as descriptors, tcgen05_layouts as layouts
@@ -32,7 +33,7 @@ from .matrix import unpacked
 from .mbarrier_steps import units_of
 from .tcgen05_barrier import commit_locator
 from .tcgen05_descriptors import Illegal, Matrix, MatrixProduct, ProductForm
-from .tcgen05_product import Execution, TensorCell, per_chunk, tensor_places
+from .tcgen05_product import Execution, TensorCell, move_down, per_chunk, tensor_places
 from .tcgen05_registers import addresses, illegal
 
 Array = npt.NDArray[Any]
@@ -145,8 +146,6 @@ class Multiply(Issue):
     def __init__(self, context: DecodeContext) -> None:
         super().__init__(context)
         words = context.modifiers
-        if "ashift" in words:
-            raise context.unsupported("into which row .ashift moves a row of A is not known")
         kind = next(word for name, word in words.items() if name in ("kind", "mxkind")).partition("::")[2]
         self.form = ProductForm(kind, self.pair, "ws" in words, "sp" in words, words.get("scale_vectorsize"))
         if self.form.ws and self.pair:
@@ -157,6 +156,9 @@ class Multiply(Issue):
         self.places = {role: context.place(self.operands[role]) for role in named}
         self.a: DecodedAddress | Array
         self.a = context.place(self.operands["a"]) if isinstance(self.operands["a"], Address) else context.source(self.operands["a"], "b64")
+        self.shifts = "ashift" in words
+        if self.shifts and not isinstance(self.a, DecodedAddress):
+            raise context.unsupported(".ashift of A in shared memory")
         self.b = context.source(self.operands["b-desc"], "b64")
         self.idesc = context.source(self.operands["idesc"], "b32")
         self.enable, self.flip = self._predicate(self.operands["enable"])
@@ -181,6 +183,8 @@ class Multiply(Issue):
         found = descriptors.product(_value(self.idesc, lane), self.form)
         if found.form.sparse and found.selector:
             raise Illegal(f"the sparsity selector (bits 0-1) is {found.selector}; no text says what others than 0 select")
+        if self.shifts and found.m not in (128, 256):
+            raise Illegal(f".ashift with M = {found.m}: M must be 128 or 256")
         ctas = self.ctas(lane)
         zero = _value(self.zero, lane)
         shift = descriptors.column_shift(zero, found)
@@ -203,6 +207,8 @@ class Multiply(Issue):
                 plan.a = [units[each] for each in a]
             plan.b = [units[each] for each in b]
             plan.run()
+            if self.shifts:
+                move_down(cells, LANES, self.cell(self.a, lane))
 
         self.start(np.array([lane]), ctas, run)
 
@@ -292,17 +298,10 @@ def _shift(context: DecodeContext) -> Step:
             if at.lane % 32:
                 raise illegal(context, lane, f"the address begins at lane {at.lane}; it must be a multiple of 32")
             issue.check_place(lane, "the shifted rows", at, 32, 8)
-            issue.start(np.array([lane]), ctas, _poisoning([issue.memory.cells[cta] for cta in ctas], at))
+            cells = [issue.memory.cells[cta] for cta in ctas]
+            issue.start(np.array([lane]), ctas, partial(move_down, cells, 32, at))
 
     return selective(part)
-
-
-def _poisoning(cells: list[Array], at: TensorCell) -> Callable[[], None]:
-    def run() -> None:
-        for each in cells:
-            each[at.lane : at.lane + 32, at.column : at.column + 8] = POISON
-
-    return run
 
 
 # commit and fence ------------------------------------------------------------------------------------------------------------

@@ -191,6 +191,14 @@ class Execution:
         cells[lanes, part] = finished.view(np.uint16 if found.d == "f16" else np.uint32)
 
 
+def move_down(cells: list[Array], lanes: int, at: TensorCell) -> None:
+    """Move the rows of a matrix of 32 bytes a row by one, in so many lanes of each tensor memory: not beyond 32 lanes."""
+    columns = slice(at.column, at.column + A_COLUMNS)
+    for each in cells:
+        for first in range(at.lane, at.lane + lanes, 32):
+            each[first : first + 31, columns] = each[first + 1 : first + 32, columns].copy()
+
+
 def _numbers(word: str, cells: Array) -> Array:
     """The elements of D in cells, as numbers."""
     if word == "f16":

@@ -175,7 +175,7 @@ class TensorMemory {
         d.accumulator = mma.at(), d.shape = mma.operands(0) >> 17;
         operand.reads = true, operand.writes = false, operand.layout = PACKED;
         TensorAccess left = operand;
-        left.layout = product.left_layout(mma.operands(2));
+        left.layout = product.left_layout(mma.operands(2)), left.writes = form & SHIFTED;  // the rows of A move behind the product
         d.layout = product.layout(mma.at());
         u32 how = (form & (A_IN_TENSOR_MEMORY | PAIRED)) << 3 | mma.factors();
         collectors_.use(thread, mma, {form & WEIGHT_STATIONARY ? wide(mma, 4) : wide(mma, 2), product.stationary(), how});

@@ -16,7 +16,7 @@ inline const TensorFormat &format_of(u32 kind) {
 }
 
 constexpr u32 TF32 = 1, PACKED = 2;  // a kind; a layout that is none of D
-enum TensorForm : u32 { A_IN_TENSOR_MEMORY = 1, SPARSE = 2, SCALED = 4, WEIGHT_STATIONARY = 8, PAIRED = 16 };
+enum TensorForm : u32 { A_IN_TENSOR_MEMORY = 1, SPARSE = 2, SCALED = 4, WEIGHT_STATIONARY = 8, PAIRED = 16, SHIFTED = 32 };
 
 class TensorProduct {
   public:
