@@ -111,7 +111,7 @@ def _executed(row: Row) -> str:
     if not executes(row):
         return "no"
     small = _without_sums(row) if row.name == "multimem.red" else set()
-    lacking = [word for word in _words(row) if word in LACKING | small or (row.family == "tensor" and word in _MODES - MODES)]
+    lacking = [word for word in _words(row) if word in LACKING | small or (row.is_tensor_copy and word in _MODES - MODES)]
     return f"not with {' '.join(f'`.{word}`' for word in lacking)}" if lacking else "yes"
 
 

@@ -54,6 +54,7 @@ def test_what_spares_shared_memory_or_is_known_in_part_is_listed_and_the_kernel_
     assert _listed(instruction) == ([instruction.split()[0].rstrip(";")], "")
 
 
+WIDE = "mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r2, %r2}], [%r2], {%h1, %h1};"
 # Forms of PTX 9.2 to 9.5 that no row describes.
 NEWER = [
     "ld.proxy::readonly.global.b32 %r1, [%d1];",
@@ -83,6 +84,8 @@ def test_a_matrix_of_wmma_is_recorded(space: str) -> None:
     [
         "st.async.mmio.release.sys.global.b32 [%d1], %r1;",
         "red.async.mmio.release.sys.global.add.u32 [%d1], %r1;",
+        f"cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.{WIDE}",
+        f"cp.async.bulk.tensor.3d.shared::cta.global.im2col::w::128.{WIDE}",
     ],
 )
 def test_what_may_order_or_touch_shared_memory_is_not_recorded(instruction: str) -> None:
