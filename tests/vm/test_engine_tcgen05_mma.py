@@ -200,7 +200,9 @@ def test_a_is_shifted_behind_the_product(more: str) -> None:
     descriptor = image.place(2, b, 2)
     image.raw[:4096] = a.octets.reshape(-1)
     body = alloc(256) + "add.u32 %r50, %t, 128; add.u32 %r51, %t, 64;" + store_columns("%r50", 8, 0)
-    body += load(0, descriptor, reference.plain("f32", "f16", "f16", 128, 64)) + mma(f".cta_group::1.kind::f16.ashift{more}", a="[%t + 128]")
+    body += load(0, descriptor, reference.plain("f32", "f16", "f16", 128, 64)) + mma(
+        f".cta_group::1.kind::f16.ashift{more}", a="[%t + 128]"
+    )
     body += mma(".cta_group::1.kind::f16", a="[%t + 128]", d="%r51") + commit_and_wait() + save(128) + dealloc(256)
     found = numbers_of("f32", run(body, image.raw, 128 * 128).reshape(128, 128))
     shifted = np.where(np.arange(128)[:, None] % 32 == 31, a.numbers, np.roll(a.numbers, -1, 0))

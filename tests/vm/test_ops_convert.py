@@ -285,3 +285,30 @@ def test_cvt_pack() -> None:
     assert as_words(run(op_of("cvt.pack.sat.s8.s32.b32"), a, b, c)[0]) == [0xCCDD7F80, 0xCCDDFB05, 0xCCDD037F]
     assert as_words(run(op_of("cvt.pack.sat.u4.s32.b32"), a, b, c)[0]) == [0xBBCCDDF0, 0xBBCCDD05, 0xBBCCDD3F]
     assert as_words(run(op_of("cvt.pack.sat.s2.s32.b32"), a, b, c)[0]) == [0xABBCCDD6, 0xABBCCDD9, 0xABBCCDD5]
+
+
+def test_fixed_point() -> None:
+    """Each code is a multiple of 1 / 64; numbers between go to the nearest, halves to the even one."""
+    codes = np.arange(256)
+    numbers = codes.astype(np.uint8).view(np.int8) / 64.0
+    low = np.full(256, 0.5, np.float32)
+    made = run(op_of("cvt.rn.satfinite.s2f6x2.f32"), numbers.astype(np.float32), low)[0]
+    assert as_words(made) == [code << 8 | 32 for code in codes]
+    back = run(op_of("cvt.rn.bf16x2.s2f6x2"), np.asarray(made))[0]
+    assert [word & 0xFFFF for word in as_words(back)] == [0x3F00] * 256
+    np.testing.assert_array_equal((np.array(as_words(back), np.uint32) & 0xFFFF0000).view(np.float32), numbers)
+    assert as_words(run(op_of("cvt.rn.satfinite.s2f6x2.bf16x2"), np.asarray(back))[0]) == as_words(made)
+
+
+def test_fixed_point_that_is_rounded_scaled_or_too_large() -> None:
+    given = np.array([0.5 / 64, 1.5 / 64, 9, -9, -1, np.nan, np.inf], np.float32)
+    zero, scale = np.zeros(7, np.float32), np.full(7, 128 << 8 | 127, np.uint16)
+    assert as_words(run(op_of("cvt.rn.satfinite.s2f6x2.f32"), zero, given)[0]) == [0, 2, 127, 128, 192, 127, 127]
+    assert as_words(run(op_of("cvt.rn.satfinite.relu.s2f6x2.f32"), zero, given)[0]) == [0, 2, 127, 0, 0, 127, 127]
+    halved = run(op_of("cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32"), given[4:5], given[4:5], scale[:1])[0]
+    assert as_words(halved) == [(256 - 32) << 8 | 192]
+    doubled = run(op_of("cvt.rn.scaled::n2::ue8m0.bf16x2.s2f6x2"), np.array([64 << 8 | 64], np.uint16), scale[:1])[0]
+    assert as_words(doubled) == [0x40003F80]
+    largest = np.array([128 << 8 | 64], np.uint16), np.array([254 << 8 | 255], np.uint16)
+    assert as_words(run(op_of("cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.s2f6x2"), *largest)[0]) == [0xFF7F7FFF]
+    assert as_words(run(op_of("cvt.rn.relu.scaled::n2::ue8m0.bf16x2.s2f6x2"), *largest)[0]) == [0x7FFF]

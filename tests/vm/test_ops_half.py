@@ -123,3 +123,18 @@ def test_tanh(word: str, bound: float) -> None:
         if not form.is_nan(w) and not form.is_inf(w):
             assert abs(float(form.value(r)) - math.tanh(float(form.value(w)))) <= 2.0**bound
     assert as_words(run(op_of(f"tanh.approx.{word}x2"), packed(a))[0]) == as_words(packed(np.array(got, np.uint16)))
+
+
+@pytest.mark.parametrize("word", ["f16", "bf16"])
+def test_what_was_outside_of_a_tensor_counts_as_zero(word: str) -> None:
+    """Any other NaN stays. Both halves are tested by themselves."""
+    outside, one, minus, nan = 0x7FF7, {"f16": 0x3C00, "bf16": 0x3F80}[word], {"f16": 0xBC00, "bf16": 0xBF80}[word], 0x7FFF
+    a, b, c = (
+        np.array(each, np.uint16) for each in ([outside, one, one, nan, minus], [one, outside, one, one, one], [one, one, 0, one, 0])
+    )
+    operands = [each.view(np.float16) if word == "f16" else each for each in (a, b, c)]
+    assert as_words(run(op_of(f"fma.rn.oob.{word}"), *operands)[0]) == [0, 0, one, nan, minus]
+    assert as_words(run(op_of(f"fma.rn.oob.relu.{word}"), *operands)[0]) == [0, 0, one, nan, 0]
+    pairs = [each.astype(np.uint32) << 16 | one for each in (a, b, c)]
+    two = {"f16": 0x4000, "bf16": 0x4000}[word]
+    assert as_words(run(op_of(f"fma.rn.oob.{word}x2"), *pairs)[0]) == [high << 16 | two for high in (0, 0, one, nan, minus)]

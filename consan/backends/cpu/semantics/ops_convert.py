@@ -4,7 +4,7 @@ Every conversion that involves a float goes through an f64 that is exact or roun
 in any mode; the conversions that compilers emit most have a direct form. Float to integer saturates; NaN becomes 0, or
 1 << (width - 1) when the source is f64 or the destination 64 bits wide ("Integer Notes"). NaN becomes the canonical NaN of f16, bf16
 and f32 results. The 8-, 6- and 4-bit packed formats are in ops_minifloat.
-Does not handle stochastic rounding (.rs) and the s2f6x2 format.
+Stochastic rounding (.rs) and packed formats have files of their own.
 """
 
 from __future__ import annotations

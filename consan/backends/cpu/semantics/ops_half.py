@@ -2,7 +2,7 @@
 
 f16, f16x2, bf16, bf16x2. An operand is widened to f32 (f64 for fma), computed there, and rounded once: f32 has
 more than twice the bits, so sums are exact enough, and fma goes through rounding to odd. NaN results are the canonical 0x7fff.
-Does not handle fma.oob (the out-of-bounds NaN of tensor loads).
+The NaN of fma.oob is the one that the machine's tensor loads fill with; any operand counts, though "either" may leave out the third.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .ops_base import CANONICAL_NAN, Array, DType, Function, Op, Operations, any
 from .ops_rounding import F32, F64, flush, odd_sum, saturate, to_f32_odd
 
 U16, U32 = np.uint16, np.uint32
+OOB_NAN = U16(0x7FF7)  # not documented; Hopper's
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,19 @@ def _arithmetic(name: str, ftz: str, sat: str, clamp: str, word: str) -> Op:
     return lift(word, arity, make)
 
 
+def _without_outside(clamp: str, word: str) -> Op:
+    """fma.oob: 0 where an operand lay outside of its tensor."""
+
+    def make(half: Half) -> Function:
+        def fn(*operands: Array) -> Array:
+            outside = np.logical_or.reduce([bits(each) == OOB_NAN for each in operands])
+            return np.where(outside, half.dtype.type(0), _after(half, "", clamp, "", _fma(half, *operands)))
+
+        return fn
+
+    return lift(word, 3, make)
+
+
 # neg, abs, min, max ----------------------------------------------------------------------------------------------
 
 SIGNS: dict[str, dict[str, tuple[np.ufunc, int]]] = {
@@ -239,6 +253,7 @@ OPERATIONS: Operations = {
     "fma.rn{.ftz}{.sat}.h": lambda ftz, sat, word: _arithmetic("fma", ftz, sat, "", word),
     "fma.rn{.ftz}.relu.h": lambda ftz, word: _arithmetic("fma", ftz, "", "relu", word),
     "fma.rn{.relu}.bh": lambda relu, word: _arithmetic("fma", "", "", relu, word),
+    "fma.rn.oob{.relu}.any": _without_outside,
     **{f"{name}{{.ftz}}.h": partial(_sign, name) for name in SIGNS},
     **{f"{name}.bh": partial(_sign, name, "") for name in SIGNS},
     **{form: build for name in ("min", "max") for form, build in _extremes(name).items()},

@@ -2,7 +2,7 @@
 
 A format is the sorted table of its non-negative finite values, so the code of a rounded value is its index there. All narrowing
 forms are .satfinite: beyond the largest value (infinity too) the result is that value; NaN becomes the format's NaN, or the
-largest value where it has none. Does not handle s2f6x2; .rs is in ops_stochastic.
+largest value where it has none. s2f6x2 is in ops_fixed, .rs in ops_stochastic.
 """
 
 from __future__ import annotations

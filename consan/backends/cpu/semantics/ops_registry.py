@@ -2,8 +2,8 @@
 
 The grammar is the table's (`instrument/isa`): the row of an opcode names the operation, which is built from the opcode's
 modifiers. An opcode without a row, and a row without an operation, give None, never a guess. Families: ops_move,
-ops_integer, ops_logic, ops_compare, ops_float, ops_half, ops_convert, ops_minifloat, ops_stochastic, ops_warp, ops_matrix,
-ops_sparse, ops_wmma, ops_video; ops_atomic holds the arithmetic of atomics. Conventions: ops_base.
+ops_integer, ops_logic, ops_compare, ops_float, ops_half, ops_convert, ops_minifloat, ops_fixed, ops_stochastic, ops_warp,
+ops_matrix, ops_sparse, ops_wmma, ops_video; ops_atomic holds the arithmetic of atomics. Conventions: ops_base.
 
 Not here: memory, control flow, barriers, special registers, ldmatrix, cp.async, activemask (the engine's).
 """
@@ -18,6 +18,7 @@ from consan.instrument.isa import lookup
 from . import (
     ops_compare,
     ops_convert,
+    ops_fixed,
     ops_float,
     ops_half,
     ops_integer,
@@ -42,6 +43,7 @@ FAMILIES = (
     ops_half,
     ops_convert,
     ops_minifloat,
+    ops_fixed,
     ops_stochastic,
     ops_warp,
     ops_matrix,

@@ -40,6 +40,7 @@ from .atomics import read_modify_write
 from .bulk import Range, destinations, operation_of
 from .mbarrier_steps import barrier_locator, per_lane, units_of
 from .ops import atomic_function
+from .ops_half import OOB_NAN
 
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
@@ -49,7 +50,7 @@ MODES: Final = frozenset(("tile", "tile::gather4", "tile::scatter4", "im2col", "
 _BOX_ALIGNMENT: Final = 128
 _MAP_ALIGNMENT: Final = 64
 _ROW_START: Final = 16
-_NAN: Final = 0x7FF77FF77FF77FF7
+_NAN: Final = int(OOB_NAN) * 0x0001000100010001
 _ROUNDED: Final = frozenset(("f32.ftz", "tf32", "tf32.ftz"))
 # Element type of the map -> the type word of `red`, per operation (ISA, table of cp.reduce.async.bulk.tensor).
 _BITS: Final = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}
