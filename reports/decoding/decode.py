@@ -39,7 +39,6 @@ from consan.reports.words.between_ranks import in_words_of_ranks
 from consan.reports.words.kinds import describe
 from consan.reports.words.ordering import NEXT_ITERATION, Pair, in_program_order, of_a_later_round
 
-
 _LETTERS: Final = {(True, False): "RAW", (False, True): "WAR", (True, True): "WAW"}  # by: (1) writes, (2) writes
 
 
