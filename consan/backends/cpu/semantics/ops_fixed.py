@@ -1,4 +1,4 @@
-"""Conversions to and from two fixed-point numbers of 8 bits with 6 bits of fraction: PTX ISA "cvt", format s2f6x2, "Fixed-point Data format".
+"""Conversions of pairs of fixed-point numbers, 8 bits with 6 bits of fraction: PTX ISA "cvt", format s2f6x2, "Fixed-point Data format".
 
 A number is divided by its scale, which is a power of two, and rounded to the nearest one; beyond the largest magnitude the result is the
 largest of its sign, -2 or 127 / 64. NaN becomes the largest number.

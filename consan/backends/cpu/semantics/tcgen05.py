@@ -5,8 +5,8 @@ it lands (copies.py). The operations of a CTA (of a pair with .cta_group::2) lan
 them: the ISA's pipelines promise that to programs with tcgen05.fence. A commit lands after the earlier operations of its own
 thread only, so a commit by another thread than the product's says nothing.
 
-Collector qualifiers have no effect, since reuse is a permission. "Down by one row" means that a lane gets what the next one holds, in each 32
-lanes but the last; with `.ashift` that is done behind the product (documentation of `tcgen05_mma` in CuTe DSL; the ISA does not say it).
+Collector qualifiers have no effect, since reuse is a permission. "Down by one row" means that a lane gets what the next one holds, but the
+last of 32; with `.ashift` that is done behind the product (documentation of `tcgen05_mma` in CuTe DSL; the ISA does not say it).
 """
 
 from __future__ import annotations
