@@ -22,8 +22,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import tomllib
-
 from consan._errors import UsageError, did_you_mean
 from consan.launching.arguments import Dim3, check_dimensions
 

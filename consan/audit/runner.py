@@ -21,6 +21,7 @@ from typing import Any, Final
 from consan._errors import EnvironmentFailure
 from consan.audit import rows
 from consan.audit.child.limits import TAKEN
+from consan.audit.python_text import builds_extensions, uses_triton
 from consan.audit.rows import FileResult, KernelRow
 
 _STARTS: Final = 20
@@ -44,7 +45,15 @@ class AuditRequest:
 
     def as_dict(self) -> dict[str, Any]:
         """For the server."""
-        return {**vars(self), "torch": self.file.endswith(".py")}
+        return {**vars(self), "imports": self.imports}
+
+    @property
+    def imports(self) -> list[str]:
+        """What the server is to import before it forks."""
+        if not self.file.endswith(".py"):
+            return []
+        wanted = {"torch": "torch" in self.text, "extensions": builds_extensions(self.text), "triton": uses_triton(self.text)}
+        return [name for name, is_wanted in wanted.items() if is_wanted]
 
     @property
     def digest(self) -> str:

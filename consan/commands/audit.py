@@ -20,7 +20,7 @@ from consan.files import check_writable, read_file
 
 _FORMATS: Final = ("text", "json")
 _SUFFIXES: Final = (".cu", ".py", ".ptx")
-_KERNELS: Final = re.compile(r"__global__|\bload_inline\b|\bcpp_extension\b|\bModelNew\b")
+_KERNELS: Final = re.compile(r"__global__|\bload_inline\b|\bcpp_extension\b|\bModelNew\b|\btriton\.jit\b")
 
 
 class AuditCommand:

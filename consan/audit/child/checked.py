@@ -45,9 +45,14 @@ class CheckedLaunches:
     launched: Callable[[CheckedLaunch], None]
     seconds: float = 20.0
 
+    @property
+    def options(self) -> SessionOptions:
+        """Of the session of a launch."""
+        return SessionOptions(device="cpu", timeout=self.seconds)
+
     def opened(self) -> Session:
         """A session for one launch."""
-        session = Session(SessionOptions(device="cpu", timeout=self.seconds), on=self.device)
+        session = Session(self.options, on=self.device)
         session.recording.fixes.off = True  # a search for a fix takes longer than the launch
         return session
 

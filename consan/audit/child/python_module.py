@@ -1,7 +1,9 @@
 """A Python module in its process: `ModelNew` or `Model` is made and called with the module's own inputs, in smaller sizes, on the machine.
+A module without them is run as a program.
 
 torch's device "cuda" is the CPU (consan/adapters/triton/torch_device.py), and tensors are in the machine's memory. The results are
-compared with those of `Model`, of the module itself or of a reference, with the same seed.
+compared with those of `Model`, of the module itself or of a reference, with the same seed. Triton's kernels go to the machine, too
+(triton_module.py).
 
 Not handled: threads of the module that use the device, and backward passes.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import linecache
 import re
 import sys
 import traceback
@@ -24,7 +27,9 @@ from consan.adapters.triton.driver import VirtualDriver
 from consan.audit import rows
 from consan.audit.child.extensions import Extensions
 from consan.audit.child.launcher import SIGNATURES, LaunchHooks
+from consan.audit.child.triton_module import claim_gpu, on_the_machine
 from consan.audit.host.sizes import LEAST, smaller
+from consan.audit.python_text import builds_extensions, triton_kernels, uses_triton
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
@@ -39,22 +44,36 @@ _MOST_CONSTANT: Final = 1024
 
 def audit_python(work: Any, path: str, text: str, reference: str | None) -> None:
     """One module, to its end."""
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError:
+    torch = _torch()
+    if torch is None and not uses_triton(text):
         work.events.failed("", rows.CRASHED, "torch is not installed, and Python modules need it: pip install torch")
         return
+    if torch is not None and builds_extensions(text):
+        _build_extensions(work, path, text, torch)
+    work.events.send("kernels", names=triton_kernels(text))
+    with on_the_machine(work) if uses_triton(text) else _torch_on_the_machine(work, torch):
+        try:
+            if torch is not None and _has_model(text, reference):
+                _compare(work, torch, path, text, reference)
+            else:
+                _run(work, path, text)
+        except BaseException as error:
+            traceback.print_exc()
+            work.events.failed("", rows.CRASHED, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+
+
+def _torch() -> Any:
+    with contextlib.suppress(ImportError):
+        return importlib.import_module("torch")
+    return None
+
+
+def _build_extensions(work: Any, path: str, text: str, torch: Any) -> None:
     launcher = work.launcher()
     extensions = Extensions(launcher, work.events, work.folder, path, text, torch)
     _own_memory(extensions, launcher)
     extension: Any = importlib.import_module("torch.utils.cpp_extension")
     extension.load_inline, extension.load = extensions.load_inline, extensions.load
-    with _on_the_machine(work, torch):
-        try:
-            _compare(work, torch, path, text, reference)
-        except BaseException as error:
-            traceback.print_exc()
-            work.events.failed("", rows.CRASHED, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
 
 
 def _own_memory(extensions: Extensions, launcher: LaunchHooks) -> None:
@@ -64,19 +83,32 @@ def _own_memory(extensions: Extensions, launcher: LaunchHooks) -> None:
 
 
 @contextlib.contextmanager
-def _on_the_machine(work: Any, torch: Any) -> Iterator[None]:
+def _torch_on_the_machine(work: Any, torch: Any) -> Iterator[None]:
     """Inside the block torch's device "cuda" is the CPU."""
     session = Session(SessionOptions(device="cpu"), on=work.device)
     patches = Patches()
     undo = torch_device.redirect(session, VirtualDriver(session), patches, torch)
-    patches.set(torch.cuda, "is_available", lambda: True)
-    patches.set(torch.cuda, "device_count", lambda: 1)
-    patches.set(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    claim_gpu(patches, torch)
     try:
         yield
     finally:
         undo()
         patches.undo()
+
+
+def _has_model(text: str, reference: str | None) -> bool:
+    """Whether there is a model to call, and inputs to call it with."""
+    return re.search(r"\bModel(?:New)?\b", text) is not None and ("get_inputs" in text or reference is not None)
+
+
+def _run(work: Any, path: str, text: str) -> None:
+    """Run the module as a program."""
+    sys.argv = [path]
+    try:
+        _module("__main__", path, text)
+    except SystemExit as ended:
+        if ended.code:
+            work.events.note(f"it ended with status {ended.code}")
 
 
 # -- running ------------------------------------------------------------------------------------------------------------------
@@ -86,13 +118,10 @@ def _compare(work: Any, torch: Any, path: str, text: str, reference: str | None)
     module = _module("consan_audited", path, text)
     least = _least(text)
     model = getattr(module, "ModelNew", None) or getattr(module, "Model", None)
-    if model is None or not hasattr(module, "get_inputs"):
-        shapes = _module("consan_reference", path, reference) if reference is not None and model is not None else None
-        if shapes is None:
-            work.events.note("it has no Model with get_inputs: what its import launches is all that ran")
-            return
-    else:
-        shapes = module
+    if model is None:
+        work.events.note("it has no Model: what its import launches is all that ran")
+        return
+    shapes = module if hasattr(module, "get_inputs") else _module("consan_reference", path, reference or "")
     other = _module("consan_reference", path, reference) if reference is not None else shapes
     expected = getattr(other, "Model", None)
     compared = expected is not None and expected is not model
@@ -125,6 +154,7 @@ def _shrunk_outputs(work: Any, torch: Any, first: tuple[Any, Any], modules: tupl
 def _module(name: str, path: str, text: str) -> types.ModuleType:
     module = types.ModuleType(name)
     module.__file__ = path
+    linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path  # Triton reads the sources of its kernels
     sys.modules[name] = module
     exec(compile(text, path, "exec"), module.__dict__)
     return module

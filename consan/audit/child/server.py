@@ -50,18 +50,32 @@ def serve() -> int:
     os.dup2(2, 1)  # what others print must not be taken for an answer
     for line in sys.stdin:
         request = json.loads(line)
-        if request.get("torch"):
-            _import_torch()
+        for name in request["imports"]:
+            _IMPORTS[name]()
         answers.write(json.dumps(_audited(device, request)) + "\n")
         answers.flush()
     return 0
 
 
 def _import_torch() -> None:
-    with contextlib.suppress(ImportError, ConsanError):
+    with contextlib.suppress(ImportError):
         importlib.import_module("torch").set_num_threads(1)
-        building.precompiled()
-        building.converting()
+
+
+def _prepare_extensions() -> None:
+    _import_torch()
+    with contextlib.suppress(ConsanError):
+        if "torch" in sys.modules:
+            building.precompiled()
+            building.converting()
+
+
+def _import_triton() -> None:
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton.testing")
+
+
+_IMPORTS: Final = {"torch": _import_torch, "extensions": _prepare_extensions, "triton": _import_triton}
 
 
 def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,6 +113,7 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         cache = default_folder()
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
         limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull), Path("/dev/shm")))
         events = worker.Events(pipe, token)
         work = worker.FileWork(device, events, folder, request["launch_timeout"])
