@@ -32,6 +32,7 @@ RECORD: Final = "record"
 INLINE: Final = "inline"
 ENGINES: Final = (AUTO, RECORD, INLINE)
 GLOBALS: Final = ("auto", "on", "off")
+FORMATS: Final = ("text", "short", "json", "sarif", "html")
 
 Texts = Mapping[str, tuple[str, str]]  # option name -> (source of the value, value)
 
@@ -285,7 +286,7 @@ STATUS: Final = (
 )
 NOTES: Final = _switch("--notes", "print findings of severity note in full; by default the text only counts them")
 OUTPUT: Final = (
-    Option("--format", "format of the report", choices=("text", "short", "json", "sarif", "html")),
+    Option("--format", "format of the report", choices=FORMATS),
     Option("-o --output", "write to this file", metavar="FILE"),
     NOTES,
 )

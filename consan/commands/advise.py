@@ -13,23 +13,25 @@ import functools
 import json
 import math
 import shlex
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from consan import late, options
 from consan._errors import UsageError
 from consan.commands.check import RequestedLaunch, add_launch_options, add_shape_options, launch_given, show_kernels
 from consan.commands.parts.base import Parser
-from consan.commands.parts.deliver import choose_format
-from consan.files import check_writable, write_file
+from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
 from consan.reports.formats import advised
 from consan.reports.formats.visible import visible
-from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report, plural
+from consan.reports.model import EXIT_INCOMPLETE, Report, plural
 from consan.reports.source.names import kernel_name
 from consan.reports.source.patches import edited
+from consan.reports.verdict.conclusion import exit_status
 
 if TYPE_CHECKING:
     from consan.session.asking.advice import Advice
+
+HTML: Final = "html"
 
 
 class AdviseCommand:
@@ -44,9 +46,9 @@ class AdviseCommand:
         group.add_argument("--runs", default="1", metavar="N", help="launch N times, with other schedules and other random arguments")
         words = "launch with these options in place of those given, such as '--grid 2 --arg f32[256]=random'; may be repeated"
         group.add_argument("--also", action="append", default=[], metavar="OPTIONS", help=words)
-        group = parser.add_argument_group("output")
+        group = add_output(parser, (*DOCUMENT, HTML), "write the list to this file; .html has the report, too")
         group.add_argument("--time", action="store_true", help="time the kernel without each of them, on this machine's GPU")
-        group.add_argument("-o", "--output", metavar="FILE", help="write the list to this file: .json, or .html with the report")
+        options.add_to(group, options.TERMINAL)
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, ask, print."""
@@ -55,10 +57,7 @@ class AdviseCommand:
         if args.device not in ("auto", "cpu"):
             raise UsageError(f"--device {args.device}: consan advise counts on the virtual machine (--device cpu)")
         runs = options.read_as("--runs", args.runs, options.read_positive)
-        check_writable(args.output)
-        chosen = choose_format(None, args.output) if args.output else ""
-        if chosen not in ("", "json", "html"):
-            raise UsageError(f"{args.output}: consan advise writes .json and .html")
+        write = _WRITERS[chosen_output(args)]
         args.device, args.global_memory = "cpu", "off" if args.global_memory == "off" else "on"
         advice, requested = late.advice.Advice(), RequestedLaunch(args)
         others = [(words, options.read_as("--also", words, functools.partial(_also, args))) for words in args.also]
@@ -68,13 +67,11 @@ class AdviseCommand:
                 yield from ((launch, args.seed + run) for launch in ([requested] * bool(run) + [other for _, other in others]))
 
         report = requested.run(args, advice.listen, more)
-        covered = _covered(requested, others, runs)
-        print("\n".join(map(visible, _text(advice, report, covered))))
+        written = put(args, write(advice, report, _covered(requested, others, runs)), f"verdict: {report.verdict}")
         if args.time:
             print("\n".join(_times(requested, args, advice)))
-        if chosen:
-            write_file(args.output, _json(advice, report, covered) if chosen == "json" else _page(advice, report, covered))
-        return EXIT_VIOLATIONS if report.verdict == VIOLATIONS else 0 if advice.lines else EXIT_INCOMPLETE
+        found = exit_status(report, strict=args.strict, allow_incomplete=True)
+        return found or (0 if advice.lines or args.allow_incomplete else EXIT_INCOMPLETE) or written
 
 
 def _also(args: argparse.Namespace, words: str) -> RequestedLaunch:
@@ -106,7 +103,11 @@ def _shape(size: tuple[int, int, int]) -> str:
     return " x ".join(map(str, size[: max(number for number, extent in enumerate(size, 1) if extent > 1 or number == 1)]))
 
 
-def _text(advice: Advice, report: Report, covered: str) -> list[str]:
+def _text(advice: Advice, report: Report, covered: str) -> str:
+    return "".join(f"{visible(line)}\n" for line in _lines(advice, report, covered))
+
+
+def _lines(advice: Advice, report: Report, covered: str) -> list[str]:
     text = [
         f"{kernel_name(kernel.name)}: {kernel.ctas:,} CTAs recorded, {kernel.histories:,} replayed for each question"
         for kernel in report.kernels
@@ -144,3 +145,6 @@ def _json(advice: Advice, report: Report, covered: str) -> str:
 
 def _page(advice: Advice, report: Report, covered: str) -> str:
     return late.html_report.render(report, advice=advised.section(advice.lines, covered))
+
+
+_WRITERS: Final[dict[str, Callable[[Advice, Report, str], str]]] = {TEXT: _text, JSON: _json, HTML: _page}

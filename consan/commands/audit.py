@@ -8,17 +8,15 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any, Final
 
 from consan import late, options
 from consan._errors import UsageError
 from consan.commands.parts.base import remark
-from consan.commands.parts.deliver import keep
-from consan.files import check_writable, read_file
+from consan.commands.parts.output import DOCUMENT, JSON, add_output, chosen_output, put
+from consan.files import read_file
 
-_FORMATS: Final = ("text", "json")
 _SUFFIXES: Final = (".cu", ".py", ".ptx")
 _KERNELS: Final = re.compile(r"__global__|\bload_inline\b|\bcpp_extension\b|\bModelNew\b|\btriton\.jit\b")
 
@@ -39,14 +37,11 @@ class AuditCommand:
         group.add_argument("--memory", default="8G", metavar="SIZE", help="for each file [8G]")
         group.add_argument("--journal", metavar="FILE", help="keep each result there, and take over those that it has")
         options.add(parser, [each for each in options.STATUS if each.name in ("strict", "allow_incomplete")], "checking")
-        options.add(parser, [each for each in options.OUTPUT if each.name in ("format", "output")], "output")
+        options.add_to(add_output(parser, DOCUMENT), options.TERMINAL)
 
     def run(self, args: argparse.Namespace) -> int:
         """Audit all files, then print."""
-        chosen = args.format or ("json" if (args.output or "").endswith(".json") else "text")
-        if chosen not in _FORMATS:
-            raise UsageError(f"--format: consan audit has {' and '.join(_FORMATS)}, not {chosen}")
-        check_writable(args.output)
+        chosen = chosen_output(args)
         read = options.read_as
         limits: dict[str, Any] = {
             "timeout": read("--file-timeout", args.file_timeout, options.read_seconds),
@@ -59,12 +54,9 @@ class AuditCommand:
         journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
         results = late.audit_runner.run(requests, jobs, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
         status = late.audit_table.status(results, strict=args.strict, allow_incomplete=args.allow_incomplete)
-        text = late.audit_table.as_json(results, status) if chosen == "json" else late.audit_table.as_text(results)
-        if args.output is None:
-            sys.stdout.write(text)
-        elif keep(args.output, text):
-            print(f"verdict: {late.audit_table.verdict(results)}; {chosen} report in {args.output}")
-        return status
+        text = late.audit_table.as_json(results, status) if chosen == JSON else late.audit_table.as_text(results)
+        written = put(args, text, f"verdict: {late.audit_table.verdict(results)}")
+        return status or written
 
 
 def _request(path: Path, reference: str | None, limits: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from consan._errors import UsageError
+from consan.commands.parts.output import add_output, chosen_output, put
 from consan.toolchain.cache import CACHE, LARGEST
 
 
@@ -15,13 +16,14 @@ class CacheCommand:
         """Declare the arguments."""
         actions = "show its folder and size, or remove all entries"
         parser.add_argument("action", nargs="?", choices=("show", "clear"), default="show", help=actions)
+        add_output(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Show it; `clear` empties it first. Raises UsageError if it cannot be emptied."""
+        chosen_output(args)
         if args.action == "clear":
             try:
                 CACHE.clear()
             except OSError as error:
                 raise UsageError(f"cannot remove {error.filename or CACHE.folder}: {error.strerror or error}") from None
-        print(f"{CACHE.folder}: {CACHE.size() / (1 << 20):.1f} MiB of {LARGEST >> 20} MiB")
-        return 0
+        return put(args, f"{CACHE.folder}: {CACHE.size() / (1 << 20):.1f} MiB of {LARGEST >> 20} MiB\n")

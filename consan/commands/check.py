@@ -20,7 +20,8 @@ from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.again import checked_again
 from consan.commands.parts.base import remark
-from consan.commands.parts.deliver import choose_format, deliver, judged
+from consan.commands.parts.deliver import deliver, judged
+from consan.commands.parts.output import choose_format
 from consan.commands.parts.patching import with_patch, with_reruns
 from consan.commands.parts.signatures import describe, templates
 from consan.files import check_writable, read_file

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from consan import config, late, options
-from consan.files import check_writable, write_file
+from consan.commands.parts.output import add_output, chosen_output, put
 from consan.instrument.isa import features
 from consan.reports.model import plural
 from consan.toolchain.extras import install
@@ -50,17 +50,16 @@ class DoctorCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("-o", "--output", dest="page_file", metavar="FILE", help="write to this file")
+        add_output(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Probe everything and print it."""
-        check_writable(args.page_file)
+        chosen_output(args)
         rows = [row for probe in PROBES for row in _safely(probe)]
         text = io.StringIO()
-        _print(rows, sys.stdout if args.page_file is None else text)
-        if args.page_file is not None:
-            write_file(args.page_file, text.getvalue())
-        return 0 if any(row.section == "backends" and row.state == OK for row in rows) else 2
+        _print(rows, sys.stdout if args.file_out is None else text)
+        status = 0 if args.file_out is None else put(args, text.getvalue())
+        return status if any(row.section == "backends" and row.state == OK for row in rows) else 2
 
 
 def _safely(probe: Callable[[], Iterator[Line]]) -> list[Line]:

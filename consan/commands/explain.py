@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from typing import Final
 
 from consan._errors import UsageError, did_you_mean
-from consan.files import check_writable, write_file
+from consan.commands.parts.output import TEXT, add_output, chosen_output, put
 from consan.reports.catalogue.pages import document, markdown, page, summary
 from consan.reports.words.kinds import KINDS
+
+MARKDOWN: Final = "markdown"
 
 
 class ExplainCommand:
@@ -17,19 +19,14 @@ class ExplainCommand:
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("kind", metavar="KIND", nargs="?", help="such as data-race; without it, list the kinds")
-        parser.add_argument("--markdown", action="store_true", help="print Markdown; without KIND, all pages")
-        parser.add_argument("-o", "--output", dest="page_file", metavar="FILE", help="write to this file")
+        group = add_output(parser, (TEXT, MARKDOWN))
+        words = "as --format markdown; without KIND, all pages"
+        group.add_argument("--markdown", dest="form", action="store_const", const=MARKDOWN, help=words)
 
     def run(self, args: argparse.Namespace) -> int:
         """Print the page."""
         if args.kind is not None and args.kind not in KINDS:
             hint = did_you_mean(args.kind, KINDS) or f"; the kinds are {', '.join(KINDS)}"
             raise UsageError(f"there is no kind '{args.kind}'{hint}")
-        check_writable(args.page_file)
-        one, all_of_them = (markdown, document) if args.markdown else (page, summary)
-        text = all_of_them() if args.kind is None else one(args.kind)
-        if args.page_file is None:
-            sys.stdout.write(text)
-        else:
-            write_file(args.page_file, text)
-        return 0
+        one, all_of_them = (markdown, document) if chosen_output(args) == MARKDOWN else (page, summary)
+        return put(args, all_of_them() if args.kind is None else one(args.kind))

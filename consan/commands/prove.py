@@ -17,8 +17,9 @@ from consan._errors import ExitCode, UsageError
 from consan.commands.check import CheckCommand, RequestedLaunch
 from consan.commands.parts.base import Parser
 from consan.commands.parts.deliver import deliver
+from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
 from consan.commands.parts.proofs import ProofPlace, ProofReport, as_json, as_text
-from consan.files import check_writable, read_file, write_file
+from consan.files import read_file
 from consan.launching.arguments import check_dimensions, parse_dim3
 from consan.launching.declarations import declarations
 from consan.launching.entries import choose_entry
@@ -57,14 +58,12 @@ class ProveCommand:
         group.add_argument("--assume", dest="assumptions", action="append", default=[], metavar="CONDITION", help=words)
         group.add_argument("--within", default=_SECONDS, metavar="SECONDS", help=f"give up after so long [{_SECONDS}]")
         add_compile_options(parser)
-        group = parser.add_argument_group("output")
-        group.add_argument("--json", action="store_true", help="print JSON")
-        group.add_argument("-o", "--output", metavar="FILE", help="write the answer to this file, as JSON")
+        options.add_to(add_output(parser, DOCUMENT), options.TERMINAL)
 
     def run(self, args: argparse.Namespace) -> int:
         """Prove, run a counterexample, print."""
         require()
-        check_writable(args.output)
+        as_document = chosen_output(args) == JSON
         seconds = options.read_as("--within", args.within, options.read_seconds)
         module = read_module(load_ptx(args), args.file)
         subject = Subject.of(args, module)
@@ -73,15 +72,14 @@ class ProveCommand:
         run = _run(args, subject, proof) if proof.conflicts else None
         answer = COUNTEREXAMPLE if run is not None and run.shown else proof.answer
         report = subject.report(answer, proof, run, time.monotonic() - began)
-        if args.output is not None:
-            write_file(args.output, as_json(report))
-        if args.json:
-            print(as_json(report), end="")
-        else:
-            if run is not None and run.shown:
-                deliver(run.report, "text", None)
-            print("\n".join(map(visible, as_text(report))))
-        return int(_STATUS[answer])
+        if run is not None and run.shown and not as_document:
+            deliver(run.report, TEXT, None)
+        written = put(args, as_json(report) if as_document else _text(report), f"answer: {answer}")
+        return int(_STATUS[answer]) or written
+
+
+def _text(report: ProofReport) -> str:
+    return "".join(f"{visible(line)}\n" for line in as_text(report))
 
 
 @dataclass(frozen=True)

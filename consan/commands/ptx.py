@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ from rich.table import Table
 from consan import late
 from consan._errors import UsageError, did_you_mean
 from consan.commands.parts.effects import with_effects
-from consan.files import check_writable, write_file
+from consan.commands.parts.output import add_output, chosen_output, put
 from consan.launching.source import add_compile_options, load_ptx
 
 if TYPE_CHECKING:
@@ -32,21 +31,16 @@ class PtxCommand:
         parser.add_argument(
             "--effects", dest="show", action="store_const", const="effects", help="under each instruction, what consan takes it to do"
         )
-        parser.add_argument("-o", "--output", dest="output", metavar="FILE", help="write to this file")
         add_compile_options(parser)
+        add_output(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Instrument and show. The status is 0 even if something is not modelled."""
         view = VIEWS.get(args.show)
         if view is None:
             raise UsageError(f"--show: expected one of {', '.join(VIEWS)}, got '{args.show}'{did_you_mean(args.show, VIEWS)}")
-        check_writable(args.output)
-        text = view(instrumented(args))
-        if args.output is not None:
-            write_file(args.output, text)
-        else:
-            sys.stdout.write(text)
-        return 0
+        chosen_output(args)
+        return put(args, view(instrumented(args)))
 
 
 def instrumented(args: argparse.Namespace) -> Instrumented:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from consan import late, options
 from consan._errors import Interrupted, UsageError
+from consan.commands.parts.output import JSON, add_output, chosen_output
 from consan.commands.stress import INTERRUPTED, add_worker_options, workers_of
 from consan.files import check_writable, write_file
 from consan.reports.model import EXIT_VIOLATIONS
@@ -33,15 +34,16 @@ class ReduceCommand:
         group.add_argument("--seed", dest="chosen", metavar="N", help="the failing seed [the first that stress lists]")
         group.add_argument("--finding", metavar="N", help="the N-th finding of the table")
         add_worker_options(parser.add_argument_group("runs"))
-        parser.add_argument("-o", "--output", metavar="FILE", help="file for the schedule [FILE.schedule.json]")
-        options.add(parser, options.TERMINAL, "output")
+        group = add_output(parser, (JSON,), "store the schedule in this file [FILE.schedule.json]")
+        options.add_to(group, options.TERMINAL)
 
     def run(self, args: argparse.Namespace) -> int:
         """Search, store, show."""
+        chosen_output(args)
         document = late.again.stress_document(args.file)
         number = None if args.finding is None else options.read_as("--finding", args.finding, options.read_positive)
         failure, seeds = late.minimise.failure_of(document, number)
-        stored = str(Path(args.output or f"{args.file.removesuffix('.json')}.schedule.json").absolute())
+        stored = str(Path(args.file_out or f"{args.file.removesuffix('.json')}.schedule.json").absolute())
         check_writable(stored)
         workers = workers_of(args)
         job = late.again.job_again(args.file, document, args.rules)

@@ -15,10 +15,11 @@ from dataclasses import replace
 
 from consan import late, options
 from consan._errors import UsageError
-from consan.commands.parts.deliver import choose_format, deliver
-from consan.files import check_writable, is_archive, read_data, write_file
+from consan.commands.parts.deliver import deliver
+from consan.commands.parts.output import TEXT, add_output, chosen_output
+from consan.files import is_archive, read_data, write_file
 from consan.reports import render
-from consan.reports.model import EXIT_VIOLATIONS
+from consan.reports.model import EXIT_VIOLATIONS, Report
 from consan.reports.source.sources import of_texts
 from consan.reports.verdict.conclusion import exit_status
 from consan.session.planning.options import SessionOptions
@@ -35,13 +36,13 @@ class ReplayCommand:
         parser.add_argument("file", metavar="FILE", help="file written by consan reduce, by consan stress, or with --keep-histories")
         parser.add_argument("--seed", dest="chosen", metavar="N", help="for a file of stress: the seed [the first that failed]")
         parser.add_argument("--confirm", metavar="N", help="run it N times [3]; not for histories")
-        parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run to this file: .json, .sarif, .html or text")
-        options.add(parser, options.TERMINAL, "output")
+        options.add(parser, [each for each in options.STATUS if each.name in ("strict", "allow_incomplete")], "recorded histories")
+        group = add_output(parser, options.FORMATS, "write the report of the run to this file")
+        options.add_to(group, options.TERMINAL)
 
     def run(self, args: argparse.Namespace) -> int:
         """Choose by the file's kind."""
-        choose_format(None, args.output)
-        check_writable(args.output)
+        chosen_output(args)
         return replay_histories(args) if is_archive(args.file) else replay_schedule(args)
 
 
@@ -57,11 +58,22 @@ def replay_schedule(args: argparse.Namespace) -> int:
     report = outcomes[0].report
     assert report is not None
     report = replace(report, seed=stored.seed, command=("consan", *args.argv))
-    if args.output is not None:
-        write_file(args.output, render(report, choose_format(None, args.output)), folder)
-    late.show.show_replay(data, outcomes, report, sys.stdout)
-    print(f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}")
+    printed = _report(args, report, folder)
+    if printed == TEXT:
+        late.show.show_replay(data, outcomes, report, sys.stdout)
+    said = f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}"
+    print(said, file=sys.stdout if printed == TEXT else sys.stderr)
     return EXIT_VIOLATIONS if same == times else NOT_REPRODUCED
+
+
+def _report(args: argparse.Namespace, report: Report, folder: str) -> str:
+    """Write the report to the file of -o, or print it in a format that is not text. Returns the format of what is printed."""
+    if args.file_out is not None:
+        write_file(args.file_out, render(report, args.form), folder)
+        return TEXT
+    if args.form != TEXT:
+        deliver(report, args.form, None)
+    return str(args.form)
 
 
 def replay_histories(args: argparse.Namespace) -> int:
@@ -72,8 +84,8 @@ def replay_histories(args: argparse.Namespace) -> int:
     session = late.session.Session(SessionOptions(device="cpu", engine="record"), private=True)
     found, texts = late.histories.replay(session, args.file, read_data(args.file))
     report = finish(found, args.rules, of_texts(texts))
-    report = replace(report, command=("consan", *args.argv), status=exit_status(report))
-    if args.output is not None:
-        write_file(args.output, render(report, choose_format(None, args.output)))
-    deliver(report, "text", None)
-    return report.status or 0
+    status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
+    report = replace(report, command=("consan", *args.argv), status=status)
+    if _report(args, report, os.getcwd()) == TEXT:
+        deliver(report, TEXT, None)
+    return status

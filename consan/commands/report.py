@@ -11,7 +11,8 @@ from pathlib import Path
 
 from consan import late, options
 from consan._errors import UsageError
-from consan.commands.parts.deliver import choose_format, deliver
+from consan.commands.parts.deliver import deliver
+from consan.commands.parts.output import choose_format
 from consan.files import check_writable, read_file, write_file
 from consan.reports.model import Report
 from consan.reports.source.sources import embed, of_lines, within

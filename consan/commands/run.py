@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.base import remark
-from consan.commands.parts.deliver import choose_format, deliver, judged, keep, settled
+from consan.commands.parts.deliver import deliver, judged, settled
+from consan.commands.parts.output import choose_format, keep
 from consan.files import check_writable, stored_name
 from consan.process import children
 from consan.process.program import PythonProgram, add_words, drop_idle_words, find_native, find_program, run_program

@@ -23,6 +23,7 @@ from consan import late, options
 from consan._errors import NotSupported, UsageError
 from consan.commands.check import RequestedLaunch, add_launch_options
 from consan.commands.parts.base import Parser
+from consan.commands.parts.output import DOCUMENT, JSON, add_output, choose_format
 from consan.commands.run import default_name
 from consan.files import check_writable, write_file
 from consan.launching.entries import check_parameters, choose_entry
@@ -60,11 +61,13 @@ class StressCommand:
             _read_rest(args)
         seeds = read_seeds(args.seeds)
         times = options.read_as("--confirm", args.confirm, options.read_count)
-        shown, workers = _format(args.format), workers_of(args)
+        shown, workers = choose_format(args.form, None, DOCUMENT, "consan stress"), workers_of(args)
+        choose_format(None, args.file_out, (JSON,), "consan stress -o")
+        check_writable(args.file_out)
         job = job_of(args)
         if job.subject.device != "cpu" and args.workers is None:
             workers.count = 1  # one GPU does the runs
-        stored = args.output or default_name(f"stress-{Path(job.subject.label.split()[-1]).stem}")
+        stored = args.file_out or default_name(f"stress-{Path(job.subject.label.split()[-1]).stem}")
         check_writable(stored)
         campaign = late.campaign.Campaign(job, seeds)
         with workers, late.show.Bar() as bar:
@@ -90,7 +93,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--compare-stdout", action="store_true", help="the program's output is part of its result")
     add_launch_options(parser)
     options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN), "checking")
-    options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
+    group = add_output(parser, (JSON,), "store the campaign in this file, not in the folder .consan")
+    group.add_argument("--format", dest="form", metavar="|".join(DOCUMENT), help="format of what is printed")
+    options.add_to(group, (options.NOTES, *options.TERMINAL))
 
 
 def add_worker_options(group: Any) -> None:
@@ -131,12 +136,6 @@ def _tolerance(option: str, text: str, expect: Sequence[str]) -> float:
     return value
 
 
-def _format(given: str | None) -> str:
-    if given not in (None, "text", "json"):
-        raise UsageError(f"--format: stress knows text and json, not {given}")
-    return given or "text"
-
-
 # The job -------------------------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +162,7 @@ def _names_kernel(args: argparse.Namespace) -> bool:
 
 def _read_rest(args: argparse.Namespace) -> None:
     """Options after a kernel's file override those before it."""
-    shared = [option for option in options.ALL if option not in (*options.PICTURE, *options.RANKS)]
+    shared = [option for option in options.ALL if hasattr(args, option.name)]
     parser = Parser(prog="consan stress", allow_abbrev=False)
     parser.add_argument("file")
     _add_options(parser)
@@ -244,12 +243,12 @@ def _about(args: argparse.Namespace, job: Job, workers: Workers) -> dict[str, An
 
 
 def _show(document: dict[str, Any], shown: str, stored: str, notes: bool) -> None:
-    if shown == "json":
+    if shown == JSON:
         print(json.dumps(document, indent=1))
     else:
         late.show.show_stress(document, sys.stdout, notes=notes)
     following = f"; next: consan reduce {stored}" if document["verdict"] == VIOLATIONS else ""
-    print(f"stored: {stored}{following}", file=sys.stderr if shown == "json" else sys.stdout)
+    print(f"stored: {stored}{following}", file=sys.stderr if shown == JSON else sys.stdout)
 
 
 def status_of(document: dict[str, Any], *, allow_incomplete: bool) -> int:

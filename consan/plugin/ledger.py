@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from consan import suppressions
-from consan.commands.parts.deliver import choose_format
+from consan.commands.parts.output import choose_format
 from consan.plugin.keys import CHECKING, LEDGER, setting
 from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line

@@ -79,13 +79,22 @@ extern "C" __global__ void k(int* out) {
 """
 
 
-def _advise(folder: Path, source: str, *words: str) -> dict[int, Any]:
-    """The list by source line."""
+def _document(folder: Path, source: str, *words: str) -> dict[str, Any]:
+    """The advice as JSON."""
     (folder / "k.cu").write_text(source)
     out = folder / "advice.json"
     assert main(["advise", str(folder / "k.cu"), *words, "-o", str(out)]) == 0
-    lines = json.loads(out.read_text())["lines"]
-    return {each["line"]: each for each in lines}
+    found: dict[str, Any] = json.loads(out.read_text())
+    return found
+
+
+def _by_line(document: dict[str, Any]) -> dict[int, Any]:
+    return {each["line"]: each for each in document["lines"]}
+
+
+def _advise(folder: Path, source: str, *words: str) -> dict[int, Any]:
+    """The list by source line."""
+    return _by_line(_document(folder, source, *words))
 
 
 LAST = """
@@ -104,17 +113,18 @@ __global__ void other() { __syncthreads(); }
 """
 
 
-def test_what_one_cta_alone_runs_is_counted_and_other_kernels_are_not_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_one_cta_alone_runs_is_counted_and_other_kernels_are_not_listed(tmp_path: Path) -> None:
     """CTAs that meet at a flag are replayed together, and have no histories that are equal."""
     sizes = ("f32[4]=arange", "f32[1]=zeros", "u32[1]=zeros", "f32[4]=zeros")
     words = [word for size in sizes for word in ("--arg", size)]
-    found = _advise(tmp_path, LAST, "--entry", "total<float>", "--grid", "4", "--block", "32", *words)
-    assert {line: each["ran"] for line, each in found.items()} == {4: 4, 5: 128, 7: 1}
-    assert capsys.readouterr().out.startswith("total<float>: 4 CTAs")
+    document = _document(tmp_path, LAST, "--entry", "total<float>", "--grid", "4", "--block", "32", *words)
+    assert {line: each["ran"] for line, each in _by_line(document).items()} == {4: 4, 5: 128, 7: 1}
+    assert [each["ctas"] for each in document["kernels"] if each["ctas"]] == [4]
 
 
-def test_what_nothing_needs_is_listed_alone_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = _advise(tmp_path, SUPERFLUOUS, "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros")
+def test_what_nothing_needs_is_listed_alone_and_together(tmp_path: Path) -> None:
+    document = _document(tmp_path, SUPERFLUOUS, "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros")
+    found = _by_line(document)
     assert {line: (each["need"], each["together"]) for line, each in found.items()} == {
         6: ("not needed", True),
         7: ("not needed", False),  # one of the two is needed
@@ -123,7 +133,7 @@ def test_what_nothing_needs_is_listed_alone_and_together(tmp_path: Path, capsys:
         12: ("needed", False),
     }
     assert {each["ran"] for each in found.values()} == {128}
-    assert "This is evidence of these runs and sizes, not a proof." in capsys.readouterr().out
+    assert "This is evidence of these runs and sizes, not a proof." in document["evidence"]
 
 
 def test_a_note_about_equal_values_is_no_reason_to_say_nothing(tmp_path: Path) -> None:
@@ -246,12 +256,13 @@ def test_the_fence_of_the_tutorial(name: str, terms: int, expected: dict[int, st
     assert {line: each["need"] for line, each in found.items() if "fence" in each["ptx"]} == expected
 
 
-def test_other_sizes_are_covered_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_sizes_are_covered_too(tmp_path: Path) -> None:
     also = "--grid 2 --arg f32[512]=arange --arg f32[512]=zeros --arg i32=0"
-    found = _advise(tmp_path, (TUTORIAL / "kernel.cu").read_text(), *BULK, "--arg", "i32=4", "--also", also)
+    document = _document(tmp_path, (TUTORIAL / "kernel.cu").read_text(), *BULK, "--arg", "i32=4", "--also", also)
+    found = _by_line(document)
     assert {line: each["need"] for line, each in found.items() if "fence" in each["ptx"]} == {9: "not needed", 11: "needed"}
     assert {each["ran"] for line, each in found.items() if line in (9, 11)} == {4 * 128 * 4, 6 * 128}
-    assert f"covered: 2 launches: grid 4, block 128; also grid 2, block 128 ({also})." in capsys.readouterr().out
+    assert document["covered"] == f"covered: 2 launches: grid 4, block 128; also grid 2, block 128 ({also})."
 
 
 BY_DATA = """
@@ -291,6 +302,8 @@ def test_the_instructions_of_a_needed_statement_are_judged_one_by_one(tmp_path: 
     words = "--grid", "1", "--block", "64", "--arg", "f32[64]=arange", "--arg", "f32[64]=zeros"
     (found,) = _advise(tmp_path, UNROLLED, *words).values()
     assert (found["need"], found["instructions"], len(found["free"])) == ("needed", 3, 1)
+    assert capsys.readouterr().out == f"verdict: clean; json in {tmp_path / 'advice.json'}\n"
+    assert main(["advise", str(tmp_path / "k.cu"), *words]) == 0
     assert f"3 instructions; 1 of them may go: PTX line {found['free'][0]}" in capsys.readouterr().out
 
 
@@ -305,7 +318,7 @@ def test_the_page_has_the_list(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("--runs", "0"), ("--also", "--grid"), ("--also", "'"), ("--also", "--cluster 2"), ("--also", "--arch sm_90"), ("-o", "a.txt")],
+    [("--runs", "0"), ("--also", "--grid"), ("--also", "'"), ("--also", "--cluster 2"), ("--also", "--arch sm_90"), ("-o", "a.sarif")],
 )
 def test_bad_words_get_one_line(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "k.cu").write_text(SUPERFLUOUS)

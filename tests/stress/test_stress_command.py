@@ -232,7 +232,7 @@ ERRORS = {
     f"--expect 3=f.npy {GIVEN}": "--expect: expected N=FILE.npy, where argument N is a buffer",
     f"--expect 2=f.npy {GIVEN}": "f.npy holds 3 elements of float64, argument 2",
     f"--keep-histories --engine record {GIVEN}": "--keep-histories: stress keeps no histories",
-    "--format html flaky.cu": "stress knows text and json",
+    "--format html flaky.cu": "consan stress writes text and json, not html",
     f"--rtol -1 {GIVEN}": "--rtol: expected a number that is not negative",
     f"--rtol 1e-5 {GIVEN}": "--rtol needs --expect: without it runs are compared with each other, bit for bit",
     "flaky.cu --grid 1 --block 64 --arg i32[64]=zeros": "exchange takes 2 arguments",

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from consan import late
-from consan._errors import ExitCode, NotSupported, UsageError, did_you_mean
-from consan.files import write_file
+from consan._errors import ExitCode, NotSupported
+from consan.commands.parts.output import keep
 from consan.process.children import merged
-from consan.reports import FORMATS, FormatError, render
+from consan.reports import FormatError, render
 from consan.reports.model import Report, plural
 from consan.session.spent import spent
 from consan.suppressions import comments_at, finish, unused
@@ -20,22 +20,6 @@ from consan.suppressions import comments_at, finish, unused
 if TYPE_CHECKING:
     from consan.reports.verdict.suppression import Rule
     from consan.session.session import Session
-
-# `-o run.json` without --format means JSON. Names without a suffix, such as /dev/stderr, mean text.
-_BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html", ".txt": "text", ".log": "text", "": "text"}
-
-
-def choose_format(given: str | None, output: str | None) -> str:
-    """The requested format, else the one of the output's suffix. Raises UsageError for an unknown suffix."""
-    suffix = Path(output or "").suffix
-    chosen = given or _BY_SUFFIX.get(suffix.lower())
-    if chosen is None:
-        known = ", ".join(filter(None, _BY_SUFFIX))
-        hint = did_you_mean(suffix, _BY_SUFFIX)
-        raise UsageError(f"{output}: no format has the suffix '{suffix}'; use one of {known}, or say --format{hint}")
-    if chosen not in FORMATS:
-        raise NotSupported(f"--format: {chosen} is not available yet; choose from {', '.join(FORMATS)}")
-    return chosen
 
 
 def judged(session: Session, rules: Sequence[Rule], status: int, children: Path | None = None, own: str = "") -> Report:
@@ -91,13 +75,3 @@ def _write(report: Report, chosen: str, output: str, shown: Mapping[str, bool]) 
         return int(ExitCode.USAGE)
     print(f"verdict: {report.verdict}, {plural(len(report.active), 'finding')}; {chosen} report in {output}")
     return 0
-
-
-def keep(output: str, text: str, folder: str = "") -> bool:
-    """Write a file. A full disk gives one line. `folder`: what the name is relative to."""
-    try:
-        write_file(output, text, folder)
-    except UsageError as error:
-        print(f"consan: error: {error}", file=sys.stderr)
-        return False
-    return True

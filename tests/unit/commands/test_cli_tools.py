@@ -151,7 +151,7 @@ def test_ptx_views(
     out = Path("out.txt").read_text()
     for part in parts:
         assert part in out
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "written: out.txt\n"
 
 
 @needs_nvrtc

@@ -64,7 +64,7 @@ def test_a_counterexample_is_run_and_its_finding_shown(kernel: Path, capsys: pyt
 def test_a_counterexample_that_shows_nothing_is_no_answer(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The index is loaded: in the launch that is tried no thread writes."""
     kernel.write_text(INDEXED)
-    assert main(["prove", str(kernel), "--json"]) == 67
+    assert main(["prove", str(kernel), "--format", "json"]) == 67
     page = json.loads(capsys.readouterr().out)
     jsonschema.validate(page, schema("consan.proof-1.json"))
     assert (page["schema"], page["answer"], page["counterexample"]) == ("consan.proof/1", "unknown", None)
