@@ -18,7 +18,12 @@ NOT_REACHED: Final = "not reached"
 NOT_COMPILED: Final = "does not compile"
 TIMED_OUT: Final = "timed out"
 CRASHED: Final = "crashed"
-GRAVITY: Final = (VIOLATIONS, WRONG, CRASHED, TIMED_OUT, NOT_COMPILED, NOT_REACHED, INCOMPLETE, CLEAN)
+GUESSED: Final = {VIOLATIONS: "warnings (guessed launch)", CLEAN: "clean (guessed launch)"}
+"""In place of a report's verdict, where the launch was guessed. A finding may be the guess's fault, and no finding shows little."""
+GRAVITY: Final = (
+    *(VIOLATIONS, WRONG, CRASHED, TIMED_OUT, NOT_COMPILED),
+    *(GUESSED[VIOLATIONS], NOT_REACHED, INCOMPLETE, GUESSED[CLEAN], CLEAN),
+)
 """The verdicts, the one that speaks for a file first."""
 
 
@@ -36,7 +41,10 @@ class RowFinding:
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel of a file. `launch`: its first shape; `launches`: how many were checked. `note`: why it is not clean."""
+    """One kernel of a file. `launch`: its first shape; `launches`: how many were checked. `note`: why it is not clean.
+
+    `guessed`: its launch was.
+    """
 
     file: str
     kernel: str
@@ -46,6 +54,7 @@ class KernelRow:
     findings: tuple[RowFinding, ...] = ()
     note: str = ""
     seconds: float = 0.0
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,5 +154,5 @@ def _launched(file: str, kernel: str, events: list[dict[str, Any]]) -> KernelRow
     return KernelRow(
         *(file, kernel, verdict, first["launch"], len(events), tuple(found.values())),
         note="; ".join(notes) if verdict == INCOMPLETE else "",
-        seconds=sum(event["seconds"] for event in events),
-    )
+        seconds=sum(event["seconds"] for event in events), guessed=first["guessed"],
+    )  # fmt: skip

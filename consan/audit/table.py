@@ -49,7 +49,7 @@ def as_text(results: Sequence[FileResult]) -> str:
 
 
 def _cells(result: FileResult, row: KernelRow) -> tuple[str, ...]:
-    launch = row.launch + (f" (of {row.launches})" if row.launches > 1 else "")
+    launch = row.launch + (f" (of {row.launches})" if row.launches > 1 else "") + (" guessed" if row.guessed else "")
     kernel = row.kernel if len(row.kernel) <= _MOST else row.kernel[: _MOST - 3] + "..."
     found = ", ".join(dict.fromkeys(f"{each.kind}:{_lines(each)}" for each in row.findings))
     return _short(result.file), kernel or "-", launch or "-", row.verdict, found or "-", f"{row.seconds:.1f} s" if row.launches else "-"

@@ -25,7 +25,9 @@ from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
 _SCORES: Final = {
     CLEAN: 1.0,
+    rows.GUESSED[CLEAN]: 0.25,
     INCOMPLETE: 0.25,
+    rows.GUESSED[VIOLATIONS]: 0.15,
     VIOLATIONS: 0.2,
     rows.WRONG: 0.1,
     rows.TIMED_OUT: 0.05,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from consan import late
 from consan._errors import UsageError, did_you_mean
 from consan.files import read_file
 from consan.launching.arguments import ArgSpec
@@ -40,6 +41,12 @@ def choose_entry(module: Module, wanted: str | None, file: str) -> Function:
 def entries_of(module: Module) -> list[Function]:
     """The kernels of a module."""
     return [function for function in module.functions if function.kind == "entry" and not function.is_declaration]
+
+
+def has_dynamic_shared(module: Module) -> bool:
+    """Whether a launch chooses the size of a shared array."""
+    variables = [item for item in module.items if isinstance(item, late.ptx.Variable) and item.in_shared]
+    return any(variable.nbytes(name) == 0 for variable in variables for name in variable.names)
 
 
 def _nearest(wanted: str, entries: Sequence[Function]) -> str:

@@ -1,13 +1,14 @@
-"""Kernels without a host's code: launches of a launch file."""
+"""Kernels without a host's code: launches of a launch file, and guessed ones."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from consan.audit import rows
+from consan.audit import Verdict, rows, table
 from consan.audit.rows import FileResult, KernelRow
 from consan.audit.runner import AuditRequest, AuditServer
 from consan.toolchain.nvrtc import compile_ptx
@@ -20,7 +21,7 @@ __global__ void rev(float *p) {
   p[threadIdx.x] = tile[63 - threadIdx.x];
 }
 __global__ void scale(float *p, int n, float by) {
-  if (threadIdx.x < n) p[threadIdx.x] *= by;
+  if (blockIdx.x * blockDim.x + threadIdx.x < n) p[blockIdx.x * blockDim.x + threadIdx.x] *= by;
 }
 template <typename T> __global__ void shifted(T *p) {
   __shared__ T tile[64];
@@ -96,3 +97,61 @@ def test_a_launch_that_does_not_fit_is_said(launches: str, why: str) -> None:
     result = _result("k.ptx", compile_ptx(_source(right=True), name="k.cu").ptx, launches)
     assert result.verdict == rows.NOT_REACHED
     assert any(row.note.startswith(why) for row in result.rows), result.rows
+
+
+# -- guessed launches ---------------------------------------------------------------------------------------------------------
+
+TRANSPOSE = """
+#define TILE 32
+__global__ void transpose(const float *in, float *out, int rows, int cols) {
+  __shared__ float tile[TILE][TILE + 1];
+  int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+  if (x < cols && y < rows) tile[threadIdx.y][threadIdx.x] = in[y * cols + x];
+  BARRIER
+  x = blockIdx.y * TILE + threadIdx.x; y = blockIdx.x * TILE + threadIdx.y;
+  if (x < rows && y < cols) out[y * rows + x] = tile[threadIdx.x][threadIdx.y];
+}
+struct Pair { int n; float *p; };
+__global__ void packed(Pair pair) { pair.p[threadIdx.x] = pair.n; }
+template <typename T, int N, bool B = true> __global__ void filled(T *p, int n) { for (int i = threadIdx.x; i < n; i += N) p[i] = 1; }
+"""
+BROKEN_HOST = "int main() { undeclared(); }"
+
+
+@pytest.mark.parametrize("host", ["", BROKEN_HOST])
+def test_a_finding_of_a_guessed_launch_is_a_warning(host: str) -> None:
+    result = _result("k.cu", TRANSPOSE.replace("BARRIER", "") + host, None)
+    row = _by_kernel(result)["transpose"]
+    assert (row.verdict, row.launch, row.guessed) == ("warnings (guessed launch)", "2,2 x 32,32", True)
+    assert [(each.kind, each.severity, each.lines) for each in row.findings] == [("data-race", "warning", (6, 9))]
+    assert row.findings[0].message.endswith("(guessed launch)")
+    assert result.verdict == (rows.NOT_COMPILED if host else "warnings (guessed launch)")
+    assert table.status([result]) == 67
+    assert table.status([result], strict=True) == 66
+
+
+def test_a_guessed_launch_without_a_finding_is_not_clean() -> None:
+    result = _result("k.cu", TRANSPOSE.replace("BARRIER", "__syncthreads();"), None)
+    assert {name: row.verdict for name, row in _by_kernel(result).items()} == {
+        "transpose": "clean (guessed launch)",
+        "packed": rows.NOT_REACHED,
+        "filled<float, 128, true>": "clean (guessed launch)",
+    }
+    assert table.status([replace(result, rows=result.rows[:1])]) == 67
+    assert _by_kernel(result)["packed"].note == "no launch is guessed: its parameter 1 is a struct: Pair pair"
+    assert "2,2 x 32,32 guessed" in table.as_text([result])
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_ptx_without_a_launch_file_is_guessed(right: bool) -> None:
+    text = _source(right=right).replace("void rev", "void __launch_bounds__(64) rev")
+    found = _by_kernel(_result("k.ptx", compile_ptx(text, name="k.cu").ptx, None))
+    assert found["scale"].verdict == "clean (guessed launch)"
+    assert {each.severity for row in found.values() for each in row.findings} <= {"warning"}
+    assert ("data-race" in {each.kind for each in found["rev"].findings}) == (not right)
+
+
+def test_a_guess_is_not_correct() -> None:
+    text = TRANSPOSE.partition("struct Pair")[0].replace("BARRIER", "__syncthreads();")
+    verdict = Verdict(_result("k.cu", text, None))
+    assert (verdict.verdict, verdict.correct, verdict.score) == ("clean (guessed launch)", False, 0.25)

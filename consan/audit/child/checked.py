@@ -19,12 +19,13 @@ from consan.suppressions import finish
 
 @dataclass(frozen=True)
 class CheckedLaunch:
-    """A launch that was made: its kernel in C++, its shape, its report, the seconds that it took."""
+    """A launch that was made: its kernel in C++, its shape, its report, the seconds that it took, whether it is a guess."""
 
     kernel: str
     shape: LaunchSize
     report: Report
     seconds: float
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class CheckedLaunches:
         session.recording.fixes.off = True  # a search for a fix takes longer than the launch
         return session
 
-    def launch(self, kernel: AuditedKernel, shape: LaunchSize, values: Sequence[bytes], buffers: Sequence[Argument]) -> Report:
+    def launch(
+        self, kernel: AuditedKernel, shape: LaunchSize, values: Sequence[bytes], buffers: Sequence[Argument], *, guessed: bool = False
+    ) -> Report:
         """Launch it with the bytes of its parameters, and check it."""
         started, session = time.monotonic(), kernel.session
         how: dict[str, Any] = {"shared": shape.shared, "cluster": shape.cluster, "cooperative": shape.cooperative}
@@ -64,5 +67,5 @@ class CheckedLaunches:
             session.address_name = name_addresses(kernel.prepared, kernel.entry, buffers)
             session.launch(kernel.prepared, kernel.entry, shape.grid, shape.block, values, **how)
             report = finish(session.report())
-        self.launched(CheckedLaunch(kernel.name, shape, report, time.monotonic() - started))
+        self.launched(CheckedLaunch(kernel.name, shape, report, time.monotonic() - started, guessed))
         return report

@@ -1,4 +1,4 @@
-"""Launches that a launch file describes (consan/audit/launch_file.py), of PTX and of the device's part of CUDA C++.
+"""Launches without host code, of PTX and of the device's part of CUDA C++: those of a launch file, and guessed ones (guessing.py).
 
 A launch that does not fit its kernel is not made: the kernel's row is `not reached`, and says why.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from consan._errors import ConsanError, UsageError
 from consan.audit import rows
 from consan.audit.child.checked import AuditedKernel, CheckedLaunches
+from consan.audit.child.guessing import KernelText, NotGuessedError, guessed_launch, instance
 from consan.audit.host import sources
 from consan.audit.host.program import DeviceProgram, expression
 from consan.audit.launch_file import DescribedLaunch, LaunchFile, read_launches
@@ -21,7 +22,7 @@ from consan.launching.arguments import ArgSpec, parse_arg, parse_args
 from consan.launching.entries import check_parameters, choose_entry, entries_of
 from consan.launching.placement import Placement
 from consan.launching.source import read_module
-from consan.toolchain.nvrtc import CompileError
+from consan.toolchain.nvrtc import CompileError, MisnamedKernelError
 
 _SEED = 0
 
@@ -36,10 +37,10 @@ class DescribedFile:
     _modules: dict[tuple[str, ...], Module] = field(default_factory=dict)
     _symbols: dict[str, str] = field(default_factory=dict)  # of instances that were named
 
-    def __post_init__(self) -> None:
-        """CUDA C++ has its local headers read in."""
-        if not self.path.endswith(".ptx"):
-            self.program = DeviceProgram(sources.whole(self.path, self.text))
+    @classmethod
+    def of_file(cls, path: str, text: str) -> DescribedFile:
+        """A file. CUDA C++ has its local headers read in."""
+        return cls(path, text, None if path.endswith(".ptx") else DeviceProgram(sources.whole(path, text)))
 
     def found(self, wanted: str | None) -> tuple[Module, Function]:
         """The kernel of a name. Raises CompileError, UsageError."""
@@ -66,7 +67,7 @@ class DescribedFile:
 
 def audit_described(work: Any, path: str, text: str, launches: str) -> None:
     """Make the launches of a file."""
-    file = DescribedFile(path, text)
+    file = DescribedFile.of_file(path, text)
     try:
         work.events.send("kernels", names=file.kernels)
         described = read_launches(launches)
@@ -86,11 +87,38 @@ def _verdict(error: ConsanError) -> str:
     return rows.NOT_REACHED if isinstance(error, UsageError) else rows.CRASHED
 
 
+def audit_guessed(checked: CheckedLaunches, events: Any, file: DescribedFile) -> None:
+    """Guess a launch for each kernel of a file, and make it."""
+    try:
+        kernels = file.kernels
+    except UsageError as error:
+        events.failed("", rows.NOT_COMPILED, str(error))
+        return
+    for name in kernels:
+        why = _guessed(checked, file, name)
+        if why is not None:
+            events.failed(name, why[0], why[1])
+
+
+def _guessed(checked: CheckedLaunches, file: DescribedFile, name: str) -> tuple[str, str] | None:
+    """Launch one kernel. Where that cannot be: the verdict, and why."""
+    text = KernelText(file.program.source if file.program is not None else None, name)
+    try:
+        wanted = instance(text, name)
+        module, entry = file.found(wanted)
+        launch = guessed_launch(module, entry, text, wanted)
+    except (NotGuessedError, MisnamedKernelError) as error:
+        return rows.NOT_REACHED, f"no launch is guessed: {error}"
+    except ConsanError as error:
+        return _verdict(error), str(error)
+    return _MadeLaunches(checked, file, LaunchFile((launch,), {}), guessed=True).make(launch)
+
+
 class _MadeLaunches:
     """The launches of one file. Its arrays are the same memory in all of them."""
 
-    def __init__(self, checked: CheckedLaunches, file: DescribedFile, described: LaunchFile) -> None:
-        self._checked, self._file = checked, file
+    def __init__(self, checked: CheckedLaunches, file: DescribedFile, described: LaunchFile, *, guessed: bool = False) -> None:
+        self._checked, self._file, self._is_guess = checked, file, guessed
         self._placed = Placement(checked.device.backend)
         self._specs = {name: parse_arg(text, number) for number, (name, text) in enumerate(described.arrays.items(), 1000)}
         self._arrays = {name: spec.materialise(_SEED) for name, spec in self._specs.items()}
@@ -113,7 +141,7 @@ class _MadeLaunches:
         values = [self._arrays[text] if text in self._arrays else spec.materialise(_SEED) for text, spec in given]
         data = self._placed.parameters(values, "argument")
         kernel = AuditedKernel(expression(entry.name), entry.name, prepared, session)
-        self._checked.launch(kernel, launch.shape, data, self._placed.buffers[known:])
+        self._checked.launch(kernel, launch.shape, data, self._placed.buffers[known:], guessed=self._is_guess)
 
     def _read(self, texts: Sequence[str]) -> list[ArgSpec]:
         read = parse_args([self._specs[text].text if text in self._specs else text for text in texts])

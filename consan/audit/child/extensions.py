@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from consan._errors import UsageError
 from consan.audit import rows
+from consan.audit.child.described import DescribedFile, audit_guessed
 from consan.audit.child.launcher import LaunchHooks
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, converting, first_error
-from consan.audit.host.program import HostProgram
+from consan.audit.host.program import DeviceProgram, HostProgram
 from consan.audit.host.sources import AuditedSource
 
 _HEADER: Final = "#include <torch/extension.h>\n#include <cuda_runtime.h>\n"
@@ -88,6 +89,7 @@ class Extensions:
         except HostBuildError as error:
             why = first_error(str(error))
             self._events.failed("", rows.NOT_COMPILED, f"host: {why}")
+            audit_guessed(self._launcher.checked, self._events, DescribedFile(self._path, source.text, DeviceProgram(source)))
             raise RuntimeError(f"Error building extension '{name}': {why}") from None
         since = len(self._bound(0))
         program = HostProgram(source, library, self._folder / f"extension{next(self._numbers)}.so")

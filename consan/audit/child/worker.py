@@ -20,12 +20,12 @@ from typing import Any, Final
 from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child.checked import CheckedLaunch, CheckedLaunches
-from consan.audit.child.described import audit_described
+from consan.audit.child.described import DescribedFile, audit_described, audit_guessed
 from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, first_error, runtime
-from consan.audit.host.program import HostProgram
+from consan.audit.host.program import DeviceProgram, HostProgram
 from consan.audit.host.sizes import shrunk_text
 from consan.audit.launch_file import SUFFIX, LaunchSize
 from consan.reports.model import Finding
@@ -59,10 +59,11 @@ class Events:
         """A launch that was made."""
         shape, report = _in_words(made.shape), made.report
         self.counted[:8] = (self.launches + 1).to_bytes(8, "little")
-        found = [_finding(each) for each in report.active if each.severity != "note"]
+        found = [_finding(each, made.guessed) for each in report.active if each.severity != "note"]
+        verdict = rows.GUESSED.get(report.verdict, report.verdict) if made.guessed else report.verdict
         self.send(
-            "launch", kernel=made.kernel, launch=shape, verdict=report.verdict, findings=found,
-            incomplete=list(report.incomplete), seconds=round(made.seconds, 3),
+            "launch", kernel=made.kernel, launch=shape, verdict=verdict, findings=found, incomplete=list(report.incomplete),
+            seconds=round(made.seconds, 3), guessed=made.guessed,
         )  # fmt: skip
 
     def failed(self, kernel: str, verdict: str, why: str) -> None:
@@ -82,12 +83,14 @@ def _in_words(shape: LaunchSize) -> str:
     return f"{_dims(shape.grid)} x {_dims(shape.block)}" + (f", {shape.shared} B" if shape.shared else "")
 
 
-def _finding(found: Finding) -> dict[str, Any]:
+def _finding(found: Finding, guessed: bool) -> dict[str, Any]:
+    """A finding for a row. One of a guessed launch is a warning: the guess may be wrong."""
     placed = [each for each in found.accesses if each.line]
     lines = tuple(dict.fromkeys(each.line for each in placed))
     last = placed[-1] if placed else None
     file, line = (last.file, last.line) if last else ("", 0)
-    return {"kind": found.kind, "severity": found.severity, "file": file, "line": line, "message": found.message, "lines": lines}
+    severity, message = ("warning", f"{found.message} (guessed launch)") if guessed else (found.severity, found.message)
+    return {"kind": found.kind, "severity": severity, "file": file, "line": line, "message": message, "lines": lines}
 
 
 @dataclass
@@ -118,13 +121,15 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
         library = built(source)
     except HostBuildError as error:
         work.events.failed("", rows.NOT_COMPILED, f"host: {first_error(str(error))}")
+        audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
         return
     launcher = work.launcher()
     program = HostProgram(source, library, work.folder / "program.so")
     launcher.programs.append(program)
     main = program.main()
     if main is None:
-        work.events.note("it has no main, and no launch was made")
+        work.events.note("it has no main and no launch file: launches are guessed")
+        audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
         return
     _run_modes(program, main, source.text, work)
 
@@ -177,7 +182,8 @@ def audit(work: FileWork, path: str, text: str, reference: str | None, launches:
         if launches is not None:
             audit_described(work, path, text, launches)
         elif path.endswith(".ptx"):
-            work.events.note(f"it has no launch file: {Path(path).with_suffix(SUFFIX).name}")
+            work.events.note(f"it has no launch file ({Path(path).with_suffix(SUFFIX).name}): launches are guessed")
+            audit_guessed(work.checked(), work.events, DescribedFile.of_file(path, text))
         elif path.endswith((".cu", ".cuh")):
             audit_cuda(work, path, text)
         else:

@@ -19,6 +19,7 @@ _ASSIGNED: Final = re.compile(
     r"\b((?:const\s+|constexpr\s+|static\s+|unsigned\s+|long\s+)*(?:int|size_t|int64_t|long)\s+|,\s*)([A-Za-z_]\w*)(\s*=\s*)(\d+)\b(?=\s*[,;])"
 )
 _SEQUENCE: Final = re.compile(r"^(?:T|L|seq(?:_?len(?:gth)?)?|sequence_length)$", re.IGNORECASE)
+_OTHER: Final = re.compile(r"^(?:n\w{1,3}|num\w*|\w*count|total\w*|\w*stride\w*|ld[abc]?|[nmk]_?\w{0,2}|[BTCHWNOVKM]+)$", re.IGNORECASE)
 FEWEST_BATCHES: Final = 2
 SHORTEST_SEQUENCE: Final = 64
 LEAST: Final = 256  # of an inner size, where the code has no larger constant
@@ -40,6 +41,11 @@ def smaller(name: str, value: int, least: int = LEAST) -> int:
     if _SEQUENCE.match(name):
         return halved(value, SHORTEST_SEQUENCE)
     return halved(value, least) if _INNER.match(name) else value
+
+
+def is_size(name: str) -> bool:
+    """Whether a variable of this name is a size, or a distance of that length."""
+    return any(each.match(name) is not None for each in (_BATCH, _INNER, _SEQUENCE, _OTHER))
 
 
 def shrunk_text(text: str) -> str:

@@ -13,34 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from consan import late
 from consan.launching.declarations import declarations
+from consan.launching.entries import has_dynamic_shared
+from consan.launching.types_by_name import POINTER, element_type, scalar_type
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module, Param
 
-_POINTER: Final = re.compile(r"(?P<const>const\s+)?(?P<type>[\w:\s]+?)(?P<after>\s+const)?\s*\*[^*]*")
-_QUALIFIERS: Final = re.compile(r"\b(?:const|volatile|__grid_constant__|__restrict__|restrict|struct)\b")
 _TENSOR_MAP: Final = "CUtensorMap"
 _ELEMENTS: Final = 4096
-
-# The type of `--arg` for a type of the source.
-_TYPES: Final = {
-    "f64": ("double",),
-    "f32": ("float",),
-    "f16": ("half", "__half"),
-    "bf16": ("__nv_bfloat16", "nv_bfloat16"),
-    "u8": ("unsigned char", "uint8_t", "bool"),
-    "i8": ("char", "signed char", "int8_t"),
-    "u16": ("unsigned short", "uint16_t"),
-    "i16": ("short", "int16_t"),
-    "u32": ("unsigned", "unsigned int", "uint32_t"),
-    "i32": ("int", "int32_t"),
-    "u64": ("unsigned long", "unsigned long long", "uint64_t", "size_t"),
-    "i64": ("long", "long long", "int64_t", "ptrdiff_t"),
-}
-_BY_NAME: Final = {name: short for short, names in _TYPES.items() for name in names}
-# The type of `--arg` for a PTX type, if the source does not tell.
-_BY_PTX: Final = {"f32": "f32", "f64": "f64", "u16": "u16", "s16": "i16", "b16": "f16", "u8": "u8", "s8": "i8", "u32": "i32", "s32": "i32",
-                  "b32": "i32", "s64": "i64"}  # fmt: skip
 
 
 def describe(module: Module, entries: Sequence[Function], source: str, words: Sequence[str]) -> Iterator[str]:
@@ -80,7 +60,7 @@ def _command(module: Module, entry: Function, texts: Sequence[str], words: Seque
     chosen = ["--entry", entry.name] if several else []
     launch = ["--grid", cluster or "1", "--block", _dimensions(entry, "reqntid") or _dimensions(entry, "maxntid") or "128"]
     launch += ["--cluster", cluster] if cluster else []
-    launch += ["--smem", "48K"] if _has_dynamic_shared(module) else []
+    launch += ["--smem", "48K"] if has_dynamic_shared(module) else []
     specs = [argument_for(parameter, text) for parameter, text in zip(entry.params, texts, strict=True)]
     return shlex.join([*words, *chosen, *launch, *(word for spec in specs for word in ("--arg", spec))])
 
@@ -90,26 +70,15 @@ def _dimensions(entry: Function, directive: str) -> str:
     return "" if not values or isinstance(values, str) else re.sub("(,1)+$", "", ",".join(map(str, values)))
 
 
-def _has_dynamic_shared(module: Module) -> bool:
-    variables = [item for item in module.items if isinstance(item, late.ptx.Variable) and item.in_shared]
-    return any(variable.nbytes(name) == 0 for variable in variables for name in variable.names)
-
-
 def argument_for(parameter: Param, text: str) -> str:
     """An `--arg` of the parameter's size, with the source's type where that is known."""
-    pointer = _POINTER.fullmatch(text)
+    pointer = POINTER.fullmatch(text)
     if pointer is not None:
         reads_only = pointer["const"] or pointer["after"]
-        return f"{_BY_NAME.get(_plain(pointer['type']), 'f32')}[{_ELEMENTS}]={'random' if reads_only else 'zeros'}"
+        return f"{element_type(text)}[{_ELEMENTS}]={'random' if reads_only else 'zeros'}"
     if _TENSOR_MAP in text and parameter.nbytes == 128:
         return "tma:f16[1024,1024]=random,box=64x64,swizzle=128"
     if parameter.size is not None:
         return f"bytes={'00' * parameter.nbytes}"
-    type_ = _BY_NAME.get(_plain(text.rpartition(" ")[0])) if text else _BY_PTX.get(parameter.type)
-    if text and type_ is None:
-        type_ = _BY_PTX.get(parameter.type)
+    type_ = scalar_type(parameter, text)
     return f"{type_}=1" if type_ else f"f32[{_ELEMENTS}]=random"
-
-
-def _plain(text: str) -> str:
-    return " ".join(_QUALIFIERS.sub(" ", text).replace("std::", "").split())

@@ -1,0 +1,153 @@
+"""Launches that are guessed, of kernels whose host code is missing or does not build: from the types and the names of parameters.
+
+A pointer gets an array that is longer than any product of the sizes; arrays of integers are zero, since they may be indices. An integer
+whose name is that of a size gets one: all of them the same. The block is that of `__launch_bounds__`, of a shared array that a thread has
+an element of, or of the dimensions of `threadIdx` that the kernel reads. What such a launch shows may be the guess's fault.
+
+Not guessed: structs by value, and tensor maps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from consan.audit.host import text as cuda
+from consan.audit.host.sizes import is_size
+from consan.audit.host.sources import AuditedSource
+from consan.audit.launch_file import DescribedLaunch, LaunchSize
+from consan.launching.arguments import Dim3
+from consan.launching.entries import has_dynamic_shared
+from consan.launching.parameter_kind import CLASS, FLOAT, POINTER, WORD
+from consan.launching.scalars import FLOATS
+from consan.launching.signature import kinds_of
+from consan.launching.types_by_name import element_type, scalar_type
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Function, Module
+
+_CTAS: Final = 2  # in each dimension that the kernel reads
+_THREADS: Final = 128
+_TILE: Final = 16  # threads in each of two dimensions
+_SIZE: Final = 32  # of each size, if there are several
+_LEAST_LENGTH, _MOST_LENGTH = 1 << 16, 1 << 20  # elements
+_MOST_THREADS: Final = 1024
+_DYNAMIC: Final = 48 << 10  # bytes
+_SHARED: Final = re.compile(r"__shared__[^;=\[]*?\w+\s*((?:\[[^\]]*\])+)\s*;")
+_CONSTANT: Final = r"(?:#\s*define\s+{0}\s+\(?|\b(?:constexpr|const)\b[^;=]*\b{0}\s*=\s*)(\d+)\b"
+_TEMPLATE: Final = re.compile(r"\s*template\s*<(.*?)>\s*(?:static\s+|extern\s+)?(?:__global__|void|inline)", re.DOTALL)
+_TYPE_PARAMETER: Final = re.compile(r"^\s*(?:typename|class)\b")
+
+
+class NotGuessedError(Exception):
+    """Why a kernel gets no launch."""
+
+
+class KernelText:
+    """What the source says of a kernel. All of it is empty for PTX alone."""
+
+    def __init__(self, source: AuditedSource | None, name: str) -> None:
+        self._text = source.text if source is not None else ""
+        items = source.items if source is not None else []
+        self._item = next((each for each in items if each.kind == cuda.KERNEL and each.body and each.name == name), None)
+        self.body = cuda.uncommented(self._text[slice(*self._item.body)]) if self._item is not None and self._item.body else ""
+
+    @property
+    def parameters(self) -> list[str]:
+        """The declarations of the parameters."""
+        if self._item is None or self._item.parameters is None:
+            return []
+        head = self._item.head[slice(*self._item.parameters)]
+        return [head[begin:end].partition("=")[0].strip() for begin, end in cuda.parted(head)]
+
+    @property
+    def template(self) -> list[str] | None:
+        """The parameters of the template; None: it is none."""
+        found = (
+            re.match(r"\s*template\s*<(.*?)>\s*(?:static\s+)?(?:__global__|void|inline)", self._item.head, re.DOTALL)
+            if self._item
+            else None
+        )
+        return None if found is None else [found[1][begin:end].strip() for begin, end in cuda.parted(found[1])]
+
+    def reads(self, variable: str) -> bool:
+        """Whether the kernel reads a dimension."""
+        return re.search(rf"\b{re.escape(variable)}\b", self.body) is not None
+
+    def number(self, word: str) -> int | None:
+        """A whole number, or the constant of a name."""
+        found = re.search(_CONSTANT.format(re.escape(word)), self._text) if re.fullmatch(r"[A-Za-z_]\w*", word) else None
+        return int(word) if word.isdecimal() else int(found[1]) if found else None
+
+    def tiles(self) -> Iterator[list[int]]:
+        """The extents of shared arrays that are known."""
+        for found in _SHARED.finditer(self.body):
+            extents = [self.number(word.partition("+")[0].strip()) for word in re.findall(r"\[([^\]]*)\]", found[1])]
+            if None not in extents:
+                yield [each for each in extents if each is not None]
+
+
+def instance(text: KernelText, name: str) -> str:
+    """The kernel's name in C++, with arguments for a template: types are float, numbers a block's threads. Raises NotGuessedError."""
+    if text.template is None:
+        return name
+    needed = [each for each in text.template if "=" not in each]
+    if any("..." in each for each in needed):
+        raise NotGuessedError("its template takes any number of arguments")
+    return f"{name}<{', '.join('float' if _TYPE_PARAMETER.match(each) else str(_THREADS) for each in needed)}>"
+
+
+def guessed_launch(module: Module, entry: Function, text: KernelText, kernel: str) -> DescribedLaunch:
+    """A launch of a kernel, which is called `kernel`. Raises NotGuessedError."""
+    block = _block(entry, text)
+    grid = _grid(entry, text)
+    declared = text.parameters if len(text.parameters) == len(entry.params) else [""] * len(entry.params)
+    count = sum(map(_is_size, declared)) or ("" in declared)
+    size = prod(grid) * prod(block) if count <= 1 else _SIZE
+    length = min(max(size**count, _LEAST_LENGTH), _MOST_LENGTH)
+    arguments = tuple(_argument(entry, number, each, size, length) for number, each in enumerate(declared))
+    cluster = _extents(entry.directives.get("reqnctapercluster")) or (1, 1, 1)
+    shared = _DYNAMIC if has_dynamic_shared(module) else 0
+    return DescribedLaunch(kernel, LaunchSize(grid, block, shared, cluster), arguments)
+
+
+def _argument(entry: Function, number: int, declared: str, size: int, length: int) -> str:
+    kind, parameter = kinds_of(entry)[number], entry.params[number]
+    if kind.kind == CLASS:
+        raise NotGuessedError(f"its parameter {number + 1} is a struct{f': {declared}' if declared else ''}")
+    if kind.kind == POINTER or "*" in declared or (kind.kind == WORD and not declared):
+        element = element_type(declared)
+        return f"{element}[{length}]={'random' if element in FLOATS else 'zeros'}"
+    chosen = scalar_type(parameter, declared) or "u64"
+    return f"{chosen}={size if kind.kind != FLOAT and (not declared or _is_size(declared)) else 1}"
+
+
+def _is_size(declared: str) -> bool:
+    found = re.search(r"(\w+)\s*$", declared)
+    return found is not None and "*" not in declared and is_size(found[1])
+
+
+def _extents(given: Sequence[int] | str | None) -> Dim3 | None:
+    if not given or isinstance(given, str):
+        return None
+    x, y, z = (*given, 1, 1)[:3]
+    return (x, y, z)
+
+
+def _block(entry: Function, text: KernelText) -> Dim3:
+    stated = _extents(entry.directives.get("reqntid")) or _extents(entry.directives.get("maxntid"))
+    tiles = list(text.tiles())
+    if text.reads("threadIdx.y"):
+        tile = next((each for each in tiles if len(each) == 2 and prod(each) <= _MOST_THREADS), [_TILE, _TILE])
+        fits = stated is None or stated[1] > 1 or prod(tile) <= prod(stated)
+        return (tile[1], tile[0], 1) if fits else (stated or (_TILE, _TILE, 1))
+    lengths = [each[0] for each in tiles if len(each) == 1 and 2 * 32 <= each[0] <= _MOST_THREADS and each[0] % 32 == 0]
+    return stated or ((max(lengths) if lengths else _THREADS), 1, 1)
+
+
+def _grid(entry: Function, text: KernelText) -> Dim3:
+    cluster = _extents(entry.directives.get("reqnctapercluster")) or (1, 1, 1)
+    x, y, z = (_CTAS if name == "x" or text.reads(f"blockIdx.{name}") else 1 for name in "xyz")
+    return (x * cluster[0], y * cluster[1], z * cluster[2])
