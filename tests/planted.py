@@ -143,7 +143,7 @@ def compiled(sources: dict[str, str], *options: str) -> bytes:
 
 def break_checker(monkeypatch: pytest.MonkeyPatch, folder: Path, modules: tuple[ModuleType, ...], file: str, old: str, new: str) -> None:
     """Let modules of consan.checker load a checker in one of whose sources a text, which stands there once, is replaced."""
-    sources = build.sources()
+    sources = dict(build.sources())
     assert sources[file].count(old) == 1
     sources[file] = sources[file].replace(old, new)
     (folder / "broken.so").write_bytes(compiled(sources))

@@ -13,7 +13,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from consan import late, options
@@ -140,7 +140,7 @@ class RequestedLaunch:
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
         self.module: Module | None = None  # what was launched
-        self.changed: Module | None = None  # what `again` has launched last
+        self.changed: _Changed | None = None  # what `again` has launched last
         self.ends = math.inf  # when --timeout is over, for what follows the launch too
         self.searched = 0.0  # seconds that the search for fixes has taken
         self.arch = DEFAULT_ARCH
@@ -171,16 +171,27 @@ class RequestedLaunch:
         return judged(session, args.rules, status)
 
     def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:
-        """The same launch of a changed kernel under a schedule, in a session of its own."""
-        placed: list[Placement] = []
-        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed, "keep_histories": False, "explore": 0.0})))
-        session.recording.fixes.off = True
-        if self.changed is None or self.changed.text != ptx:  # the module that was launched, and some instructions more
-            self.changed = read_module(ptx, args.file, wild=False)
-        module = self.changed
-        self._launch(session, args, module, args.seed, self._prepare(session, args, module), placed.append)
-        results = hashlib.blake2b(b"".join(each for placement in placed for each in placement.contents())).digest()
-        return late.reruns.Ran(finish(session.report(), args.rules), results, session.executed)
+        """The same launch of a changed kernel under a schedule, in a session of its own, which all schedules of it share."""
+        made_from = ptx, args.timeout
+        if self.changed is None or self.changed.made_from != made_from:
+            session = self._open(argparse.Namespace(**(vars(args) | {"keep_histories": False, "explore": 0.0})))
+            session.recording.fixes.off = True
+            module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
+            prepared = self._prepare(session, args, module)
+            self.changed = _Changed(made_from, session, self._placed(session, args, module, args.seed, prepared))
+        return self._ran(self.changed, args, seed)
+
+    def _ran(self, changed: _Changed, args: argparse.Namespace, seed: int) -> Ran:
+        """A run of a changed kernel, from the same memory."""
+        session, placed = changed.session, changed.placed
+        session.seed, executed = seed, session.executed
+        placed.placement.refresh()
+        self._started(session, placed)
+        results = hashlib.blake2b(b"".join(placed.placement.contents())).digest()
+        report = session.take()
+        assert report is not None, "a kernel was launched"
+        in_all = late.schedules.no_schedule_changes(report, placed.prepared, placed.entry, self.block)
+        return late.reruns.Ran(finish(report, args.rules), results, session.executed - executed, in_all)
 
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
@@ -210,33 +221,56 @@ class RequestedLaunch:
         check_parameters(choose_entry(module, args.entry, args.file), self.specs, args.file)
         return session.prepare(module, name=args.file, cluster=math.prod(self.cluster))
 
-    def _launch(
-        self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared,
-        given: Callable[[Placement], None] = lambda placed: None,
-    ) -> int:  # fmt: skip
-        """Launch with arguments of random `data`; returns the status. `given`: is given where they are."""
+    def _launch(self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared) -> int:
+        """Launch with arguments of random `data`; returns the status."""
+        return self._started(session, self._placed(session, args, module, data, prepared))
+
+    def _placed(self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared) -> _Placed:
+        """The launch with its arguments in memory."""
         arrays = [spec.materialise(late.schedules.data_seed(data)) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
-        placed = Placement(session.backend)
-        given(placed)
-        values = placed.parameters(arrays, "--arg")
-        session.address_name = late.layouts.name_addresses(prepared, entry.name, placed.buffers)
-        status = 0
+        placement = Placement(session.backend)
+        placed = _Placed(prepared, entry.name, placement, placement.parameters(arrays, "--arg"))
         if prepared.recorded is None:
             with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
                 remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
+        return placed
+
+    def _started(self, session: Session, placed: _Placed) -> int:
+        """Launch; returns the status."""
+        prepared, placement = placed.prepared, placed.placement
+        session.address_name = late.layouts.name_addresses(prepared, placed.entry, placement.buffers)
         try:
             session.launch(
-                prepared, entry.name, self.grid, self.block, values,
-                shared=self.smem, cluster=self.cluster, cooperative=prepared.synchronises_grid, restore=placed.refresh,
+                prepared, placed.entry, self.grid, self.block, placed.values,
+                shared=self.smem, cluster=self.cluster, cooperative=prepared.synchronises_grid, restore=placement.refresh,
             )  # fmt: skip
         except KeyboardInterrupt:  # keep what was found so far
-            status = int(ExitCode.INTERRUPTED)
-        return status
+            return int(ExitCode.INTERRUPTED)
+        return 0
 
     def _say_unwatched(self, session: Session) -> None:
         """`--ctas` leaves most of a grid unchecked: the report says how much."""
         total, size = math.prod(self.grid), math.prod(self.cluster)
         if self.ctas is not None and self.ctas * size < total:
             session.note(f"--ctas {self.ctas}: {self.ctas * size:,} of {plural(total, 'CTA')} were checked")
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A kernel, with the arguments of its launch in memory, and the bytes of each parameter."""
+
+    prepared: Prepared
+    entry: str
+    placement: Placement
+    values: list[bytes]
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """A changed kernel that is ready for launches, and its session. `made_from`: its text, and the time limit of a launch."""
+
+    made_from: tuple[str, float | None]
+    session: Session
+    placed: _Placed

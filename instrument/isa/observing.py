@@ -13,6 +13,7 @@ from consan.instrument.isa.table import lookup
 
 __all__ = [
     "commutes", "gives_a_value", "gives_who_is_there", "is_of_system", "is_steady", "observes_strongly", "orders_others", "update_of",
+    "writes_strongly",
 ]  # fmt: skip
 
 _OF_THREAD: Final = frozenset({"arithmetic", "address", "cluster-address", "load", "texture", "store", "mma", "control", "cache", "debug"})
@@ -51,6 +52,11 @@ def orders_others(instruction: InstructionLike, row: Row | None) -> bool:
 def observes_strongly(instruction: InstructionLike, row: Row) -> bool:
     """Whether an instruction reads what others may write meanwhile, without a race: a strong load, or an atomic with a result."""
     return row.is_atomic or (row.is_load and bool(row.touches) and row.describe(instruction).is_strong)
+
+
+def writes_strongly(instruction: InstructionLike, row: Row) -> bool:
+    """Whether an instruction writes where others may write meanwhile, without a race: the last one stays."""
+    return row.is_store and bool(row.touches) and row.describe(instruction).is_strong
 
 
 def gives_a_value(instruction: InstructionLike) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -369,6 +370,34 @@ def test_a_repair_gives_the_same_results_in_all_schedules(results: tuple[bytes, 
     clean = replace(report, findings=())
     reruns = Reruns(kernel.module, lambda ptx, seed: Ran(clean, results[seed % 2]), (64, 1, 1), (1, 1, 1), clock=STILL)
     assert (reruns.confirmed(report).findings[0].verified is not None) is verifies
+
+
+ORDERED = """extern "C" __global__ void k(unsigned* sum, unsigned* out) {
+    __shared__ unsigned s[64];
+    s[threadIdx.x] = threadIdx.x;
+    out[threadIdx.x] = s[63 - threadIdx.x];
+    UPDATE;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("update", "options", "schedules"),
+    [
+        ("if (threadIdx.x == 0) *sum = 1", (), 1),
+        ("if (threadIdx.x == 0) *sum = 1", ("--global", "off"), 20),  # nobody has looked for races in global memory
+        ("if (threadIdx.x == 0) atomicAdd((float*)sum, 1)", (), 20),  # of several, the order may show in the result
+    ],
+)
+def test_a_kernel_whose_threads_observe_nothing_is_repaired_in_one_schedule(
+    update: str, options: tuple[str, ...], schedules: int, tmp_path: Path
+) -> None:
+    """Else in 20, of which none may leave other results."""
+    (tmp_path / "k.cu").write_text(ORDERED.replace("UPDATE", update))
+    words = ["--grid", "1", "--block", "64", "--arg", "u32[1]=zeros", "--arg", "u32[64]=zeros", "--device", "cpu", *options]
+    assert main(["check", str(tmp_path / "k.cu"), *words, "-o", str(tmp_path / "r.json")]) == 66
+    (found,) = [each for each in json.loads((tmp_path / "r.json").read_text())["findings"] if each["severity"] == "error"]
+    assert found["verified"]["schedules"] == schedules
 
 
 def test_repairs_of_two_findings_are_tried_together() -> None:

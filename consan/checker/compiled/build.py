@@ -23,6 +23,7 @@ OPTIONS: Final = ("-O2", "-fno-exceptions", "-std=c++17", "-shared", "-fPIC")
 CHECKER: Final = HostLibrary("checker", "the recording engine", CXX, "consan.checker", "replay.cpp", OPTIONS, generated=generated)
 
 
+@functools.cache
 def sources() -> dict[str, str]:
     """The text of each file of the checker."""
     return CHECKER.sources()

@@ -1,8 +1,9 @@
 """Fixes that runs of the changed kernel confirm: those of the replay, and others where a replay of the recorded launch has none, because it
 took called hooks, did not end, left its path, or could have gone another way.
 
-A repair is written into the PTX and the kernel is run with it, in each of 20 schedules, or three of a large kernel. It counts if no run
-has an error or a warning, and all leave the same results. What the finding's fix names is also tried as new lines of the CUDA source.
+A repair is written into the PTX and the kernel is run with it, in each of 20 schedules, three of a large kernel, or one if its threads
+observe nothing of each other (consan/session/planning/observations.py). It counts if no run has an error or a warning, and all leave the
+same results. What the finding's fix names is also tried as new lines of the CUDA source.
 What removes a finding and leaves others is kept, and repairs of the others are tried together with it. Findings are compared by their
 places in the source, which edits do not move.
 
@@ -69,11 +70,15 @@ _Name = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Ran:
-    """A run of a changed kernel: its report, what it leaves in its buffers, and the instructions that its threads have executed."""
+    """A run of a changed kernel: its report, what it leaves in its buffers, and the instructions that its threads have executed.
+
+    `in_all`: whether a run in each other schedule has the same report and results.
+    """
 
     report: Report
     results: bytes = b""
     executed: int = 0
+    in_all: bool = False
 
 
 Run = Callable[[str, int], Ran]  # of PTX, under a schedule
@@ -222,6 +227,8 @@ class Reruns:
             if left:
                 return left
             self._schedules, self._results = seed + 1, ran.results
+            if ran.in_all:
+                break
         return frozenset()
 
     def _ran(self, ptx: str, seed: int) -> Ran | None:

@@ -33,9 +33,8 @@ class Observation:
 
 def observations(module: Module, names: Collection[str], threads: int) -> list[Observation]:
     """The observations in functions of a module. `threads`: of a CTA; a barrier of so many is one of all."""
-    functions = [each for each in module.functions if each.body is not None]
-    known = {each.name for each in functions}
-    rows = [(each, lookup(each.parts)) for one in functions if one.name in names for each in one.instructions()]
+    known = {each.name for each in module.functions if each.body is not None}
+    rows = _rows(module, names)
     orders = any(observing.orders_others(*each) for each in rows)
     alike = len({observing.update_of(each, row) for each, row in rows if row is not None and row.is_update}) <= 1
     found: list[Observation] = []
@@ -47,6 +46,17 @@ def observations(module: Module, names: Collection[str], threads: int) -> list[O
         elif observing.gives_who_is_there(instruction) or _reads_system(instruction):
             found.append(Observation(instruction, orders=False))
     return found
+
+
+def leaves_the_same(module: Module, names: Collection[str], threads: int) -> bool:
+    """Whether functions of a module leave the same in memory in each schedule, if no accesses race."""
+    strong = (row is not None and observing.writes_strongly(instruction, row) for instruction, row in _rows(module, names))
+    return not observations(module, names, threads) and not any(strong)
+
+
+def _rows(module: Module, names: Collection[str]) -> list[tuple[Instruction, Row | None]]:
+    functions = (each for each in module.functions if each.body is not None and each.name in names)
+    return [(each, lookup(each.parts)) for function in functions for each in function.instructions()]
 
 
 def depends_on_schedule(module: Module, found: Iterable[Observation], racing: Iterable[int]) -> Instruction | None:

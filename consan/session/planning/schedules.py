@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from consan._errors import ConsanError
 from consan.backends.cpu.engine.steered import Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
 from consan.backends.cpu.state.schedule import STEERED
-from consan.reports.model import Dim3, Finding, KernelSummary, Schedules
+from consan.reports.model import Dim3, Finding, KernelSummary, Report, Schedules
 from consan.reports.verdict.speaking.shared import merge_key
-from consan.session.planning.observations import Observation, depends_on_schedule, observations
+from consan.session.planning.observations import Observation, depends_on_schedule, leaves_the_same, observations
 
 if TYPE_CHECKING:
     from consan.backends.cpu.engine.machine import Machine
@@ -111,6 +111,14 @@ def _described(why: str, explored: Explored | None) -> Schedules:
         holds=False, why=why, explored=explored.schedules, observations=len(explored.observed), outcomes=len(explored.outcomes),
         ended=explored.ended,
     )  # fmt: skip
+
+
+def no_schedule_changes(report: Report, prepared: Prepared, entry: str, block: Dim3) -> bool:
+    """Whether a launch in each other schedule has this report, and leaves the same in memory."""
+    if report.findings or not all(each.schedules and each.schedules.holds for each in report.kernels):
+        return False
+    instrumented = prepared.instrumented
+    return leaves_the_same(instrumented.module, {each.name for each in instrumented.reachable(entry)}, math.prod(block))
 
 
 # Exploration -------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument.ptx import parse
-from consan.session.planning.observations import depends_on_schedule, observations
+from consan.session.planning.observations import depends_on_schedule, leaves_the_same, observations
 
 THREADS = 64
 TEXT = """
@@ -76,3 +76,21 @@ def test_a_racing_load_is_an_observation() -> None:
     line = next(number for number, text in enumerate(TEXT.format(body=body).splitlines(), 1) if "ld.global" in text)
     assert _depends(body, (line,))
     assert not _depends("ld.global.u32 %r1, [%rd1];" + STORE, (line,)), "its value decides nothing"
+
+
+LEAVE_THE_SAME = {
+    **dict.fromkeys(("nothing", "a barrier of all", "a weak load", "a vote", "a sum of integers", "a copy of a group"), True),
+    **dict.fromkeys(("an atomic whose result is stored", "a volatile load", "a sum of reals", "two operations", "an exchange"), False),
+    **dict.fromkeys(("an mbarrier", "a barrier of some", "a clock that is stored", "who is active, unused", "unknown"), False),
+}
+
+
+@pytest.mark.parametrize("name", LEAVE_THE_SAME)
+def test_what_no_schedule_changes(name: str) -> None:
+    """The results, too: what decides nothing may be stored."""
+    assert leaves_the_same(parse(TEXT.format(body=CASES[name][0]), "k.ptx"), {"k"}, THREADS) is LEAVE_THE_SAME[name]
+
+
+@pytest.mark.parametrize("store", ["st.volatile.global.u32", "st.relaxed.gpu.global.u32", "st.release.gpu.global.u32"])
+def test_the_last_of_strong_stores_stays(store: str) -> None:
+    assert not leaves_the_same(parse(TEXT.format(body=f"{store} [%rd1], %r1;"), "k.ptx"), {"k"}, THREADS)
