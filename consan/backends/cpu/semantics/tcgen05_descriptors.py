@@ -125,6 +125,16 @@ class ProductForm:
 
 
 @dataclass(frozen=True)
+class ScaleFactors:
+    """The factors that a block-scaled product multiplies its operands by."""
+
+    count: int  # of each row
+    element: str
+    first_a: int  # the first byte of a row's factors
+    first_b: int
+
+
+@dataclass(frozen=True)
 class MatrixProduct:
     """A product of M x K by K x N; `k` counts the elements of a dense row of A, also where A is sparse."""
 
@@ -140,10 +150,7 @@ class MatrixProduct:
     mn_major_b: bool
     saturate: bool
     selector: int = 0  # of sparsity metadata
-    factors: int = 0  # of each row
-    scale: str = ""
-    sfa: int = 0  # the first byte of a row's factors
-    sfb: int = 0
+    scales: ScaleFactors | None = None
 
     @property
     def ctas(self) -> int:
@@ -222,7 +229,7 @@ def _plain(f: _Fields) -> MatrixProduct:
 
 
 def _scaled(f: _Fields) -> MatrixProduct:
-    """LaneBlock-scaled kinds (Tables 43, 44)."""
+    """Block-scaled kinds (Tables 43, 44)."""
     form, four = f.form, f.form.kind != "mxf8f6f4"
     f.zero((0, 2), (3, 1), (6, 1), (24, 3), *(((12, 1),) if four else ((31, 1),)))
     f.check_sparsity()
@@ -246,8 +253,8 @@ def _scaled(f: _Fields) -> MatrixProduct:
         f.choose(low, 2, name, ids)
     return MatrixProduct(
         form, f.take(27, 2) << 7, f.take(17, 6) << 3, _DEPTH[form.kind] << form.sparse, "f32", a, b,
-        bool(f.take(13, 1) ^ f.take(14, 1)), bool(f.take(15, 1)), bool(f.take(16, 1)), saturate=False, factors=factors, scale=scale,
-        sfa=f.take(29, 2), sfb=f.take(4, 2),
+        bool(f.take(13, 1) ^ f.take(14, 1)), bool(f.take(15, 1)), bool(f.take(16, 1)), saturate=False,
+        scales=ScaleFactors(factors, scale, f.take(29, 2), f.take(4, 2)),
     )  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def _halved(rows: int) -> Array:
 
 @lru_cache(maxsize=256)
 def blocks(found: MatrixProduct) -> tuple[LaneBlock, ...]:
-    """D in tensor memory (layouts A to G). LaneBlock-scaled products: a block for each quarter of the lanes."""
+    """D in tensor memory (layouts A to G). Block-scaled products: a block for each quarter of the lanes."""
     rows = found.m // found.ctas
     if found.form.ws or (found.form.pair and rows == 64 and not found.form.sparse):
         copies = 128 // rows  # layouts B, E, G (and D): the columns are dealt out to parts of the lanes
@@ -102,7 +102,7 @@ def blocks(found: MatrixProduct) -> tuple[LaneBlock, ...]:
     else:
         parts = [(_halved(rows) if rows == 64 else np.arange(rows), 0, found.n)]
     whole = [LaneBlock(cta, 0, *part) for cta in range(found.ctas) for part in parts]
-    return tuple(whole) if not found.factors else tuple(each for block in whole for each in _quarters(block))
+    return tuple(whole) if found.scales is None else tuple(each for block in whole for each in _quarters(block))
 
 
 def _quarters(block: LaneBlock) -> Iterator[LaneBlock]:

@@ -25,7 +25,7 @@ from .ops_matrix import ACCUMULATORS, ELEMENTS
 from .ops_minifloat import FORMATS
 from .ops_rounding import F64
 from .ops_sparse import scale_factors
-from .tcgen05_descriptors import NARROW, MatrixProduct
+from .tcgen05_descriptors import NARROW, MatrixProduct, ScaleFactors
 from .tcgen05_layouts import LaneBlock
 
 Array = npt.NDArray[Any]
@@ -126,8 +126,8 @@ class Execution:
             left, right = rows[block.cta][block.rows] if rows else self._from_tensor(block), columns[block.part]
             if found.form.sparse:
                 left = self._spread(left, block)
-            if found.factors:
-                left, right = self._scaled(left, right, block)
+            if found.scales is not None:
+                left, right = self._scaled(left, right, block, found.scales)
             result = np.matmul(left.astype(F64, copy=False), right.astype(F64, copy=False).T)
             self._accumulate(block, -result if found.negate else result)
 
@@ -162,18 +162,14 @@ class Execution:
         np.put_along_axis(dense, place[..., None], values, axis=2)
         return dense.reshape(len(a), found.k)
 
-    def _scaled(self, a: Array, b: Array, block: LaneBlock) -> tuple[Array, Array]:
+    def _scaled(self, a: Array, b: Array, block: LaneBlock, scales: ScaleFactors) -> tuple[Array, Array]:
         found, cells = self.product, self.cells[block.cta]
         split = found.form.pair and found.m == 128
         (lane_a, column_a), (lane_b, column_b) = layouts.factor_words(block, split)
-        of_a = self._factors(cells[lane_a, self.sfa.column + column_a], found.sfa)
-        of_b = self._factors(cells[lane_b, self.sfb.column + column_b], found.sfb)
-        width = found.k // found.factors
+        of_a = _factors(cells[lane_a, self.sfa.column + column_a], scales, scales.first_a)
+        of_b = _factors(cells[lane_b, self.sfb.column + column_b], scales, scales.first_b)
+        width = found.k // scales.count
         return a * np.repeat(of_a, width, axis=1), b * np.repeat(of_b, width, axis=1)
-
-    def _factors(self, words: Array, first: int) -> Array:
-        octets = np.ascontiguousarray(words)[:, None].view(np.uint8)
-        return scale_factors(self.product.scale, octets[:, first : first + self.product.factors])
 
     def _accumulate(self, block: LaneBlock, result: Array) -> None:
         found, cells = self.product, self.cells[block.cta]
@@ -197,6 +193,12 @@ def move_down(cells: list[Array], lanes: int, at: TensorCell) -> None:
     for each in cells:
         for first in range(at.lane, at.lane + lanes, 32):
             each[first : first + 31, columns] = each[first + 1 : first + 32, columns].copy()
+
+
+def _factors(words: Array, scales: ScaleFactors, first: int) -> Array:
+    """The factors of rows [rows, factors] from a column of tensor memory. `first`: the first byte of a word that is one."""
+    octets = np.ascontiguousarray(words)[:, None].view(np.uint8)
+    return scale_factors(scales.element, octets[:, first : first + scales.count])
 
 
 def _numbers(word: str, cells: Array) -> Array:
@@ -233,7 +235,7 @@ def tensor_places(run: Execution) -> Iterator[tuple[str, TensorCell, int, int]]:
         yield "A", run.a, reach, A_COLUMNS
     if found.form.sparse:
         yield "the metadata", run.meta, reach, 1 if found.form.kind in ("f16", "tf32") else 2
-    if found.factors:
+    if found.scales is not None:
         rows = (found.m // found.ctas, max(block.columns for block in layouts.blocks(found)))
         for name, place, count in (("the scale factors of A", run.sfa, rows[0]), ("the scale factors of B", run.sfb, rows[1])):
             yield name, TensorCell(0, place.column), 128, -(-count // 32)
