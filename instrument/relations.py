@@ -122,12 +122,12 @@ class SyncPoint(OrderTraits):
     @property
     def sem(self) -> str:  # type: ignore[override]
         """What it orders."""
-        return self.row.semantics(self.row.modifiers(self.parts))[0]
+        return self.row.semantics(self.row.modifiers(self.parts)).sem
 
     @property
     def scope(self) -> str:  # type: ignore[override]
         """The threads between which it holds."""
-        return self.row.semantics(self.row.modifiers(self.parts))[1]
+        return self.row.semantics(self.row.modifiers(self.parts)).scope
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from consan.instrument.effects import CtaBarrier
 from consan.instrument.effects.makes import Makes
@@ -144,13 +144,23 @@ _ORDERS = {"acquire": ("acquire",), "release": ("release",), "acq_rel": ("acquir
 NO_ACCESS = MemoryAccess("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
 
 
+class Semantics(NamedTuple):
+    """How an instruction orders memory: its semantics (ISA ".sem"), and at which scope."""
+
+    sem: str
+    scope: str
+
+
+WEAK: Final = Semantics("weak", "none")
+
+
 @dataclass(frozen=True, eq=False)
 class Row(Traits):
     """One instruction form.
 
     `name` is the part of the opcode with a fixed order, `form` the whole grammar, `notation` the operands by role. `ordering` lists the
-    semantics that the form can have, `completion` says how the end of its asynchronous part is observed, `sem` and `scope` are the defaults
-    without such a modifier. `action` tells the members of a family apart: the last word of the name, where the table gives no other.
+    semantics that the form can have, `completion` says how the end of its asynchronous part is observed. `default`: its semantics and scope
+    where no modifier says them. `action` tells the members of a family apart: the last word of the name, where the table gives no other.
     `flow` says where control goes: "branch", "table" (an indexed branch), "call", "return", "exit", "trap", "break" (brkpt), or empty.
     `makes`: its effects, in the order in which they happen, but for accesses in the generic proxy, which follow from `touches`.
     `aligned`: the whole warp must execute it together, though its opcode has no such modifier. Rows are compared by identity: the table
@@ -166,8 +176,7 @@ class Row(Traits):
     touches: tuple[Touch, ...] = ()
     ordering: tuple[str, ...] = ()
     completion: str = "sync"
-    sem: str = "weak"
-    scope: str = "none"
+    default: Semantics = WEAK
     action: str = ""
     flow: str = ""
     aligned: bool = False
@@ -329,13 +338,13 @@ class Row(Traits):
         """The first access. For a form that touches no memory: only its semantics and scope."""
         return self.event(instruction).first
 
-    def semantics(self, modifiers: Mapping[str, str]) -> tuple[str, str]:
+    def semantics(self, modifiers: Mapping[str, str]) -> Semantics:
         """Memory semantics and scope: the opcode's own, or this form's defaults."""
         if "weak" in modifiers:
-            return "weak", "none"
-        scope = modifiers.get("scope", self.scope)
-        written = next((word for word in _SEM_WORDS if word in modifiers), self.sem)
-        return modifiers.get("sem", written), _SCOPE_WORDS.get(scope, scope)
+            return WEAK
+        scope = modifiers.get("scope", self.default.scope)
+        written = next((word for word in _SEM_WORDS if word in modifiers), self.default.sem)
+        return Semantics(modifiers.get("sem", written), _SCOPE_WORDS.get(scope, scope))
 
     def _access(self, touch: Touch, modifiers: Mapping[str, str], roles: tuple[str, ...], operands: tuple[Any, ...]) -> MemoryAccess:
         qualified = _space(touch.space, modifiers)

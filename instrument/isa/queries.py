@@ -93,7 +93,7 @@ def polls(instruction: InstructionLike) -> bool:
     if row is None:
         return False
     if row.family == "load":
-        return row.semantics(row.modifiers(instruction.parts))[0] != "weak"
+        return row.semantics(row.modifiers(instruction.parts)).sem != "weak"
     return row.family == "atomic" or row.action in ("sleep", "test_wait")
 
 

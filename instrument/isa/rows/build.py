@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from consan.instrument.isa.classes import words
-from consan.instrument.isa.model import Row, Touch
+from consan.instrument.isa.model import WEAK, Row, Semantics, Touch
 
 __all__ = ["arithmetic", "rows", "touches"]
 
@@ -37,11 +37,12 @@ def _row(
     name: str,
     touched: tuple[Touch, ...],
     classes: Mapping[str, tuple[str, ...]],
-    columns: Mapping[str, Any],
+    columns: dict[str, Any],
 ) -> Row:
     form, _, operands = line.partition(" ")
     first = form.partition(".")[0].partition("{")[0]
     columns = {"action": name.rpartition(".")[2] if "." in name else "", **columns}
     made = columns.get("makes", ())
     columns["makes"] = made if isinstance(made, tuple) else (made,)
+    columns["default"] = Semantics(columns.pop("sem", WEAK.sem), columns.pop("scope", WEAK.scope))
     return Row(name or first, form, operands.strip(), section, family, touches=touched, classes=classes, **columns)

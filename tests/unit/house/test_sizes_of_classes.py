@@ -20,9 +20,7 @@ FIELDS = {
     "FunctionCode": 21,
     "KernelSubject": 29,
     "Launch": 24,
-    "MatrixProduct": 16,
     "Recorded": 26,
-    "Row": 16,
     "Wave": 25,
     "_Checker": 24,
 }

@@ -209,7 +209,7 @@ def test_a_neutral_form_touches_no_memory_and_orders_nothing(row: Row) -> None:
     assert private, spaces
     assert row.touches or row.family in _WITHOUT_EFFECT
     # The semantics that `ld` and `st` may have there bind nobody: no other thread sees these spaces.
-    assert row.touches or (not row.ordering and row.sem == "weak" and row.completion == "sync")
+    assert row.touches or (not row.ordering and row.default.sem == "weak" and row.completion == "sync")
 
 
 def test_the_texts_of_textures_and_surfaces_that_access_memory_are_not_neutral() -> None:
