@@ -6,24 +6,23 @@ the report is incomplete; the program runs on.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
 from consan.backends.cost import COST
 from consan.native.calls import RemoteCalls
+from consan.native.conversation import Conversation
 from consan.native.counts import CountedLaunches
 from consan.native.images import Links
 from consan.native.launches import REFUSED, NotStarted, RecordedModules, prepare
 from consan.native.orders import ENDED, Orders, primary_context
 from consan.native.remote import ClientBackend
-from consan.native.wire import Broken, Malformed, Message, MessageKind, receive, send
+from consan.native.wire import Broken, Malformed, Message, MessageKind
 from consan.reports.model import Report, Uninstrumented
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.modules.device import Device
@@ -38,7 +37,6 @@ GPU: Final = "GPU"  # the device of a report in whose process consan has opened 
 _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
 _CLUSTERS: Final = re.compile(r"%cluster_|barrier\.cluster|\bmapa\b|multicast::cluster")
 _LARGEST_CLUSTER: Final = 8  # CTAs that every GPU with clusters can run
-_STILL: Final = 15.0  # seconds after which the interposer is told that its request is being worked on
 _MACHINE_CODE: Final = (
     "machine code was loaded that no linker or ptxas of this run has made: "
     "empty the program's cache, so that ptxas makes it anew, or give the driver PTX"
@@ -60,69 +58,33 @@ class Client:
     def __init__(self, pid: int, requests: socket.socket, orders: Orders, options: SessionOptions, links: Links, *, delays: bool) -> None:
         self.pid, self._delays = pid, delays
         self.outcomes: list[ProcessReport] = []
-        self._requests, self._orders, self._options, self._links = requests, orders, options, links
+        self._conversation = Conversation(requests)
+        self._orders, self._options, self._links = orders, options, links
         self._session: Session | None = None
         self._calls = RemoteCalls()
         self._context = 0
         self._prepared: list[Prepared] = []
         self._counts = CountedLaunches()
-        self._recorded = RecordedModules(self._ask)  # those modules whose launches are recorded
+        self._recorded = RecordedModules(self._conversation.ask)  # those modules whose launches are recorded
         self._reasons: dict[str, None] = {}  # why the next report is incomplete
         self._notes: dict[str, None] = {}
-        self._speaking = threading.Lock()
-        self._working = False
-        self._ended = threading.Event()
-        self._answers: dict[MessageKind, Callable[[Message], Message]] = {
-            MessageKind.IMAGE: self._image,
-            MessageKind.LOADED: self._loaded,
-            MessageKind.REFUSED: self._refused,
-            MessageKind.UNLOADED: self._unloaded,
-            MessageKind.FOUND: self._found,
-            MessageKind.COLLECT: self._collect,
-            MessageKind.INPUT: self._input,
-            MessageKind.MADE: self._made,
-            MessageKind.LAUNCH: self._launch,
-            **dict.fromkeys((MessageKind.FOLLOW, MessageKind.FOLLOWING, MessageKind.CALLED), self._calls_of_driver),
-        }
 
     def serve(self, table_bytes: int) -> None:
         """Answer the interposer until its process ends."""
-        threading.Thread(target=self._reassure, daemon=True).start()
         try:
-            send(self._requests, Message(MessageKind.ANSWER, self._counts.share_table(self._orders, table_bytes)))
+            self._conversation.begin(Message(MessageKind.ANSWER, self._counts.share_table(self._orders, table_bytes)))
             while True:
-                message, self._working = receive(self._requests), True
-                answer = self._answer(message)
-                with self._speaking:
-                    self._working = False
-                    send(self._requests, answer)
+                self._conversation.answer(self._answer(self._conversation.request()))
         except Malformed as error:
             self._reasons[f"process {self.pid} sent {error}: what it did from then on was not checked"] = None
         except (Broken, DeviceLost):
             pass
         finally:
-            self._ended.set()
+            self._conversation.end()
             self._close()
 
-    def _ask(self, answer: Message) -> Message:
-        """Answer a request in the middle of what it asks for, and read the next one."""
-        with self._speaking:
-            self._working = False
-            send(self._requests, answer)
-        with COST.outside():
-            message, self._working = receive(self._requests), True
-        return message
-
-    def _reassure(self) -> None:
-        """A process that hears nothing for long takes consan to be gone."""
-        with contextlib.suppress(Broken):
-            while not self._ended.wait(_STILL):
-                with self._speaking:
-                    if self._working:
-                        send(self._requests, Message(MessageKind.WAIT))
-
     def _answer(self, message: Message) -> Message:
-        if message.kind not in self._answers:
+        if message.kind not in self._ANSWERS:
             raise Malformed("what is no request")
         try:
             return self._answered(message)
@@ -137,7 +99,7 @@ class Client:
     def _answered(self, message: Message) -> Message:
         """The answer, once the device has what was written for it: the program may launch kernels then."""
         with COST.working():  # a thread of the program waits
-            answer = self._answers[message.kind](message)
+            answer = self._ANSWERS[message.kind](self, message)
             if self._session is not None and not self._session.device.lost:
                 backend = self._session.backend
                 assert isinstance(backend, ClientBackend)
@@ -322,6 +284,19 @@ class Client:
             self._session.note(how_to_build(self._session.backend.arch))
         taken = None if self._session.device.lost else self._session.take()
         return taken or self._session.report()
+
+    _ANSWERS: ClassVar[Mapping[MessageKind, Callable[[Client, Message], Message]]] = {
+        MessageKind.IMAGE: _image,
+        MessageKind.LOADED: _loaded,
+        MessageKind.REFUSED: _refused,
+        MessageKind.UNLOADED: _unloaded,
+        MessageKind.FOUND: _found,
+        MessageKind.COLLECT: _collect,
+        MessageKind.INPUT: _input,
+        MessageKind.MADE: _made,
+        MessageKind.LAUNCH: _launch,
+        **dict.fromkeys((MessageKind.FOLLOW, MessageKind.FOLLOWING, MessageKind.CALLED), _calls_of_driver),
+    }
 
 
 def _described(error: Exception) -> str:

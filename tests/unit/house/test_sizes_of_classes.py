@@ -15,7 +15,6 @@ PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Rep
 # Not mended yet. The numbers only fall, and no name is added.
 FIELDS = {
     "BoundBlock": 17,
-    "Client": 19,
     "Computed": 22,
     "FunctionCode": 21,
     "KernelSubject": 29,
