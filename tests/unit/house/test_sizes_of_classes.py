@@ -14,7 +14,6 @@ MOST_FIELDS, MOST_PARAMETERS, MOST_FILES = 15, 8, 16
 PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Report"}
 # Not mended yet. The numbers only fall, and no name is added.
 FIELDS = {
-    "BoundBlock": 17,
     "Computed": 22,
     "FunctionCode": 21,
     "KernelSubject": 29,

@@ -6,6 +6,7 @@ steps. It is kept between waves and launches, because decoding costs far more th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -54,12 +55,21 @@ Array = npt.NDArray[Any]
 _NEUTRAL_AT_ZERO = frozenset({"add", "or", "xor"})
 
 
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """An instruction that lanes execute together, at the start of a block."""
+
+    members: Array  # masks: one for all lanes, or one for each
+    masked: bool = False  # an operand names the members
+    together: bool = False  # it is one of the whole warpgroup: wgmma.wait_group
+
+
 class BoundBlock:
     """A basic block on a wave. `end` decides what a group does next; the rest is straight-line steps."""
 
     __slots__ = (
-        *("bound", "code", "effects", "end", "fulls", "function", "glances", "looks", "members", "polls", "position", "publishes"),
-        *("masked", "sees", "size", "steps", "together"),
+        *("bound", "code", "collective", "effects", "end", "fulls", "function", "glances", "looks", "polls", "position", "publishes"),
+        *("sees", "size", "steps"),
     )
 
     def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
@@ -77,9 +87,7 @@ class BoundBlock:
         self.steps: list[Step] = []
         self.fulls: list[Any] = []
         self.end: control.End = control.fall_off
-        self.members: Array | None = None  # member masks of a collective at the start of the block
-        self.masked = False  # an operand of the collective names its members
-        self.together = False  # the collective is one of the whole warpgroup: wgmma.wait_group
+        self.collective: Collective | None = None  # at the start of the block
 
     def bind(self) -> None:
         """Decode the block."""
@@ -92,8 +100,9 @@ class BoundBlock:
             try:
                 self.steps.append(decode(context))
                 if code.collective and instruction is instructions[0]:
-                    self.members, self.together = control.member_masks(context), waits_for_warpgroup(instruction)
-                    self.masked = not is_aligned(instruction)
+                    self.collective = Collective(
+                        control.member_masks(context), masked=not is_aligned(instruction), together=waits_for_warpgroup(instruction)
+                    )
             except UnsupportedInstruction as error:
                 self.steps.append(refusal(error))
             except MALFORMED as error:
@@ -101,7 +110,7 @@ class BoundBlock:
             self._note(instruction)
         self.fulls = [step.full for step in self.steps]
         if code.collective and not straight and row_of(instructions[0]).is_of_tensor_memory:
-            self.members = control.member_masks(DecodeContext(function, instructions[0]))
+            self.collective = Collective(control.member_masks(DecodeContext(function, instructions[0])))
         following = function.block(code.index + 1)
         self.end = control.decode_end(function, instructions[-1], following) if code.ends else control.Fall(following)
         self.bound = True

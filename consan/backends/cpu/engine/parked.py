@@ -12,7 +12,7 @@ from consan.backends.cpu.state.groups import LaneGroup, ReadyQueue
 from consan.backends.cpu.state.wave import Wave
 
 if TYPE_CHECKING:
-    from .code import BoundBlock
+    from .code import BoundBlock, Collective
 
 
 class ParkedGroups(dict[tuple[int, int], LaneGroup]):
@@ -24,9 +24,10 @@ class ParkedGroups(dict[tuple[int, int], LaneGroup]):
         self.parted = False  # whether a warp goes on without the rest of its warpgroup
         self.alone: set[tuple[int, int]] = set()  # positions and warps: there, lanes go on without others that the mask names
 
-    def release(self, which: Callable[[BoundBlock], bool]) -> list[LaneGroup]:
+    def release(self, which: Callable[[Collective], bool]) -> list[LaneGroup]:
         """Groups at some collectives look again."""
-        found = [self.pop(place) for place in [place for place, parked in self.items() if which(parked.block)]]
+        collectives = [(place, parked.block.collective) for place, parked in self.items()]
+        found = [self.pop(place) for place, collective in collectives if collective is not None and which(collective)]
         for group in found:
             self.ready.push(group)
         return found
@@ -38,10 +39,10 @@ class ParkedGroups(dict[tuple[int, int], LaneGroup]):
         collective names: what it gives for those is undefined, and what is wrong behind it is found, too.
         """
         parted, self.parted = self.parted, True
-        self.release(lambda block: block.together)
+        self.release(lambda collective: collective.together)
         if not parted and self.ready:
             return True
-        going = self.release(lambda block: block.masked)
+        going = self.release(lambda collective: collective.masked)
         self.alone.update((group.block.position, warp) for group in going for warp in self.wave.warp_of[group.lanes].tolist())
         return bool(going)
 

@@ -27,7 +27,7 @@ from .turns import Turns
 if TYPE_CHECKING:
     from consan.backends.cpu.state.schedule import Schedule
 
-    from .code import BoundBlock, Plan
+    from .code import BoundBlock, Collective, Plan
 
 SPINS = 20_000  # consecutive backward branches after which other groups run
 POLLS = 256  # the same for a loop that may be waiting for another thread
@@ -115,7 +115,7 @@ class Scheduler:
 
     def products_committed(self) -> None:
         """Warps have committed products: those of their warpgroups that wait for them look again."""
-        self.parked.release(lambda block: block.together)
+        self.parked.release(lambda collective: collective.together)
 
     def _run_group(self, group: LaneGroup) -> bool:
         """Run a group until it stops or another one goes first. Returns whether the wave must end."""
@@ -124,7 +124,7 @@ class Scheduler:
         while True:
             if not block.bound:
                 block.bind()
-            if (block.looks or block.members is not None) and self._stays(group, block):
+            if (block.looks or block.collective is not None) and self._stays(group, block):
                 return False
             self.run_block(group, block)
             following = block.end(self, group)
@@ -150,7 +150,7 @@ class Scheduler:
 
     def _stays(self, group: LaneGroup, block: BoundBlock) -> bool:
         """Whether a group does not run its block now."""
-        if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
+        if block.collective is not None and group.count != self.wave.alive and not self._converge(group, block, block.collective):
             return True
         return block.looks and (block.glances or bool(self.ready)) and self.turns.looks_later(group, block)
 
@@ -283,17 +283,16 @@ class Scheduler:
             self.ready.push(parked)
         self.parked.clear()
 
-    def _converge(self, group: LaneGroup, block: BoundBlock) -> bool:
+    def _converge(self, group: LaneGroup, block: BoundBlock, collective: Collective) -> bool:
         """At a collective: park the lanes of incomplete warps, and of incomplete warpgroups. Returns whether any lanes can continue."""
         place = (id(group.stack), block.position)
         parked = self.parked.pop(place, None)
         if parked is not None:
             group.set_lanes(merge_lanes(parked.lanes, group.lanes))
-        wave, lanes, members = self.wave, group.lanes, block.members
-        assert members is not None
+        wave, lanes, members = self.wave, group.lanes, collective.members
         missing = wave.live_masks() & ~wave.warp_masks(lanes)
         alone = ((members[lanes] if members.ndim else members) & missing[wave.warp_of[lanes]]) != 0
-        if block.together and not self.parked.parted:
+        if collective.together and not self.parked.parted:
             alone |= self.plan.copies.ahead("wgmma")[wave.warp_of[lanes]]
         alone &= self.parked.waits(block, lanes)
         if not alone.any():
