@@ -15,7 +15,6 @@ PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Rep
 # Not mended yet. The numbers only fall, and no name is added.
 FIELDS = {
     "Computed": 22,
-    "FunctionCode": 21,
     "KernelSubject": 29,
     "Launch": 24,
     "Recorded": 26,

@@ -134,6 +134,29 @@ def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVaria
     return found
 
 
+@dataclass(frozen=True)
+class BodyText:
+    """What the text of a function says in whatever module it is."""
+
+    words: frozenset[str]  # every name: a superset of what it refers to
+    calls: list[Instruction]
+    tensor_loads: list[Instruction]
+    uses_alloca: bool
+    takes_clusters: bool
+
+    @classmethod
+    def of(cls, function: Function) -> BodyText:
+        """Read a function."""
+        rows = [(instruction, row_of(instruction)) for instruction in function.instructions()]
+        return cls(
+            words=frozenset(_NAME.findall(function.text)),
+            calls=[instruction for instruction, row in rows if row.calls],
+            tensor_loads=[instruction for instruction, row in rows if row.loads_tensor_memory],
+            uses_alloca=any(row.moves_stack for _, row in rows),
+            takes_clusters=any(row.takes_cluster for _, row in rows),
+        )
+
+
 class FunctionCode:
     """A function with a body, flattened into basic blocks. Modules that hold the same function share all but what `placed` sets."""
 
@@ -143,9 +166,7 @@ class FunctionCode:
     def __init__(self, function: Function) -> None:
         assert function.body is not None
         self.function = function
-        self.name = function.name
         self.above = 0  # lines of the module above the text that the function was read from
-        self.is_entry = function.kind == "entry"
         self.params = param_variables(function.params, self.is_entry)
         self.returns = param_variables(function.returns, False)
         self.instructions: list[Instruction] = []
@@ -156,12 +177,18 @@ class FunctionCode:
         self._flatten(function.body)
         self._starts: dict[int, int] = {}
         self.blocks = list(self._cut())
-        self.words = frozenset(_NAME.findall(function.text))  # every name in the text: a superset of what it refers to
-        self.calls = [instruction for instruction in self.instructions if row_of(instruction).calls]
-        self.tensor_loads = [instruction for instruction in self.instructions if row_of(instruction).loads_tensor_memory]
-        self.uses_alloca = any(row_of(each).moves_stack for each in self.instructions)
-        self.takes_clusters = any(row_of(each).takes_cluster for each in self.instructions)
+        self.text = BodyText.of(function)
         self.recursive = False
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.function.name
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it is a kernel."""
+        return self.function.kind == "entry"
 
     def placed(self, program: FlattenedModule, ordinal: int, above: int = 0) -> FunctionCode:
         """The function in a module: with the names, the number and the lines that it has there."""
@@ -262,7 +289,7 @@ class FunctionCode:
     @cached_property
     def single_calls(self) -> frozenset[int]:
         """Ids of the scopes that hold exactly one call."""
-        return frozenset(_once([id(i.scope) for i in self.calls]))
+        return frozenset(_once([id(i.scope) for i in self.text.calls]))
 
     @cached_property
     def local_bytes(self) -> int:

@@ -111,7 +111,7 @@ class FlattenedModule:
     def callees(self, code: FunctionCode) -> set[str]:
         """Functions of this module that `code` may call; through a register, any whose address may be taken."""
         names: set[str] = set()
-        for call in code.calls:
+        for call in code.text.calls:
             _, target, _ = call_parts(call)
             if isinstance(target, Symbol):
                 names.add(target.name)
@@ -139,13 +139,13 @@ class FlattenedModule:
         cyclic = {name for name in edges if repeats(edges.__getitem__, name)}
         for code in functions:
             code.recursive = code.recursive or code.name in cyclic
-        reach = Reach(functions[0], functions, takes_clusters=any(code.takes_clusters for code in functions))
+        reach = Reach(functions[0], functions, takes_clusters=any(code.text.takes_clusters for code in functions))
         self._lay_out_shared(reach)
         _lay_out_local(reach, self.DYNAMIC_STACK)
         return reach
 
     def _lay_out_shared(self, reach: Reach) -> None:
-        used = frozenset().union(*(code.words for code in reach.functions))
+        used = frozenset().union(*(code.text.words for code in reach.functions))
         module = [v for v in self.names.values() if isinstance(v, MemoryVariable) and v.in_shared and v.name in used]
         inside = [v for code in reach.functions for v in code.memory if v.in_shared]
         static = [v for v in (*module, *inside) if v.nbytes]
@@ -163,5 +163,5 @@ def _lay_out_local(reach: Reach, stack: int) -> None:
             reach.local[code] = offset
             offset += code.local_bytes
     reach.static_local = offset
-    if any(code.recursive or code.uses_alloca for code in reach.functions):
+    if any(code.recursive or code.text.uses_alloca for code in reach.functions):
         reach.dynamic_local = stack

@@ -162,7 +162,7 @@ class BoundFunction:
         self._registers: dict[RegisterVariable, Array] = {}
         self._slots: dict[ParamVariable, Slots] = {}
         self._blocks = [BoundBlock(self, block) for block in code.blocks]
-        self.dynamic = code.recursive or code.uses_alloca
+        self.dynamic = code.recursive or code.text.uses_alloca
         self._base: Array | None = None
         self.offsets = code.local_layout()[0]
 

@@ -61,7 +61,7 @@ def effects_of(block: BoundBlock) -> Effects:
         code = block.function.code
         inside = code.instructions[block.code.start : block.code.end]
         block.effects = Effects(
-            any(map(_changes, inside)) or code.recursive or code.uses_alloca,
+            any(map(_changes, inside)) or code.recursive or code.text.uses_alloca,
             any(map(_erratic, inside)),
             any(map(_together, inside)),
             any(polls(instruction) or _erratic(instruction) for instruction in inside),

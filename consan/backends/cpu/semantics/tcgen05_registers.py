@@ -303,7 +303,7 @@ _loaded: WeakKeyDictionary[FunctionCode, frozenset[RegisterVariable]] = WeakKeyD
 def loaded(code: FunctionCode) -> frozenset[RegisterVariable]:
     """The registers that loads of tensor memory write."""
     if code not in _loaded:
-        named = (code.resolve(load.scope, name) for load in code.tensor_loads for name in destinations(load))
+        named = (code.resolve(load.scope, name) for load in code.text.tensor_loads for name in destinations(load))
         _loaded[code] = frozenset(found for found in named if isinstance(found, RegisterVariable))
     return _loaded[code]
 
@@ -311,7 +311,7 @@ def loaded(code: FunctionCode) -> frozenset[RegisterVariable]:
 def after_loads(context: DecodeContext, step: Step) -> Step:
     """The step, after the loads in flight whose registers the instruction names have landed (ISA, "Register dependencies")."""
     code = context.function.code
-    if not code.tensor_loads:
+    if not code.text.tensor_loads:
         return step
     wanted, instruction = loaded(code), context.instruction
     named = {name for operand in instruction.operands for name in names(operand)}
