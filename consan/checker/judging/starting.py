@@ -10,8 +10,9 @@ from consan.checker.logs.expand import VirtualExpander
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.log_lines import USUAL_ROOM, LogRoom
 from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.pieces import LogForm
 from consan.instrument.record import Recorded
-from consan.instrument.record.text.text import LAUNCH, PLACES, SWITCH
+from consan.instrument.record.text.text import LAUNCH, PLACES
 
 
 def start(
@@ -23,13 +24,9 @@ def start(
     `background`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
     """
     backend, number = memory.backend, launched.entry
-    compact = recorded.compact[number] if recorded.compact else None
-    expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
-    launch = Launch(
-        memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.modes[number], recorded.loops, room, recorded.entries[number] in recorded.silent, compact, expander,
-        background=background,
-    )  # fmt: skip
+    form = LogForm.of(recorded, number)
+    expander = VirtualExpander(recorded, number, machine) if machine is not None and form.compact is not None else None
+    launch = Launch(memory, launched.grid, launched.block, form, most_bytes, launched.cluster, room, expander, background=background)
     if not launch.silent:
         give_module(launch, handle)
         for _, address, data in () if background else launch.variables():
@@ -40,4 +37,3 @@ def start(
 def give_module(launch: Launch, handle: Any) -> None:
     """Have a loaded module make a launch."""
     launch.symbol_addresses = [launch.backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
-    launch.switch = launch.symbol_addresses[0] + SWITCH

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.logs.grouping import Dim3
-from consan.checker.logs.launch import Launch, NoRoom, NotExpanded
+from consan.checker.logs.launch import Launch, NotExpanded
 from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.pieces import LogForm, NoRoom
 from consan.checker.logs.prefetch import later, settle
 from consan.instrument.collection import no_collection
 from consan.instrument.record import Recorded
@@ -72,14 +73,14 @@ class VirtualExpander:
         backend, handle = _loaded(text, self.machine)
         ctas, memory = len(given[expansion.CTAS]), LogMemory(backend)
         try:
-            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops)
+            whole = Launch(memory, (ctas, 1, 1), launch.block, LogForm(text.words, mode=Mode.ALONE, loops=text.loops), _MOST_BYTES)
         except NoRoom:
             raise NotExpanded from None
         places = {field: backend.alloc_separate(array.nbytes) for field, array in given.items()}
         try:
             for where, array in given.items():
                 backend.write(places[where], array)
-            usable = max(0, launch.most_retained - launch.words) * LINE_BYTES if full else _ALL
+            usable = max(0, launch.most_retained - launch.form.words) * LINE_BYTES if full else _ALL
             _write(backend, handle, whole, places | {expansion.LINES: given[expansion.LOGS].shape[1], expansion.USABLE: usable})
             entry = self.recorded.entries[self.entry]
             zeros = [bytes(each.nbytes) for each in handle.entry(entry).params]

@@ -9,7 +9,6 @@ same, and one of them is kept. The CTAs of a cluster have one history: that of a
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,17 +17,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan._errors import EnvironmentFailure
 from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Dim3, Grouped, clusters_of, grouped
-from consan.checker.logs.log_lines import LEAST_LINES, USUAL_ROOM, LogNeeds, LogRoom
+from consan.checker.logs.log_lines import LEAST_LINES, USUAL_ROOM, LogRoom
 from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
+from consan.checker.logs.pieces import LogForm, LogPieces, NoRoom
 from consan.checker.logs.receipts import WORK_BYTES
 from consan.instrument.effects import LANES
 from consan.instrument.record import Compact
-from consan.instrument.record.analyses.computed import SLOT
-from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
@@ -36,10 +33,6 @@ _ALIGNED = 256
 _HASH_BYTES = 8
 _SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
 _PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
-
-
-class NoRoom(Exception):  # noqa: N818
-    """The launch cannot be recorded: why."""
 
 
 class NotExpanded(Exception):  # noqa: N818
@@ -55,57 +48,55 @@ class Expander(Protocol):
 
 @dataclass
 class Launch:
-    """The memory of one launch. `words`: the most that a thread stores between two cuts, plus one for the mark of the end."""
+    """The memory of one launch."""
 
     memory: LogMemory
     grid: Dim3
     block: Dim3
-    words: int
+    form: LogForm
     most_bytes: int
     cluster: Dim3 = (1, 1, 1)
-    calls: bool = False  # threads keep their place in the log in memory
-    mode: Mode = Mode.OFF  # how accesses to global memory are in the logs
-    loops: bool = True  # a thread may store more
     room: LogRoom = USUAL_ROOM
-    silent: bool = False  # the kernel records nothing: all of its CTAs did the same
-    compact: Compact | None = None  # what its log has, if that is not all
-    expander: Expander | None = None  # computes full logs of it
+    expander: Expander | None = None  # computes full logs from compact ones
     lines: int = field(init=False)
-    address: int = field(init=False)
-    to_clear: list[tuple[int, int]] = field(init=False, default_factory=list)  # addresses and bytes that a launch finds zeroed
+    pieces: LogPieces = field(init=False)
     symbol_addresses: Sequence[int] = ()  # the addresses of the module's variables
-    switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
     background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has told its threads to leave
     most_read: int = 0  # lines of a warp's log, of which the rest is left out as if there had been no room; 0: all
-    _places: dict[str, int] = field(default_factory=dict)  # addresses
-    _taken: dict[str, int] = field(default_factory=dict)  # those of whole pieces
 
     def __post_init__(self) -> None:
+        self.pieces = LogPieces(self.memory)
         if self.silent:
-            self.address = self.lines = 0
+            self.lines = 0
             return
-        self.lines, least = self._needs().lines(self.most_bytes)
+        bytes_of_line = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
+        self.lines, least = self.form.needs(bytes_of_line, self.room, zeros=self.backend.allocates_zeros).lines(self.most_bytes)
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory ({SMALLER})")
-        threads = self.ctas * self.threads
-        counts, synced = self.compact is not None and self.compact.counts, self.mode is Mode.SYNCED
-        sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}
-        sizes |= {"states": threads * text.STATE_BYTES * self.calls, "clocks": text.CLOCKS_OF_LAUNCH * text.CLOCK_BYTES * synced}
-        sizes["work"] = WORK_BYTES * self.background
-        self._take(self.log_bytes, sizes)
-        self.address = self._places["results"]
+        sizes = self.form.sizes(self.ctas * self.threads) | {"work": WORK_BYTES * self.background}
+        self.pieces.take(self.log_bytes, sizes, dense=self.compact is None, clear=not self.background)
 
-    def _needs(self) -> LogNeeds:
-        bytes_of_line = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
-        compact, dense = self.compact, self.mode is not Mode.OFF and self.backend.allocates_zeros
-        if compact is None:
-            return LogNeeds(bytes_of_line, self.words, self.loops, room=self.room, dense=dense)
-        return LogNeeds(
-            bytes_of_line, self.words, self.loops, compact.stores, True, compact.most, self.room, dense,
-            self.mode is Mode.SYNCED,
-        )  # fmt: skip
+    @property
+    def silent(self) -> bool:
+        """Whether its kernel records nothing."""
+        return self.form.silent
+
+    @property
+    def compact(self) -> Compact | None:
+        """What its log has, if that is not all."""
+        return self.form.compact
+
+    @property
+    def address(self) -> int:
+        """The address of its results; 0: it has none."""
+        return self.pieces.get("results")
+
+    @property
+    def switch(self) -> int:
+        """The address of the word that stops it (instrument/record/leaving.py)."""
+        return self.symbol_addresses[0] + text.SWITCH
 
     def used_lines(self) -> int:
         """The most lines that a thread has stored; 0: the launch does not tell."""
@@ -130,25 +121,12 @@ class Launch:
     @property
     def most_retained(self) -> int:
         """The lines of a log that nobody writes over if it runs out of room."""
-        return max(0, self.lines - self.words - 1)
+        return max(0, self.lines - self.form.words - 1)
 
     @property
     def result_bytes(self) -> int:
         """The bytes that the first thread stores."""
-        return text.RESULT_BYTES if self.compact is None else result_bytes(self.compact)
-
-    def _take(self, log: int, sizes: dict[str, int]) -> None:
-        """Take memory for the log, and one piece for all else. A compact log may hold anything behind its words."""
-        ends = list(itertools.accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes.values()))
-        try:
-            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None and not self.background)
-            self._taken["rest"] = self.memory.take("rest", ends[-1], clear=not self.background)
-        except EnvironmentFailure as error:
-            self.free()
-            raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from error
-        starts = (self._taken["rest"] + end for end in (0, *ends))
-        self._places = {"log": self._taken["log"], **dict(zip(sizes, starts, strict=False))}
-        self.to_clear = [(self._taken["rest"], ends[-1]), *([(self._taken["log"], log)] if self.compact is None else [])]
+        return self.form.result_bytes
 
     @property
     def ctas(self) -> int:
@@ -182,15 +160,13 @@ class Launch:
 
     def free(self) -> None:
         """Free the memory."""
-        self._places.clear()
-        while self._taken:
-            self.memory.give(*self._taken.popitem())
+        self.pieces.free()
 
     def places(self) -> bytes:
         """The addresses that the kernel needs (instrument/record/text/text.py)."""
         wide, narrow = np.zeros(text.LINES // 8, "<u8"), np.zeros((text.PLACES_BYTES - text.LINES) // 4, "<u4")
         for name, place in _PLACES.items():
-            wide[place // 8] = self._places.get(name, 0)
+            wide[place // 8] = self.pieces.get(name)
         wide[text.START // 8] = MIX[0]
         narrow[:2] = self.lines, self.most_retained * LINE_BYTES
         return wide.tobytes() + narrow.tobytes()
@@ -205,7 +181,7 @@ class Launch:
     def receipt_of(self) -> tuple[int, int, int, tuple[int, int]]:
         """The inputs of a receipt: the hashes and their threads, memory to work in, the results and their bytes."""
         hashed = not self._is_uniform
-        return self._places["hashes"], self.ctas * self.threads * hashed, self._places["work"], (self.address, self.result_bytes)
+        return self.pieces.get("hashes"), self.ctas * self.threads * hashed, self.pieces.get("work"), (self.address, self.result_bytes)
 
     # -- after the launch --------------------------------------------------------------------------------------------------
 
@@ -213,7 +189,7 @@ class Launch:
         """The evidence of the CTAs' histories: bytes, and a function that makes their sums."""
         if self._is_uniform:
             return b"", lambda: Sums(np.zeros((2, self.ctas), np.uint64), np.ones(self.ctas, np.bool_))
-        place, shape, hashed = self._places["hashes"], (self.ctas, self.threads, 2), self.compact is None or self.compact.hashes
+        place, shape, hashed = self.pieces.get("hashes"), (self.ctas, self.threads, 2), self.compact is None or self.compact.hashes
         if hashed and self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
             sums = sums_on_device(self.memory, place, self.ctas, self.threads, background=self.background)
             return sums.values.tobytes() + sums.ended.tobytes(), lambda: sums
@@ -292,11 +268,11 @@ class Launch:
         """The logs of the warps of some CTAs."""
         whole = self._short_logs(ctas)
         if whole is not None:
-            log = np.zeros((len(whole), self.lines + self.words + 3, LANES), "<u4")
+            log = np.zeros((len(whole), self.lines + self.form.words + 3, LANES), "<u4")
             log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], np.where(whole[:, -1], self.most_retained, 0)
             return log
         logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
-        log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
+        log = np.zeros((len(logs), max(map(len, logs)) + self.form.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):
             retained = self.most_retained if len(used) > self.lines or not self.most_read else len(used) - 1
             whole[: len(used) - 1], whole[-1] = used[:-1], np.where(used[-1], retained, 0)
@@ -324,10 +300,10 @@ class Launch:
         else:
             warps = [cta * self.warps + warp for cta in ctas for warp in range(self.warps)]
             for log, count, warp in zip(found, used.tolist(), warps, strict=True):
-                start = self._places["log"] + warp * self.lines * LINE_BYTES
+                start = self.pieces.get("log") + warp * self.lines * LINE_BYTES
                 log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
-        if self.compact.counts and self.loops:
-            found[used >= self.lines - self.words - 1, -1] = 1  # they ran out of room
+        if self.compact.counts and self.form.loops:
+            found[used >= self.lines - self.form.words - 1, -1] = 1  # they ran out of room
         return found
 
     def _short_logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32] | None:
@@ -366,12 +342,12 @@ class Launch:
         """The memory of some CTAs; those that follow each other are read at once."""
         once, places = np.unique(np.asarray(ctas, np.int64), return_inverse=True)
         runs = np.split(once, np.flatnonzero(np.diff(once) != 1) + 1)
-        data = b"".join(self._read(self._places[name] + int(run[0]) * size, len(run) * size) for run in runs if len(run))
+        data = b"".join(self._read(self.pieces.get(name) + int(run[0]) * size, len(run) * size) for run in runs if len(run))
         return data if np.array_equal(once, ctas) else np.frombuffer(data, np.uint8).reshape(len(once), size)[places].tobytes()
 
     def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
         """The lines of a warp's log up to where no block can begin any more, and its last line."""
-        start, found, step = self._places["log"] + warp * self.lines * LINE_BYTES, 0, max(LEAST_LINES, 2 * self.words)
+        start, found, step = self.pieces.get("log") + warp * self.lines * LINE_BYTES, 0, max(LEAST_LINES, 2 * self.form.words)
         parts: list[npt.NDArray[np.uint32]] = []
         most = min(self.lines, self.most_read or self.lines)
         while found < most:
@@ -379,7 +355,7 @@ class Launch:
             part = np.frombuffer(self._read(start + found * LINE_BYTES, count * LINE_BYTES), "<u4").reshape(count, LANES)
             parts.append(part)
             found, step = found + count, 2 * step
-            if not part[-self.words - 1 :].any():
+            if not part[-self.form.words - 1 :].any():
                 break
         else:
             if most < self.lines:
@@ -393,8 +369,3 @@ def _one_line(warps: int, word: int) -> npt.NDArray[np.uint32]:
     log = np.zeros((warps, 2, LANES), "<u4")
     log[:, 0] = word
     return log
-
-
-def result_bytes(compact: Compact) -> int:
-    """The bytes that the first thread of a launch with compact logs stores."""
-    return text.RESULT_BYTES + SLOT * len(compact.constants)

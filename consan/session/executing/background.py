@@ -25,7 +25,7 @@ from typing import Final
 
 from consan._errors import InternalError
 from consan.backends.base import DeviceLost, StreamWork
-from consan.checker.logs.launch import result_bytes
+from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
 from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Examined, Judge
@@ -76,7 +76,7 @@ class Background:
         beyond = entry in recorded.silent or entry in recorded.refused
         if recorded.has_global(entry) or not recorded.leaves or recording.asks_all or beyond:
             return False
-        return not recorded.compact or result_bytes(recorded.compact[prepared.number_of(entry)]) <= MOST_RESULTS
+        return not recorded.compact or LogForm.of(recorded, prepared.number_of(entry)).result_bytes <= MOST_RESULTS
 
     def idle(self, shape: Shape) -> LaunchCheck | None:
         """The memory of an earlier launch of this shape; None if new memory has room. The host waits until one of them is there."""
@@ -138,7 +138,7 @@ class Background:
                 before = self._last.get(memory.symbol_addresses[0])
                 if before is not None and before.slip is not None and before.stream != stream:  # it has the module's variables
                     work.after(before.slip.ended, stream[0])
-                for address, nbytes in memory.to_clear:
+                for address, nbytes in memory.pieces.to_clear:
                     work.clear(address, nbytes, stream[0])
                 if before is None or before.started is not started:  # else the variables are the same
                     for at, address, data in memory.variables():

@@ -108,7 +108,7 @@ class GraphNodes:
         assert work is not None
         with work.entered():
             self.device.receipts.begins(node.slip, node.stream)
-            for address, nbytes in () if memory.silent else memory.to_clear:
+            for address, nbytes in () if memory.silent else memory.pieces.to_clear:
                 work.clear(address, nbytes, node.stream)
             for at, address, data in () if memory.silent else memory.variables():
                 work.copy(address, node.slip.given(at, data), node.stream)

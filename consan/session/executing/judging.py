@@ -18,8 +18,8 @@ from typing import Any
 from consan._errors import NotSupported
 from consan.backends.base import Dim3, Handle
 from consan.checker.judging.recorder import Checked
-from consan.checker.logs.launch import NoRoom
 from consan.checker.logs.log_lines import SMALL_BYTES
+from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.retained import Watched
 from consan.ranges import LaunchExtents
 from consan.reports.model import Finding, VerifiedFix

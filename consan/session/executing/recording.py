@@ -21,8 +21,8 @@ from consan.checker.judging.recorder import Checked, Histories
 from consan.checker.judging.starting import start
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.expand import begin
-from consan.checker.logs.launch import NoRoom
 from consan.checker.logs.memory import MOST_RETAINED, LogMemory
+from consan.checker.logs.pieces import NoRoom
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded

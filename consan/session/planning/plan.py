@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from consan.backends.base import Dim3
-from consan.checker.logs.launch import NoRoom
+from consan.checker.logs.pieces import NoRoom
 from consan.instrument.record import Recorded
 from consan.session.modules.prepared import KnownLogs
 from consan.session.planning.launch_sizes import most_together, too_many

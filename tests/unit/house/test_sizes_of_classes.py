@@ -16,7 +16,6 @@ PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Rep
 FIELDS = {
     "Computed": 22,
     "KernelSubject": 29,
-    "Launch": 24,
     "Recorded": 26,
     "Wave": 25,
     "_Checker": 24,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from consan.checker.logs.launch import NoRoom
+from consan.checker.logs.pieces import NoRoom
 from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, record
 from consan.session.modules.prepared import KnownLogs
