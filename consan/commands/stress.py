@@ -187,17 +187,18 @@ def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
     entry = choose_entry(late.ptx.parse(ptx, args.file), args.entry, args.file)
     _refuse_filters(args, entry.name)
     check_parameters(entry, parsed.specs, args.file)
-    return late.subject.KernelSubject(
-        file=args.file, entry=entry.name, grid=parsed.grid, block=parsed.block, cluster=parsed.cluster, smem=parsed.smem,
-        ctas=parsed.ctas, args=late.subject.absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
-        include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
-        rtol=_tolerance("--rtol", args.rtol, expect), atol=_tolerance("--atol", args.atol, expect),
-        device=backend.choice, policy=args.policy, ptx_hash=late.subject.hash_ptx(ptx), files=files,
-        shadow_memory=args.shadow_memory, assembly=args.assembly,
-        engine=args.engine, trace_memory=args.trace_memory, exhaustive=args.exhaustive, sample=args.sample,
-        global_memory=args.global_memory,
-        template=named if args.entry != named else "",
-    ), ptx  # fmt: skip
+    source = late.subject.KernelSource(
+        args.file, tuple(args.defines), tuple(args.include_dirs), args.std, args.arch, named if args.entry != named else "",
+        late.subject.hash_ptx(ptx),
+    )  # fmt: skip
+    texts = late.subject.absolute_args(parsed.specs)
+    launch = late.subject.LaunchText(entry.name, parsed.grid, parsed.block, parsed.cluster, parsed.smem, texts, args.seed)
+    expected = late.subject.Expected(expect, _tolerance("--rtol", args.rtol, expect), _tolerance("--atol", args.atol, expect))
+    checked = late.subject.HowChecked(
+        policy=args.policy, ctas=parsed.ctas, shadow_memory=args.shadow_memory, assembly=args.assembly, engine=args.engine,
+        trace_memory=args.trace_memory, exhaustive=args.exhaustive, sample=args.sample, global_memory=args.global_memory,
+    )  # fmt: skip
+    return late.subject.KernelSubject(source, launch, expected, checked, os.getcwd(), backend.choice, files), ptx
 
 
 def _refuse_filters(args: argparse.Namespace, entry: str) -> None:

@@ -50,9 +50,11 @@ def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
     subjects.check_unchanged(subject, os.path.relpath(stored))
     if not isinstance(subject, subjects.KernelSubject):
         return Job(subject, "", tuple(rules))
-    ptx = subject.compile()
-    if subjects.hash_ptx(ptx) != subject.ptx_hash:
-        raise UsageError(f"{subject.file} compiles to another PTX than when {name} was written (a header or the compiler has changed)")
+    source, ptx = subject.source, subject.source.compile()
+    if subjects.hash_ptx(ptx) != source.ptx_hash:
+        raise UsageError(
+            f"{source.file} compiles to another PTX than when {name} was written (a header or the compiler has changed)"
+        )
     return Job(subject, ptx, tuple(rules))
 
 

@@ -205,7 +205,7 @@ class Campaign:
         if self.undecided():
             return "none"
         if isinstance(subject, subjects.KernelSubject):
-            return "expected" if subject.expect else "majority"
+            return "expected" if subject.expected.expect else "majority"
         return "majority" if subject.stdout else "status"
 
     def _finding(self, key: str, runs: list[Outcome]) -> Json:
@@ -248,7 +248,7 @@ def _again(same: int, again: Sequence[Outcome]) -> Json | None:
 
 
 def _bytes_of(subject: subjects.KernelSubject) -> int:
-    buffers: list[Any] = [getattr(spec, "buffer", spec) for spec in late.arguments.parse_args(subject.args)]
+    buffers: list[Any] = [getattr(spec, "buffer", spec) for spec in late.arguments.parse_args(subject.launch.args)]
     return sum(buffer.size * buffer.dtype.itemsize for buffer in buffers if hasattr(buffer, "size"))
 
 

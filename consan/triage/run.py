@@ -19,7 +19,6 @@ import numpy.typing as npt
 from consan._errors import ConsanError, InternalError, UsageError
 from consan.launching.arguments import parse_args
 from consan.launching.placement import ArrayStruct, PackedStruct, Placement
-from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
@@ -80,54 +79,42 @@ class KernelRunner:
     def __init__(self, job: Job) -> None:
         assert isinstance(job.subject, KernelSubject)
         self.job, self.subject = job, job.subject
-        specs = parse_args(self.subject.args)
+        specs = parse_args(self.subject.launch.args)
         session = self._session(0)
         self.device = session.device
         if not self.device.backend.seeded:
             self.device.delay(0)
-        self.prepared = session.prepare(job.ptx, name=self.subject.file)
-        self.values = [spec.materialise(self.subject.seed) for spec in specs]
+        self.prepared = session.prepare(job.ptx, name=self.subject.source.file)
+        self.values = [spec.materialise(self.subject.launch.seed) for spec in specs]
         self.buffers = {
             index: buffer_of(value) for index, value in enumerate(self.values, 1) if not isinstance(value, (bytes, PackedStruct))
         }
         self.placed = Placement(self.device.backend)
         for buffer in self.buffers.values():
             self.placed.address(buffer)
-        self.expected = dict(_read_expected(text, self.buffers) for text in self.subject.expect)
+        self.expected = dict(_read_expected(text, self.buffers) for text in self.subject.expected.expect)
 
     def _session(self, seed: int) -> Session:
-        subject = self.subject
-        watched = 0 if subject.ctas is None else subject.ctas * int(np.prod(subject.cluster))
-        options = SessionOptions(
-            device=subject.device,
-            seed=seed,
-            policy=subject.policy,
-            timeout=self.job.limit,
-            shadow_memory=subject.shadow_memory,
-            assembly=subject.assembly,
-            engine=subject.engine,
-            trace_memory=subject.trace_memory,
-            exhaustive=subject.exhaustive,
-            sample=subject.sample,
-            global_memory=subject.global_memory,
-        )
+        checked, launch = self.subject.checked, self.subject.launch
+        watched = 0 if checked.ctas is None else checked.ctas * int(np.prod(launch.cluster))
+        options = checked.session_options(self.subject.device, seed, self.job.limit)
         return open_session(options, cta_limit=watched)
 
     def __call__(self, request: Request) -> Outcome:
         """One launch."""
-        subject, steering = self.subject, Steering(request, self.device)
+        launch, steering = self.subject.launch, Steering(request, self.device)
         if self.device.backend.seeded:
             self.device.renew()
         else:
             self.device.delay(request.seed)
         session = self._session(request.seed)
-        prepared = session.prepare(self.job.ptx, name=subject.file)
+        prepared = session.prepare(self.job.ptx, name=self.subject.source.file)
         self.placed.refresh()
         with steering.steer():
             values = [self.placed.parameter(value) for value in self.values]
             session.launch(
-                prepared, subject.entry, subject.grid, subject.block, values,
-                shared=subject.smem, cluster=subject.cluster, cooperative=prepared.synchronises_grid,
+                prepared, launch.entry, launch.grid, launch.block, values,
+                shared=launch.smem, cluster=launch.cluster, cooperative=prepared.synchronises_grid,
                 restore=self.placed.refresh,
             )  # fmt: skip
         outcome = outcome_of(finish(session.report(), self.job.rules), session.watch.endings, whole=request.whole)
@@ -148,7 +135,7 @@ class KernelRunner:
         )
 
     def _compare(self, index: int, found: Array, wanted: Array) -> str:
-        return describe_differences(index, found, wanted, self.subject.rtol, self.subject.atol)
+        return describe_differences(index, found, wanted, self.subject.expected.rtol, self.subject.expected.atol)
 
 
 def buffer_of(value: Any) -> Array:

@@ -20,50 +20,22 @@ from typing import Any, Final
 from consan._errors import UsageError
 from consan.launching.arguments import ArgSpec, Dim3
 from consan.launching.source import DEFAULT_ARCH, load_ptx
+from consan.session.planning.options import SessionOptions
 
 _FILE: Final = re.compile(r"^[ \t]*\.file\b.*$", re.M)
 
 
 @dataclass(frozen=True)
-class KernelSubject:
-    """One launch of one kernel. `seed` is for random arguments; `expect` has texts N=FILE."""
+class KernelSource:
+    """The file of a kernel, and how it is compiled."""
 
     file: str
-    entry: str
-    grid: Dim3
-    block: Dim3
-    cluster: Dim3 = (1, 1, 1)
-    smem: int = 0
-    ctas: int | None = None
-    args: tuple[str, ...] = ()
-    seed: int = 0
     defines: tuple[str, ...] = ()
     include_dirs: tuple[str, ...] = ()
     std: str | None = None
     arch: str | None = None
-    expect: tuple[str, ...] = ()
-    rtol: float = 0.0
-    atol: float = 0.0
-    folder: str = ""
-    device: str = "cpu"
-    policy: str = "default"
+    template: str = ""  # the template instance of the kernel, as C++ names it
     ptx_hash: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)  # hashes of its files
-    shadow_memory: int | None = None
-    assembly: str = "best"
-    engine: str = "auto"
-    trace_memory: int | None = None
-    exhaustive: bool = False
-    sample: int | None = None
-    global_memory: str = "auto"
-    template: str = ""  # the template instance of `entry`, as C++ names it
-
-    type = "kernel"
-
-    @property
-    def label(self) -> str:
-        """A short label."""
-        return f"{self.entry} of {self.file}"
 
     def compile(self, arch: str = DEFAULT_ARCH) -> str:
         """The PTX of the file as it is now."""
@@ -72,6 +44,68 @@ class KernelSubject:
             entry=self.template,
         )  # fmt: skip
         return load_ptx(given, arch)
+
+
+@dataclass(frozen=True)
+class LaunchText:
+    """How a kernel is launched. `seed` is for random arguments."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3 = (1, 1, 1)
+    smem: int = 0
+    args: tuple[str, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a right run leaves in buffers: texts N=FILE, and how far a number may be off."""
+
+    expect: tuple[str, ...] = ()
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+@dataclass(frozen=True)
+class HowChecked:
+    """The options of `consan check` that a run has, too."""
+
+    policy: str = "default"
+    ctas: int | None = None
+    shadow_memory: int | None = None
+    assembly: str = "best"
+    engine: str = "auto"
+    trace_memory: int | None = None
+    exhaustive: bool = False
+    sample: int | None = None
+    global_memory: str = "auto"
+
+    def session_options(self, device: str, seed: int, timeout: float | None) -> SessionOptions:
+        """The options of one run. Which CTAs are watched is no option of a session."""
+        given = {name: value for name, value in asdict(self).items() if name != "ctas"}
+        return SessionOptions(device=device, seed=seed, timeout=timeout, **given)
+
+
+@dataclass(frozen=True)
+class KernelSubject:
+    """One launch of one kernel."""
+
+    source: KernelSource
+    launch: LaunchText
+    expected: Expected = Expected()
+    checked: HowChecked = HowChecked()
+    folder: str = ""
+    device: str = "cpu"
+    files: Mapping[str, str] = field(default_factory=dict)  # hashes of its files
+
+    type = "kernel"
+
+    @property
+    def label(self) -> str:
+        """A short label."""
+        return f"{self.launch.entry} of {self.source.file}"
 
 
 @dataclass(frozen=True)
@@ -149,9 +183,15 @@ def check_unchanged(subject: Subject, stored: str) -> None:
             raise UsageError(f"{name} has changed since {stored} was written: its schedules are of another text; run consan stress again")
 
 
+_PARTS: Final[dict[str, Any]] = {"source": KernelSource, "launch": LaunchText, "expected": Expected, "checked": HowChecked}
+
+
 def to_json(subject: Subject) -> dict[str, Any]:
-    """As JSON-compatible dicts and lists."""
-    return {"type": subject.type, **_plain(asdict(subject))}
+    """As JSON-compatible dicts and lists. The parts of a kernel's launch are not nested there."""
+    flat: dict[str, Any] = {}
+    for name, value in asdict(subject).items():
+        flat |= value if name in _PARTS else {name: value}
+    return {"type": subject.type, **_plain(flat)}
 
 
 def _plain(value: Any) -> Any:
@@ -163,7 +203,13 @@ def _plain(value: Any) -> Any:
 def from_json(data: Mapping[str, Any]) -> Subject:
     """The subject that `to_json` wrote. Raises KeyError, TypeError or ValueError for other data."""
     made = _TYPES[data["type"]]
-    known = {item.name for item in fields(made)}
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known}
-    subject: Subject = made(**values)
+    parts = {name: _read(part, data) for name, part in _PARTS.items()} if made is KernelSubject else {}
+    subject: Subject = _read(made, data, **parts)
     return subject
+
+
+def _read(made: Any, data: Mapping[str, Any], **parts: Any) -> Any:
+    """A dataclass from the values with the names of its fields. `parts`: the fields that are known."""
+    known = {item.name for item in fields(made)} - parts.keys()
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known}
+    return made(**values, **parts)

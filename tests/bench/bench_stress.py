@@ -24,7 +24,7 @@ from stress_support import FLAKY
 from consan.toolchain.nvrtc import compile_ptx
 from consan.triage.executors import DASK, Workers
 from consan.triage.outcome import Job, Outcome, Request
-from consan.triage.subject import KernelSubject
+from consan.triage.subject import KernelSource, KernelSubject, LaunchText
 
 MULTICAST = Path(__file__).parents[2] / "tutorials" / "06_flaky_multicast" / "exercise.cu"
 SCALES = ("f32[64]=random", "f32[256]=random", "f32[128]=zeros", "i32=4")
@@ -32,8 +32,9 @@ SCALES = ("f32[64]=random", "f32[256]=random", "f32[128]=zeros", "i32=4")
 
 def jobs() -> dict[str, Job]:
     """What is run."""
-    exchange = KernelSubject("flaky.cu", "exchange", (1, 1, 1), (64, 1, 1), args=("i32[64]=arange", "i32[64]=zeros"))
-    multicast = KernelSubject(str(MULTICAST), "scaled_sum", (2, 1, 1), (64, 1, 1), args=SCALES)
+    launch = LaunchText("exchange", (1, 1, 1), (64, 1, 1), args=("i32[64]=arange", "i32[64]=zeros"))
+    exchange = KernelSubject(KernelSource("flaky.cu"), launch)
+    multicast = KernelSubject(KernelSource(str(MULTICAST)), LaunchText("scaled_sum", (2, 1, 1), (64, 1, 1), args=SCALES))
     return {
         "race of two warps": Job(exchange, compile_ptx(FLAKY, name="flaky.cu", arch="sm_90a").ptx),
         "flaky multicast, 2 CTAs": Job(multicast, compile_ptx(MULTICAST.read_text(), name=str(MULTICAST), arch="sm_90a").ptx),

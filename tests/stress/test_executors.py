@@ -18,7 +18,7 @@ from stress_support import FLAKY, LAUNCH, consan, stress, write_kernel
 from consan.triage.executors import Workers
 from consan.triage.outcome import CRASH, OK, Job, Outcome, Request
 from consan.triage.show import Bar
-from consan.triage.subject import KernelSubject
+from consan.triage.subject import KernelSource, KernelSubject, LaunchText
 
 KERNEL = ["flaky.cu", *LAUNCH]
 VARYING = ("seconds", "executor", "command")
@@ -73,7 +73,8 @@ def test_the_run_that_kills_its_worker_is_the_only_one_lost() -> None:
     from consan.toolchain.nvrtc import compile_ptx
 
     ptx = compile_ptx(FLAKY, name="flaky.cu", arch="sm_90a").ptx
-    job = Job(KernelSubject("flaky.cu", "exchange", (1, 1, 1), (64, 1, 1), args=("i32[64]=arange", "i32[64]=zeros")), ptx)
+    launch = LaunchText("exchange", (1, 1, 1), (64, 1, 1), args=("i32[64]=arange", "i32[64]=zeros"))
+    job = Job(KernelSubject(KernelSource("flaky.cu"), launch), ptx)
     requests = [_Deadly(seed) if seed == 2 else Request(seed) for seed in range(5)]
     with Workers(1) as workers:
         found = dict(workers.results(job, requests))

@@ -14,9 +14,9 @@ from consan.backends.cpu.engine.decisions import HOLD, LAND, Decision, Who
 from consan.backends.cpu.state.schedule import AT_ONCE, LATE
 from consan.triage.minimise import Failure, Minimiser, by_cta, by_warp, split
 from consan.triage.outcome import CRASH, Job, Outcome, Request
-from consan.triage.subject import KernelSubject
+from consan.triage.subject import KernelSource, KernelSubject, LaunchText
 
-JOB = Job(KernelSubject("k.cu", "k", (1, 1, 1), (32, 1, 1)))
+JOB = Job(KernelSubject(KernelSource("k.cu"), LaunchText("k", (1, 1, 1), (32, 1, 1))))
 
 
 @dataclass

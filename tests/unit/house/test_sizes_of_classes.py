@@ -15,7 +15,6 @@ PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Rep
 # Not mended yet. The numbers only fall, and no name is added.
 FIELDS = {
     "Computed": 22,
-    "KernelSubject": 29,
     "Recorded": 26,
     "Wave": 25,
     "_Checker": 24,
