@@ -300,8 +300,8 @@ RUN: Final = (
     ),
     Option(
         "--overhead",
-        "look at so many launches that the time that consan takes in the program's threads slows it by so many percent at most; the"
-        " first launches of each kernel and shape are always looked at, and the coverage says how many were; default: all are",
+        "check fewer launches, so that the time that consan takes in the program's threads slows it by so many percent at most; the first"
+        " launches of each kernel and shape are always checked, and the coverage says how many were; default: all are",
         read_share,
         metavar="PERCENT",
     ),
