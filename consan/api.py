@@ -210,7 +210,7 @@ def _reported(
 def _rules(skip: Kinds, checks: Kinds, suppress: str | Path | None) -> tuple[Rule, ...]:
     """The rules for findings that a caller does not want. Raises `UsageError` for a kind that is none, and a file without suppressions."""
     texts = (kinds if isinstance(kinds, str) else ",".join(kinds) for kinds in (skip, checks))
-    given = SimpleNamespace(skip=next(texts), checks=next(texts), suppress=suppress and os.fspath(suppress))
+    given = SimpleNamespace(skip=next(texts) or None, checks=next(texts) or None, suppress=suppress and os.fspath(suppress))
     return late.config.rules_of(late.config.Config({}), given)
 
 

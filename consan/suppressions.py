@@ -63,14 +63,17 @@ def stored(name: str) -> Report:
 def chosen(skip: str | None, checks: str | None) -> tuple[Rule, ...]:
     """The kinds that `--skip` and `--checks` exclude: both are kinds with commas between them. Raises UsageError for an unknown kind."""
     try:
-        left_out = [exclude(kind, "--skip") for kind in _names(skip)]
-        return (*left_out, *(excluded_but(_names(checks), "--checks") if checks else ()))
+        left_out = [exclude(kind, "--skip") for kind in _names(skip, "--skip")]
+        return (*left_out, *(excluded_but(_names(checks, "--checks"), "--checks") if checks is not None else ()))
     except SuppressionError as error:
         raise UsageError(str(error)) from None
 
 
-def _names(text: str | None) -> list[str]:
-    return [name for name in map(str.strip, (text or "").split(",")) if name]
+def _names(text: str | None, option: str) -> list[str]:
+    names = [name for name in map(str.strip, (text or "").split(",")) if name]
+    if text is not None and not names:
+        raise UsageError(f"{option}: expected KIND[,KIND], got '{text}'")
+    return names
 
 
 def baseline(name: str | None) -> tuple[KnownFinding, ...]:

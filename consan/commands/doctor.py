@@ -31,12 +31,13 @@ MISSING: Final = "missing"
 INFO: Final = ""
 _STYLE: Final = {OK: "green", MISSING: "yellow", INFO: "dim"}
 
-INSTALL_CUPY: Final = "pip install cupy-cuda13x (cupy-cuda12x for CUDA 12), to sanitize CuPy programs on the GPU"
+# Advice is a line for the shell, with its remarks behind #: who pastes it runs the command.
+INSTALL_CUPY: Final = "pip install cupy-cuda13x  # cupy-cuda12x for CUDA 12; to sanitize CuPy programs on the GPU"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One probe: section, name, state, what was found, what to do if it is missing."""
+    """One probe: section, name, state, what was found, the command that helps if it is missing."""
 
     section: str
     name: str
@@ -186,7 +187,7 @@ def _backends() -> Iterator[Line]:
     assembler = late.find.locate(late.find.NVJITLINK) is not None or late.find.ptxas() is not None
     _, found = gpus()
     lacks = [text for text, there in (("NVRTC", compiler), ("nvJitLink or ptxas", assembler), ("a GPU", bool(found))) if not there]
-    cpu_hint = f"needs NVRTC for the shadow runtime: {install('cpu')}"
+    cpu_hint = f"{install('cpu')}  # NVRTC, for the shadow runtime"
     yield Line("backends", "cpu", OK if compiler else MISSING, "the PTX virtual machine", cpu_hint)
     yield Line("backends", "gpu", INFO if lacks else OK, f"needs {', '.join(lacks)}" if lacks else found[0].name)
 
@@ -205,14 +206,14 @@ def _memory() -> Iterator[Line]:
 def _recording() -> Iterator[Line]:
     _, found = gpus()
     origin, memory = late.recording.describe(found[0].memory if found else None)
-    hint = "pip install ziglang, or install g++ or clang++: it is then compiled at first use"
+    hint = "pip install ziglang  # or install g++ or clang++; it is then compiled at first use"
     yield Line("recording engine", "checker", OK if origin else MISSING, origin or "not built, and no compiler", hint)
     yield Line("recording engine", "trace memory", INFO, memory)
 
 
 def _native() -> Iterator[Line]:
     origin = late.native_build.INTERPOSER.origin()
-    hint = "pip install ziglang, or install gcc or clang: it is then compiled at first use"
+    hint = "pip install ziglang  # or install gcc or clang; it is then compiled at first use"
     yield Line("other programs", "interposer", OK if origin else MISSING, origin or "not built, and no compiler", hint)
 
 
@@ -221,7 +222,13 @@ def _cache() -> Iterator[Line]:
     folder = cache.folder
     parent = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     usable = os.access(parent, os.W_OK)
-    yield Line("cache", "folder", OK if usable else MISSING, str(folder), "not writable: set CONSAN_CACHE_DIR")
+    yield Line(
+        "cache",
+        "folder",
+        OK if usable else MISSING,
+        str(folder),
+        "export CONSAN_CACHE_DIR=$(mktemp -d)  # or another folder that you may write",
+    )
     yield Line("cache", "size", INFO, f"{cache.size() / (1 << 20):.1f} MiB" if folder.exists() else "empty")
 
 
@@ -232,7 +239,7 @@ def _environment() -> Iterator[Line]:
     if not known.keys() & os.environ.keys():
         yield Line("environment", "CONSAN_*", INFO, "none is set; `consan run --help` names them")
     for name in options.unknown_variables(os.environ):
-        yield Line("environment", name, MISSING, "unknown", "nothing reads it")
+        yield Line("environment", name, MISSING, "unknown", f"unset {name}  # nothing reads it")
 
 
 def _configuration() -> Iterator[Line]:

@@ -42,7 +42,8 @@ class ReduceCommand:
         chosen_output(args)
         document = late.again.stress_document(args.file)
         number = None if args.finding is None else options.read_as("--finding", args.finding, options.read_positive)
-        failure, seeds = late.minimise.failure_of(document, number)
+        with late.schedule_file.refused(args.file, document["schema"]):
+            failure, seeds = late.minimise.failure_of(document, number)
         stored = str(Path(args.file_out or f"{args.file.removesuffix('.json')}.schedule.json").absolute())
         check_writable(stored)
         workers = workers_of(args)

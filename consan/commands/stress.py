@@ -57,6 +57,8 @@ class StressCommand:
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, show."""
         drop_idle_words(args)
+        if args.module is None and args.code is None and not args.program:
+            raise UsageError("expected what to run: FILE.cu, FILE.ptx, script.py, ./program, -m module or -c code")
         if _names_kernel(args):
             _read_rest(args)
         seeds = read_seeds(args.seeds)

@@ -88,7 +88,7 @@ def find_program(args: argparse.Namespace) -> PythonProgram:
         return from_module(*_head(args.module, "-m: the name of a module"))
     if args.code is not None:
         return from_code(*_head(args.code, "-c: code"))
-    return from_script(*_head(args.program, "a program to run: script.py, -m module or -c code"))
+    return from_script(*_head(args.program, "a program to run: script.py, ./program, -m module or -c code"))
 
 
 def find_native(args: argparse.Namespace) -> NativeProgram | None:

@@ -16,7 +16,7 @@ def install(extra: str) -> str:
     except late.metadata.PackageNotFoundError:
         required = []
     packages = _packages(required, extra)
-    return f"pip install {shlex.join(packages)}" if packages else f"pip install '.[{extra}]' in a checkout of consan"
+    return f"pip install {shlex.join(packages)}" if packages else f"pip install '.[{extra}]'  # in a checkout of consan"
 
 
 def _packages(required: list[str], extra: str) -> list[str]:

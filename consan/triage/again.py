@@ -8,6 +8,7 @@ from typing import Final
 
 from consan import options
 from consan._errors import UsageError
+from consan.reports.formats.json_format import lacking
 from consan.reports.verdict.suppression import Rule
 from consan.triage import campaign, schedule_file, subject as subjects
 from consan.triage.executors import Workers
@@ -39,7 +40,7 @@ def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
     try:
         subject = subjects.from_json(data["subject"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{name} is not a valid {data['schema']}: {type(error).__name__}: {error}") from None
+        raise UsageError(f"{name} is not a valid {data['schema']}: {lacking(error)}") from None
     if subject.device != "cpu":
         raise UsageError(f"{name} is of a GPU, whose schedules cannot be repeated: run consan stress --device cpu")
     stored = os.path.abspath(name)
@@ -64,6 +65,12 @@ def stored_of(name: str, data: Json, seed: str | None) -> Stored:
         if seed is not None:
             raise UsageError("--seed: is for a file of consan stress; this is one schedule")
         return schedule_file.parse(name, data)
+    with schedule_file.refused(name, data["schema"]):
+        return _in_campaign(name, data, seed)
+
+
+def _in_campaign(name: str, data: Json, seed: str | None) -> Stored:
+    """A failing seed of a campaign, and its schedule."""
     failure, seeds = failure_of(data, None)
     chosen = seeds[0] if seed is None else options.read_count(seed)
     row = next((row for row in data["results"] if chosen in row["seeds"]), None)

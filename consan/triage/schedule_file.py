@@ -16,6 +16,7 @@ from consan._errors import UsageError
 from consan.backends.cpu.engine.decisions import BASELINES, KINDS, Decision, Who
 from consan.files import read_file
 from consan.launching.arguments import Dim3
+from consan.reports.formats.json_format import lacking
 from consan.triage import subject as subjects, words
 from consan.triage.minimise import Failure
 from consan.triage.outcome import DecisionWords, Json, Outcome, key_of
@@ -96,7 +97,7 @@ def refused(name: str, schema: str) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise UsageError(f"{name} is not a valid {schema}: {type(error).__name__}: {error}") from None
+        raise UsageError(f"{name} is not a valid {schema}: {lacking(error)}") from None
 
 
 def parse(name: str, data: Json) -> Stored:

@@ -188,18 +188,24 @@ def _list(value: tuple[int, ...] | None) -> list[int] | None:
 # --- reading -----------------------------------------------------------------------------------------------------------
 
 
+def lacking(error: Exception) -> str:
+    """What is wrong with a document whose reading has raised this error."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
 def from_json(data: Any) -> Report:
     """The report that `to_json` wrote. Unknown keys are ignored."""
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
-        raise ReportError(f'not a stored run: expected "schema": "{SCHEMA}", found {found!r}')
+        has = 'it has no "schema"' if found is None else f'expected "schema": "{SCHEMA}", found {found!r}'
+        raise ReportError(f"not a stored run: {has}")
     try:
         report = _report_from_json(data)
         check(report, Report, "")
     except ShapeError as error:
         raise ReportError(f"not a valid {SCHEMA}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ReportError(f"not a valid {SCHEMA}: {type(error).__name__}: {error}") from None
+        raise ReportError(f"not a valid {SCHEMA}: {lacking(error)}") from None
     if report.verdict not in VERDICTS:
         raise ReportError(f"not a valid {SCHEMA}: verdict {report.verdict!r}")
     for index, finding in enumerate(report.findings):

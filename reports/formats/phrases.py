@@ -369,7 +369,8 @@ def _ran(report: Report) -> str:
     launches = sum(kernel.launches for kernel in report.kernels)
     memory = sum(kernel.memory_sites for kernel in report.kernels)
     sync = sum(kernel.sync_sites for kernel in report.kernels)
+    where = f" on {report.device}" if report.device else ""
     return (
-        f"{plural(len(report.kernels), 'kernel')}, {plural(launches, 'launch', 'launches')} on {report.device}; "
+        f"{plural(len(report.kernels), 'kernel')}, {plural(launches, 'launch', 'launches')}{where}; "
         f"{memory:,} shared-memory and {sync:,} synchronisation instructions watched"
     )

@@ -173,7 +173,7 @@ def test_files_that_are_not_ours_are_refused(capfd: pytest.CaptureFixture[str]) 
         assert message in error
         assert error.count("\n") == 1
     for keys, message in (
-        ({"decisions": [{}]}, "not a valid consan.schedule/1: KeyError"),
+        ({"decisions": [{}]}, "not a valid consan.schedule/1: "),
         ({"baseline": {"name": "odd"}}, "not a valid consan.schedule/1: a baseline"),
         ({"subject": {"type": "odd"}}, "not a valid consan.schedule/1"),
         ({"kernels": ["0"]}, "the kernels that ran are not those of the stored schedule"),

@@ -168,7 +168,7 @@ def read(name: str, data: bytes) -> Contents:
     except UsageError:
         raise
     except Exception as error:
-        raise UsageError(f"{name} is damaged, or no file of recorded histories: {type(error).__name__}: {error}") from None
+        raise UsageError(f"{name} is damaged, or no file of recorded histories: {error}") from None
 
 
 def sealed(archive: bytes) -> bytes:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 import report_samples as samples
+from packaging.requirements import Requirement
 
+from consan import late
 from consan.__main__ import main
 from consan.commands import doctor
 from consan.reports.formats import text
@@ -115,6 +118,32 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch,
     assert lines
     assert "missing" in lines[0]
     assert install("cpu") in lines[0]
+
+
+def _advice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """All that doctor advises on a machine that has nothing."""
+    monkeypatch.setattr(find, "locate", lambda library: None)
+    monkeypatch.setattr(find, "ptxas", lambda: None)
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: (_ for _ in ()).throw(doctor.metadata.PackageNotFoundError(name)))
+    monkeypatch.setattr(late.recording, "describe", lambda memory: ("", ""))
+    monkeypatch.setattr(type(late.native_build.INTERPOSER), "origin", lambda library: "")
+    monkeypatch.setattr(doctor.os, "access", lambda *_: False)
+    monkeypatch.setenv("CONSAN_DEVISE", "gpu")
+    assert main(["doctor"]) == 2
+    missing = [line for line in capsys.readouterr().out.splitlines() if "  missing  " in line]
+    return [line.rpartition(" - ")[2] for line in missing]
+
+
+def test_what_doctor_advises_can_be_pasted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each piece of advice is one command: of the shell, or of pip with requirements that are written as pip reads them."""
+    advice = _advice(monkeypatch, capsys)
+    assert {line.split()[0] for line in advice} == {"pip", "export", "unset"}
+    for line in advice:
+        done = subprocess.run(["bash", "-uec", f"pip() {{ printf '%s\\n' \"$@\"; }}; {line}"], capture_output=True, text=True, check=True)
+        words = done.stdout.splitlines()
+        if line.startswith("pip"):
+            assert words[0] == "install"
+            assert all(Requirement(word).name for word in words[1:])
 
 
 def test_doctor_survives_a_probe_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
