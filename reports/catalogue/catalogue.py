@@ -22,6 +22,7 @@ from consan.reports.catalogue.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAU
 from consan.reports.catalogue.order_rows import MISSING_ORDER
 from consan.reports.catalogue.proxy_rows import PROXY_FENCES
 from consan.reports.catalogue.races import DATA_RACE, NARROW_SCOPE
+from consan.reports.catalogue.register_rows import REGISTER_HAZARD
 from consan.reports.catalogue.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.catalogue.tensor_rows import (
     TCGEN05_FENCE,
@@ -79,6 +80,8 @@ _MISSING_WAIT = CatalogueEntry(
         **LAUNCH_WAITS,
         GENERAL: Situation("a wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
     },
+    caption="The operation of (1) can still be in flight when (2) touches its bytes.",
+    by_compiler=True,
 )
 
 _UNINITIALIZED = CatalogueEntry(
@@ -114,6 +117,9 @@ _UNINITIALIZED = CatalogueEntry(
             "write them first (also halo elements and the tail of a partial tile), or do not read them",
         ),
     },
+    caption="Nothing has written the bytes that (1) loads.",
+    shape="uninitialised",
+    blame="does not write these bytes",
 )
 
 _OUT_OF_BOUNDS = CatalogueEntry(
@@ -139,6 +145,8 @@ _OUT_OF_BOUNDS = CatalogueEntry(
         ),
         GENERAL: Situation("", "check the index of the {first_role} at {first_at}{keep}{larger}"),
     },
+    caption="(1) touches bytes outside of the memory.",
+    shape="outside",
 )
 
 _FAULT = CatalogueEntry(
@@ -156,6 +164,9 @@ _FAULT = CatalogueEntry(
         ),
         GENERAL: Situation("", "run it with --device cpu: that names the instruction, the thread and the condition"),
     },
+    caption="(1) ends the launch.",
+    shape="misuse",
+    ends_launch=True,
 )
 
 _BARRIER_MISUSE = CatalogueEntry(
@@ -173,6 +184,10 @@ _BARRIER_MISUSE = CatalogueEntry(
         **MBARRIER_MISUSE,
         GENERAL: Situation("the protocol of the barrier", "see `consan explain barrier-misuse`"),
     },
+    caption="The barrier is used against its protocol.",
+    shape="misuse",
+    blame="is to be repaired",
+    by_compiler=True,
 )
 
 _DEADLOCK = CatalogueEntry(
@@ -212,6 +227,16 @@ _DEADLOCK = CatalogueEntry(
         ),
         GENERAL: Situation("a signal that completes {barrier}", "make every thread that the barrier counts arrive at it"),
     },
+    caption="Nobody who could complete the barrier can run: the threads wait for ever.",
+    captions={
+        "polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
+        "lock": "Nobody who is left releases the lock: the threads try for ever.",
+        "loop": "Nothing that is left can end the loop.",
+        "timeout": "The launch did not end in time: this is where its threads stood.",
+    },
+    shape="waiting",
+    ends_launch=True,
+    blame="does not end the wait",
 )
 
 _LIFETIME = CatalogueEntry(
@@ -242,6 +267,10 @@ _LIFETIME = CatalogueEntry(
             "a cluster barrier before the CTA exits", "put {cluster_barrier} before the first use and before the end of the kernel"
         ),
     },
+    caption="Shared memory exists only while its CTA runs.",
+    shape="lifetime",
+    blame="does not wait for the operation",
+    by_compiler=True,
 )
 
 _PROXY_FENCE = CatalogueEntry(
@@ -257,6 +286,9 @@ _PROXY_FENCE = CatalogueEntry(
             "execute fence.proxy.async in the writing thread, after {first_at} and before the barrier that orders (2)",
         ),
     },
+    caption="(1) and (2) are ordered, but no proxy fence makes one proxy see what the other did.",
+    shape="proxy",
+    by_compiler=True,
 )
 
 _SCOPE = CatalogueEntry(
@@ -298,56 +330,9 @@ _SCOPE = CatalogueEntry(
         "narrow-scope": NARROW_SCOPE,
         GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge"),
     },
-)
-
-_NOT_COVERED = "a wait for the wgmma.mma_async of {first_at} before this {second_role}: wgmma.wait_group"
-_WAIT_BETWEEN = "wait with wgmma.wait_group.sync.aligned {leave} ({wait_cpp}) after the {commit} and before {second_at}"
-
-_REGISTER_HAZARD = CatalogueEntry(
-    "register-hazard",
-    "register hazard",
-    "error",
-    "{registers} of the wgmma.mma_async at {first_at}: touched at {second_at} before it has been waited for",
-    {
-        "touched-before-wait/RAW": Situation(
-            _NOT_COVERED,
-            _WAIT_BETWEEN,
-            "the {second_role} of {registers} at {second_at} can come before the wgmma.mma_async at {first_at} has written its result",
-        ),
-        "touched-before-wait/WAR": Situation(
-            _NOT_COVERED,
-            _WAIT_BETWEEN,
-            "the {second_role} of {registers} at {second_at} can overwrite A while the wgmma.mma_async at {first_at} still reads it",
-        ),
-        "touched-before-wait/WAW": Situation(
-            _NOT_COVERED,
-            _WAIT_BETWEEN,
-            "the {second_role} of {registers} at {second_at} and the wgmma.mma_async at {first_at} can land in either order",
-        ),
-        "not-committed": Situation(
-            "{commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
-            "commit with {commit} ({commit_cpp}) after {first_at} and before the wait",
-            "the {second_role} of {registers} at {second_at}: the wgmma.mma_async at {first_at} was waited for before it was committed",
-        ),
-        "no-fence": Situation(
-            "wgmma.fence.sync.aligned between (1) and (2)",
-            "put wgmma.fence.sync.aligned ({wgmma_fence}) after {first_at} and before {second_at}",
-            "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
-        ),
-        "written-after-fence": Situation(
-            "the write of {registers} above the wgmma.fence{fence_at}",
-            "{pin}",
-            "in the compiled code, the write of {registers} for the wgmma.mma_async at {second_at} is below the wgmma.fence{fence_at},"
-            " and the ISA asks for it above; ptxas orders such plain writes before the wgmma by itself",
-            "warning",
-        ),
-        "never-fenced": Situation(
-            "wgmma.fence.sync.aligned before the first wgmma.mma_async of the warpgroup",
-            "put wgmma.fence.sync.aligned ({wgmma_fence}) before {first_at}",
-            "the wgmma.mma_async at {first_at} can be the first one, and no wgmma.fence comes before it",
-        ),
-        GENERAL: Situation("wgmma.wait_group between (1) and (2)", "wait with wgmma.wait_group.sync.aligned 0 before {second_at}"),
-    },
+    caption="An edge leads from (1) to (2), but its scope does not include both threads.",
+    shape="scope",
+    by_compiler=True,
 )
 
 KINDS: Final[dict[str, CatalogueEntry]] = {
@@ -364,10 +349,17 @@ KINDS: Final[dict[str, CatalogueEntry]] = {
         _SCOPE,
         _DEADLOCK,
         _LIFETIME,
-        _REGISTER_HAZARD,
+        REGISTER_HAZARD,
         _OUT_OF_BOUNDS,
         _FAULT,
         GLOBAL_RACE,
         MISSING_ORDER,
     )
 }
+
+_UNKNOWN: Final = CatalogueEntry("", "", "error", "", {}, caption="What is known of the finding, in order.")
+
+
+def entry_of(kind: str) -> CatalogueEntry:
+    """The row of a kind; of one that only a later version knows, in a stored report, one without words."""
+    return KINDS.get(kind, _UNKNOWN)

@@ -252,6 +252,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "an edge that orders (1) before (2)", "release and acquire a flag at .gpu scope between {first_at} and {second_at}"
         ),
     },
+    caption="Nothing orders (1) before (2): they can take effect in either order.",
 )
 
 SCOPES: Final = {

@@ -69,4 +69,7 @@ CLC_MISUSE: Final = CatalogueEntry(
         ),
         GENERAL: Situation("the protocol of cluster launch control", "see `consan explain clc-misuse`"),
     },
+    caption="Cluster launch control is used against its protocol.",
+    shape="misuse",
+    by_compiler=True,
 )

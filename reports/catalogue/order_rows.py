@@ -51,4 +51,5 @@ MISSING_ORDER: Final = CatalogueEntry(
         ),
         GENERAL: GLOBAL_RACE.situations[GENERAL],
     },
+    caption="No order is needed to make (1) and (2) legal, and none makes (2) see what (1) has written.",
 )

@@ -197,4 +197,6 @@ DATA_RACE: Final = CatalogueEntry(
         ),
         GENERAL: Situation("an edge that orders (1) before (2)", "order {first_at} and {second_at} with a barrier"),
     },
+    caption="Nothing orders (1) before (2): they can take effect in either order.",
+    by_compiler=True,
 )

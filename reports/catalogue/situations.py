@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 UPDATE: Final = "update"  # the shape of a pair: the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
@@ -22,13 +23,24 @@ class Situation:
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One row of the catalogue."""
+    """One row of the catalogue: all that reports say of a kind, but for its page in `consan explain` (reports/explanations).
+
+    `caption`: of its picture; `captions`: those of single situations. `shape`: of the picture (reports/timeline). `blame`: what is said of
+    a culprit where the finding is not about an order. `by_compiler`: where the compiler of a framework places barriers, it places what is
+    missing. `ends_launch`: without such a finding a launch that did not reach its end would be clean.
+    """
 
     id: str
     title: str
     severity: str
     message: str
     situations: dict[str, Situation]
+    caption: str
+    captions: Mapping[str, str] = field(default_factory=dict)
+    shape: str = "pair"
+    blame: str = ""
+    by_compiler: bool = False
+    ends_launch: bool = False
 
 
 TENSOR_OPERATIONS: Final = ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift")  # completed by tcgen05.commit

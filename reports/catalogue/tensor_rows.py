@@ -192,6 +192,7 @@ TCGEN05_FENCE: Final = CatalogueEntry(
         ),
         GENERAL: Situation("tcgen05.fence on both sides", "put tcgen05.fence before the arrival and after the wait"),
     },
+    caption="Relaxed operations order (1) before (2), and tensor memory needs tcgen05.fence beside them.",
 )
 
 TCGEN05_MISUSE: Final = CatalogueEntry(
@@ -299,4 +300,7 @@ TCGEN05_MISUSE: Final = CatalogueEntry(
         ),
         GENERAL: Situation("the protocol of tensor memory", "see `consan explain tcgen05-misuse`"),
     },
+    caption="Tensor memory is used against its protocol.",
+    shape="misuse",
+    by_compiler=True,
 )

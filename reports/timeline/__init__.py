@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from consan.reports.catalogue.catalogue import entry_of
 from consan.reports.model import Finding
 from consan.reports.timeline.accesses import pair, proxy, scope
 from consan.reports.timeline.barriers import misuse, waiting
@@ -22,16 +23,7 @@ from consan.reports.timeline.picture import Timeline, steps
 __all__ = ["Timeline", "build", "steps"]
 
 _SHAPES: Final[dict[str, Callable[[Finding], Timeline]]] = {
-    "missing-proxy-fence": proxy,
-    "scope": scope,
-    "uninitialized-read": uninitialised,
-    "out-of-bounds": outside,
-    "fault": misuse,
-    "barrier-misuse": misuse,
-    "tcgen05-misuse": misuse,
-    "clc-misuse": misuse,
-    "deadlock": waiting,
-    "lifetime": lifetime,
+    each.__name__: each for each in (pair, proxy, scope, uninitialised, outside, misuse, waiting, lifetime)
 }
 
 
@@ -39,4 +31,4 @@ def build(finding: Finding) -> Timeline | None:
     """The picture of a finding. None if the finding names neither an access nor a waiter."""
     if not finding.pair:
         return waiting(finding) if finding.waiters else None
-    return _SHAPES.get(finding.kind, pair)(finding)
+    return _SHAPES[entry_of(finding.kind).shape](finding)

@@ -6,41 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from consan.reports.catalogue.catalogue import entry_of
 from consan.reports.catalogue.global_races import BETWEEN_LAUNCHES
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.timeline.picture import BARRIER, ENGINE, THREAD, Cell, Edge, Lane, LaneInterval, Timeline, TimelineEvent
 from consan.reports.words.kinds import place
-
-_CAPTIONS: Final = {
-    "data-race": "Nothing orders (1) before (2): they can take effect in either order.",
-    "global-race": "Nothing orders (1) before (2): they can take effect in either order.",
-    "missing-order": "No order is needed to make (1) and (2) legal, and none makes (2) see what (1) has written.",
-    "missing-wait": "The operation of (1) can still be in flight when (2) touches its bytes.",
-    "missing-proxy-fence": "(1) and (2) are ordered, but no proxy fence makes one proxy see what the other did.",
-    "scope": "An edge leads from (1) to (2), but its scope does not include both threads.",
-    "register-hazard": "The warp and the tensor core use the same registers in no order.",
-    "uninitialized-read": "Nothing has written the bytes that (1) loads.",
-    "out-of-bounds": "(1) touches bytes outside of the memory.",
-    "fault": "(1) ends the launch.",
-    "barrier-misuse": "The barrier is used against its protocol.",
-    "missing-tcgen05-fence": "Relaxed operations order (1) before (2), and tensor memory needs tcgen05.fence beside them.",
-    "tcgen05-misuse": "Tensor memory is used against its protocol.",
-    "clc-misuse": "Cluster launch control is used against its protocol.",
-    "deadlock": "Nobody who could complete the barrier can run: the threads wait for ever.",
-    "deadlock/polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
-    "deadlock/lock": "Nobody who is left releases the lock: the threads try for ever.",
-    "deadlock/loop": "Nothing that is left can end the loop.",
-    "deadlock/timeout": "The launch did not end in time: this is where its threads stood.",
-    "lifetime": "Shared memory exists only while its CTA runs.",
-}
-
-# The words for a culprit where the finding is not about an order.
-_BLAMES: Final = {
-    "deadlock": "does not end the wait",
-    "uninitialized-read": "does not write these bytes",
-    "lifetime": "does not wait for the operation",
-    "barrier-misuse": "is to be repaired",
-}
 
 # The agent that carries out an asynchronous operation: (title, its proxy).
 _ENGINES: Final = {
@@ -91,7 +61,7 @@ class Draft:
         lanes, accesses = tuple(self.lanes.values()), self.finding.accesses
         culprits = tuple((f"{_mark(self.finding, each)} {each.op}", place(each)) for each in accesses if each.role == CULPRIT)
         drawn = tuple(self.events), tuple(self.spans), tuple(self.edges)
-        blame = _BLAMES.get(self.finding.kind, Timeline.blame)
+        blame = entry_of(self.finding.kind).blame or Timeline.blame
         return Timeline(_caption(self.finding), lanes, *drawn, self.finding.missing, gap, strip, culprits, blame)
 
     def thread_lane(self, access: Access) -> int:
@@ -157,8 +127,8 @@ class Draft:
 
 
 def _caption(finding: Finding) -> str:
-    special = _CAPTIONS.get(f"{finding.kind}/{finding.situation}")
-    return special or _CAPTIONS.get(finding.kind, "What is known of the finding, in order.")
+    kind = entry_of(finding.kind)
+    return kind.captions.get(finding.situation, kind.caption)
 
 
 def _mark(finding: Finding, access: Access) -> str:

@@ -79,13 +79,9 @@ class ExcludedKind(Rule):
         return ""
 
 
-# These end a launch: without them a launch that did not reach its end would be clean.
-_ALWAYS: Final = ("deadlock", "fault")
-
-
 def exclude(kind: str, by: str) -> ExcludedKind:
     """Exclude a kind. Raises SuppressionError if it is unknown, or is always told."""
-    if kind in _ALWAYS:
+    if kind in KINDS and KINDS[kind].ends_launch:
         raise SuppressionError(f"{by}: {kind} cannot be excluded: nothing behind it is checked")
     made = make_rule(kind, EXCLUDED, by)
     return ExcludedKind(made.kind, made.reason, made.by)
@@ -94,7 +90,7 @@ def exclude(kind: str, by: str) -> ExcludedKind:
 def excluded_but(kinds: Iterable[str], by: str) -> tuple[ExcludedKind, ...]:
     """Exclude all other kinds."""
     named = {make_rule(kind, EXCLUDED, by).kind for kind in kinds}
-    return tuple(exclude(kind, by) for kind in KINDS if kind not in named and kind not in _ALWAYS)
+    return tuple(exclude(kind, by) for kind in KINDS if kind not in named and not KINDS[kind].ends_launch)
 
 
 def make_rule(kind: str, reason: str, by: str, *, kernel: str = "*", source: str = "*", in_source: bool = False) -> Rule:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from consan.reports.catalogue.catalogue import KINDS
+
 CUDA: Final = "cuda"
 CUTE: Final = "cute"
 CUTE_DSL: Final = "cute-dsl"
@@ -253,15 +255,14 @@ _READ_FORM: Final = _row(
 
 # Advice for users who do not write the missing instruction themselves.
 _COMPILED: Final = "the compiler places it: try another num_stages, and report it to Triton with this reproduction"
-_KINDS_OF_THE_COMPILER: Final = (
-    *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard", "tcgen05-misuse"),
-    "clc-misuse",
-)
 _BUILT_IN: Final = (
     "Warp has no barrier of its own: use wp.atomic_add or its relatives for a shared result, tiles for shared memory, or a barrier in a"
     " wp.func_native snippet"
 )
-_ADVICE: Final = {TRITON: (_COMPILED, _KINDS_OF_THE_COMPILER), WARP: (_BUILT_IN, ("data-race", "missing-order"))}
+_ADVICE: Final = {
+    TRITON: (_COMPILED, tuple(each.id for each in KINDS.values() if each.by_compiler)),
+    WARP: (_BUILT_IN, ("data-race", "missing-order")),
+}
 
 
 def words_of(framework: str, operation: str) -> dict[str, str]:

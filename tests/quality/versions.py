@@ -30,7 +30,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 _PLACE = re.compile(r'^\s*\.file\s+\d+ ".*$', re.M)  # names the folder of the checkout
-_UNLIKE = {"consan", "command", "sources", "argv", "file", "seconds", "cost", "notes", "recalled"}  # of a report: differs between any two runs
+_UNLIKE = {"consan", "command", "sources", "argv", "file", "seconds", "cost", "notes", "recalled"}  # differs between any two runs
 
 Row = dict[str, Any]
 _LAUNCHES: dict[str, Any] = {}  # filled before processes are forked

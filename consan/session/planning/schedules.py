@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan._errors import ConsanError
 from consan.backends.cpu.engine.steered import Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
 from consan.backends.cpu.state.schedule import STEERED
+from consan.instrument.findings import KINDS
 from consan.reports.model import Dim3, Finding, KernelSummary, Report, Schedules
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.session.planning.observations import Observation, depends_on_schedule, leaves_the_same, observations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST_MEMORY: Final = 256 << 20  # bytes of the program's memory that are kept for repetitions
 _OfKernel = tuple[str, str]  # text and name
-_RACES: Final = frozenset({"data-race", "missing-wait", "missing-order", "global-race", "scope", "missing-proxy-fence"})
+_RACES: Final = frozenset(each.name for each in KINDS.values() if each.conflicts)
 
 
 @dataclass
