@@ -31,6 +31,7 @@ class PreparedLike(Protocol):
     code: Any  # its `cubin` is the machine code; None on the virtual machine, which does not assemble
     framework: str  # the framework whose words the fixes use; derived from the PTX, except for Gluon and Numba
     recorded: Any  # None: with called hooks
+    unseen: str | None  # why its launches get no log
 
 
 class SessionLike(Protocol):
@@ -48,11 +49,8 @@ class SessionLike(Protocol):
     def streams(self) -> Any:
         """The program's streams, where consan stands in for the framework: consan.session.comparing.program_streams.ProgramStreams."""
 
-    def instrument(self, ptx: str, *, name: str) -> PreparedLike:
-        """Instrument and assemble."""
-
-    def instrument_for_framework(self, ptx: str, *, name: str) -> PreparedLike:
-        """The same for a framework whose launches the adapter sees: they are recorded."""
+    def instrument_for_framework(self, ptx: str, *, name: str, unseen: str = "") -> PreparedLike:
+        """Instrument and assemble. `unseen`: why the adapter does not see its launches, which run as they are and make it `incomplete`."""
 
     def framework_launch(self, prepared: Any, launch: FrameworkLaunch) -> AbstractContextManager[Any]:
         """Inside the block the framework launches a kernel: of the module that this gives, if it gives one."""
@@ -81,8 +79,7 @@ class SessionLike(Protocol):
 
 def renewed(session: SessionLike, prepared: PreparedLike, otherwise: str = "it is not checked in this session") -> PreparedLike | None:
     """A module loaded by an earlier session, for this one. None if this session needs other hooks; a note says what follows."""
-    make = session.instrument if prepared.recorded is None else session.instrument_for_framework
-    found = make(prepared.plain, name=prepared.name)
+    found = session.instrument_for_framework(prepared.plain, name=prepared.name, unseen=prepared.unseen or "")
     found.framework = prepared.framework
     if found.instrumented.ptx == prepared.instrumented.ptx:
         return found

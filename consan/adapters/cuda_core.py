@@ -10,9 +10,9 @@ Read against cuda.core 1.2. Its classes are extension types whose methods cannot
   hooks it plants the control block: only then is a context sure to be current. It lists kernels whose library is none of ours: cubins
   and fat binaries that the program brings, linked objects, relocatable and LTO programs.
 
-Called hooks stay where cuda.core was imported before the first session: the program may hold the `launch` that gives no log. The driver
-starts the nodes of a graph definition, and gives none: a program that takes the name GraphDefinition has called hooks from then on. A
-graph definition beside kernels that were recorded before cannot be made.
+Kernels run as they are where cuda.core was imported before the first session: the program may hold the `launch` that gives no log. The
+driver starts the nodes of a graph definition, and gives none: kernels that are made once a program has taken the name GraphDefinition run
+as they are, too. A graph definition beside kernels that were recorded before cannot be made.
 
 Numba's use of cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
 how often the nodes of a graph definition run, and `debug` programs that cuda-gdb is to see.
@@ -41,6 +41,9 @@ _OLDEST = _NEWEST = (1, 2)
 _SEAMS = ("Program.compile", "ProgramOptions", "ObjectCode.from_ptx", "ObjectCode.from_cubin", "Linker", "launch")
 _OWN_ADAPTER = ("numba", "numba_cuda")  # packages that use cuda.core and have an adapter of their own
 _DEFINITION = "GraphDefinition"
+# Why kernels run as they are.
+_IMPORTED = "cuda.core was imported before consan was installed: import it later"
+_DEFINES = "nodes of a GraphDefinition are not recorded: capture the launches by Device.create_graph_builder()"
 _RELOCATABLE = ("relocatable_device_code", "link_time_optimization")
 
 
@@ -69,13 +72,13 @@ class CudaCoreAdapter(Seam):
         self._met = False  # whether cuda.core has been taken over before: names taken from it are ours then
         self._made: list[_Made] = []  # kept alive: a later session attaches to it again
         self._launches = CoreLaunches()
-        self._records = True  # whether all launches are seen
+        self._unseen = ""  # why not all launches are seen
         self._defines = False  # whether the program has graph definitions, whose nodes are not launched by it
 
     def install(self, session: Any) -> None:
         """Take over cuda.core now or when it is imported."""
         if self.package in sys.modules and not self._met:
-            self._records = False
+            self._unseen = _IMPORTED
             session.note("cuda.core was imported before consan was installed: names taken from it before are not checked")
         super().install(session)
         for made in self._made:
@@ -99,7 +102,7 @@ class CudaCoreAdapter(Seam):
         """A name of the module of graphs that it lacks: that of graph definitions was taken away, to see who takes it."""
         if name != _DEFINITION:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        self._records = False
+        self._unseen = self._unseen or _DEFINES
         return definition
 
     # -- asked by the subclasses ----------------------------------------------------------------------------------------------------
@@ -116,7 +119,7 @@ class CudaCoreAdapter(Seam):
     def made(self, plain: Any, text: str, name: str, mapping: Any = None) -> Any:
         """The object to load in place of the plain one, whose PTX is the text."""
         session = self._open
-        prepared = session.instrument_for_framework(text, name=name) if self._records else session.instrument(text, name=name)
+        prepared = session.instrument_for_framework(text, name=name, unseen=self._unseen)
         shown = type(plain).from_cubin(cubin_of(prepared), name=name, symbol_mapping=dict(mapping or {}))
         self._made.append(_Made(prepared, session, shown, plain))
         if self._defines:
@@ -129,8 +132,8 @@ class CudaCoreAdapter(Seam):
 
     def defines(self) -> None:
         """A graph definition is made. The driver starts its nodes: recorded kernels would have no log, and hooks must be planted."""
-        if any(made.prepared.recorded is not None for made in self._made):
-            raise NotSupported("cuda.core: the kernel nodes of a graph definition cannot be recorded; --engine inline takes them")
+        if any(made.prepared.recorded is not None and not made.prepared.unseen for made in self._made):
+            raise NotSupported(f"cuda.core: {_DEFINES}, or use --engine inline")
         self._defines = True
         for made in self._made if self._session is not None else ():
             self._ready(made)
@@ -163,7 +166,7 @@ class CudaCoreAdapter(Seam):
         return True
 
     def _see(self, made: _Made) -> None:
-        if made.prepared.recorded is not None:
+        if made.prepared.recorded is not None and not made.prepared.unseen:
             self._launches.add(made.session, made.prepared, made.shown.handle)
 
 

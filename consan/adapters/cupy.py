@@ -12,8 +12,7 @@ fusion, `cupyx.jit` and CuPy's own routines all end in `cupy.cuda.compiler._comp
 - the kernel cache is bypassed: the user's never sees an instrumented cubin, and a cached plain cubin is never taken;
 - launches of library kernels that exist as SASS only (cuRAND, cuBLAS, Thrust, CUB's device-wide algorithms) are counted and listed.
 
-Modules take called hooks if their kernels may launch others, or if CuPy has called the driver before the first session. So do launches
-into a CUDA graph.
+Modules run as they are if their kernels may launch others, or if CuPy has called the driver before the first session.
 
 Kernels compiled under an earlier session are attached to the new one. Not handled: kernels compiled before the first install (noted),
 LTO callbacks of cuFFT and nvcc with `-rdc` (listed), HIP, and direct use of
@@ -52,6 +51,9 @@ _COMPILERS = ("_compile_using_nvrtc_no_warning", "compile_using_nvrtc")
 _REQUIRED = ("_compile_module_with_cache", "_get_arch_for_options_for_nvrtc", "_get_arch", "compile_using_nvcc")
 _LINE_INFO = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
 _EDGE = " (second.wait_event(first.record()))"  # how a program lets one stream wait for another
+# Why kernels run as they are.
+_LAUNCH = "its kernels may launch others (-rdc=true or -dc): compile it without"
+_CALLED = "CuPy had called the driver before consan was installed: import it later"
 _ELF, _FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
 
 # Functions of Python-visible modules that launch precompiled kernels; each call is one listed launch.
@@ -208,10 +210,8 @@ class CupyAdapter(Seam):
 
     def _prepared(self, ptx: bytes, name: str, *, launches: bool = False) -> PreparedLike:
         """`launches`: its kernels may launch others."""
-        text = ptx.rstrip(b"\0").decode()
-        if launches or not self._sees_launches:
-            return self._open.instrument(text, name=name)
-        return self._open.instrument_for_framework(text, name=name)
+        unseen = _LAUNCH if launches else "" if self._sees_launches else _CALLED
+        return self._open.instrument_for_framework(ptx.rstrip(b"\0").decode(), name=name, unseen=unseen)
 
     def _instrument_file(self, path: str) -> tuple[PreparedLike | None, str]:
         """Instrument a PTX file; a binary is listed and loaded as it is."""
@@ -233,7 +233,7 @@ class CupyAdapter(Seam):
 
     def _attach_to_session(self, prepared: PreparedLike, module: Any) -> None:
         self._open.attach(prepared, _symbol_writer(module))
-        if prepared.recorded is not None:
+        if prepared.recorded is not None and not prepared.unseen:
             self._recorded.add(self._open, prepared, module.ptr)
 
     def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:

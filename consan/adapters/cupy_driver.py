@@ -6,7 +6,7 @@ the module gets a `ctypes` whose library gives functions of ours for three names
 
 A Python exception cannot pass through compiled code. So a launch returns a status, and CuPy raises the exception in place of its own error.
 
-Not handled: a CuPy that has called the driver before, and one that was built with CUDA Python. Their kernels take called hooks.
+Not handled: a CuPy that has called the driver before, and one that was built with CUDA Python. Their kernels run as they are.
 """
 
 from __future__ import annotations

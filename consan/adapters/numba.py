@@ -31,6 +31,7 @@ from consan.adapters.seam import Seam, lacking
 from consan.reports.words.frameworks import NUMBA
 
 _OLDEST = _NEWEST = (0, 30)
+_UNSEEN = "this Numba-CUDA does not launch by cuda.core: use numba-cuda 0.30"  # why kernels run as they are
 _SEAMS = {
     "numba.cuda.codegen": ("CUDACodeLibrary.get_cufunc", "CUDACodeLibrary.get_asm_strs", "devices.get_context"),
     "numba.cuda.dispatcher": ("_Kernel.launch", "compile_cuda", "CUDACache.load_overload", "CUDACache.save_overload"),
@@ -129,7 +130,7 @@ class NumbaAdapter(Seam):
         if ".loc" not in ptx:
             self._open.note(f"{library.name} was compiled before consan was installed: what is found in it has no source lines")
         session, name = self._open, library.name
-        prepared = session.instrument_for_framework(ptx, name=name) if self._records else session.instrument(ptx, name=name)
+        prepared = session.instrument_for_framework(ptx, name=name, unseen="" if self._records else _UNSEEN)
         prepared.framework = NUMBA
         image = importlib.import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(cubin_of(prepared), name=library.name)
         module = context.create_module_image(image, library._setup_functions, library._teardown_functions)
@@ -140,7 +141,7 @@ class NumbaAdapter(Seam):
 
     def _attach(self, prepared: PreparedLike, module: Any) -> None:
         self._open.attach(prepared, _symbol_writer(module))
-        if prepared.recorded is not None:
+        if prepared.recorded is not None and not prepared.unseen:
             self._launches.add(self._open, prepared, module.handle)
 
     def _renew(self, found: _Loaded) -> bool:

@@ -1,7 +1,7 @@
 """The recorded modules that a framework has loaded, and its launches of their kernels.
 
-A recorded kernel needs a log, which only a session gives it. So the framework asks here which kernel it is to launch: its own, the form
-with called hooks where the launch cannot be recorded, or the plain form where no session wants the launch.
+A recorded kernel needs a log, which only a session gives it. So the framework asks here which kernel it is to launch: its own, that of a
+node of a graph, or the plain form where no session wants the launch or it cannot be recorded.
 """
 
 from __future__ import annotations

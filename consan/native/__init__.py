@@ -23,8 +23,8 @@ A library in C (`source/interposer.c` and its parts, compiled at first use, load
 - A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
   yet, the session takes the runtime's on the first device.
 - Each process of the program that uses the driver has its own connection and its own session. The reports are merged.
-- A recorded launch waits for its log, and consan for the launch (`launches.py`). The form with hooks serves graphs, and what the
-  recording engine does not take. It uses the variables of the module that the program has loaded (`session/modules/variables.py`).
+- A recorded launch waits for its log, and consan for the launch (`launches.py`). What no log can be given to runs as it is, and is listed
+  as unchecked.
 - Without the server a recorded kernel has no log, so a launch of it fails once the server has gone.
 - The interposer counts launches by handle, in memory that both processes map. Handles are known by the look-ups that the program has made
   (`cuLibraryGetKernel`, ...). What was launched and not instrumented is listed.

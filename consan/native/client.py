@@ -266,7 +266,7 @@ class Client:
             return
         report = self._report()
         counted = self._session is not None and not self._session.device.lost
-        gaps = (*self._reasons, *(self._counts.unchecked(report) if counted else ()))
+        gaps = (*self._reasons, *(self._counts.unchecked(report, self._recorded.unchecked) if counted else ()))
         places = self._session.places(report) if self._session is not None else ()
         self.outcomes.append(ProcessReport(self.pid, with_gaps(report, gaps), frozenset(places)))
         self._counts.forget()

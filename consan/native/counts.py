@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import mmap
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
 
+from consan.checker.logs.receipts import OWN_ENTRIES
 from consan.native.orders import Orders, shared_pages
 from consan.native.wire import LAUNCH, Malformed
 from consan.reports.model import Report, plural
 
 UNKNOWN: Final = "a kernel that consan has not seen being looked up"
+_ELSEWHERE: Final = "in another context, on another device, or in a graph whose launch is not recorded"
 _MOST_TABLE: Final = 1 << 24  # bytes
 
 
@@ -82,17 +84,19 @@ class CountedLaunches:
             new, self._seen[handle] = total - self._seen[handle], total
             if new and handle:
                 name, owners = self.whose(handle)
+                if name in OWN_ENTRIES:  # in a graph with recorded nodes
+                    continue
                 hooked = bool(self.owners & owners) or (0 in owners and name in self.entries)
                 (self.launched if hooked else self.listed)[name] += new
 
-    def unchecked(self, report: Report) -> list[str]:
-        """Launches that the session has not counted: those in another context, where a module has no control block."""
+    def unchecked(self, report: Report, why: Mapping[str, str]) -> list[str]:
+        """Launches that the session has not counted. `why`: by kernel, where it is known."""
         counted = Counter[str]()
-        for kernel in report.kernels:  # one with hooks and one that is recorded may have the same name
+        for kernel in report.kernels:  # several forms of a kernel have one name
             counted[kernel.name] += kernel.launches
         missing = {name: count - counted[name] for name, count in self.launched.items()}
         return [
-            f"{plural(count, 'launch', 'launches')} of {name} ran unchecked: in another context or on another device"
+            f"{plural(count, 'launch', 'launches')} of {name} ran unchecked: {why.get(name, _ELSEWHERE)}"
             for name, count in missing.items()
             if count > 0
         ]

@@ -3,11 +3,11 @@
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
 there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the record where it waits for that
 (consan/session/executing/background.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that
-orders streams waits behind it. The variables are those of one context. A launch in another one takes the program's own kernel, which
-counts as unchecked.
+orders streams waits behind it. The variables are those of one context. A launch into a stream that is captured becomes a node with a module
+and a log of its own (consan/session/executing/graph_nodes.py).
 
-What is no single launch that consan can wait for (a node of a graph, a launch to a thread's own default stream) takes the form with called
-hooks, which is a module of its own with the variables of the recorded one (consan/session/modules/variables.py).
+The program's own kernel, which counts as unchecked, serves a launch in another context, and what is no launch in a stream that consan can
+use (`_UNFOLLOWED`). It uses the variables of the recorded module (consan/session/modules/variables.py).
 
 Not handled: a kernel that waits for what its program does behind its first launch (it is stopped after the time limit), and
 `cuLaunchGrid`.
@@ -26,7 +26,7 @@ from consan._errors import ConsanError, UsageError
 from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
 from consan.native.remote import ClientBackend, NativeModule
-from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
+from consan.native.wire import NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 from consan.session.modules.variables import bound
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from consan.session.session import Session
 
 _MOST_THREADS, _MOST_CTAS = 1024, 16  # of a CTA, and of a cluster
+# In place of a stream: what a kernel is handed over for.
+_UNFOLLOWED: Final = {
+    NO_LAUNCH: "the program adds them to a graph node by node: capture the launches (cuStreamBeginCapture)",
+    OF_THREAD: "in a thread's own default stream: launch them in a stream that the program makes",
+    OF_DEVICES: "by one call for several devices: launch them on each device by itself",
+}
 _RECORDED: Final = 1
 _BUFFER: Final = 2  # an answer with all parameters in one buffer
 _OWN: Final = Message(MessageKind.ANSWER)  # launch what the program has named
@@ -81,6 +87,7 @@ class RecordedModules:
     """The recorded modules of a process, by the handle that the driver has given them, and their launches."""
 
     ask: Callable[[Message], Message]  # answers a request, and gives the next one
+    unchecked: dict[str, str] = field(default_factory=dict)  # why launches of a kernel are not checked
     _known: dict[int, tuple[Prepared, NativeModule]] = field(default_factory=dict)
     _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
     _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by number and context
@@ -104,24 +111,28 @@ class RecordedModules:
             return _OWN
         backend = session.backend
         assert isinstance(backend, ClientBackend)
-        if asked.context and asked.context != backend.found_context:
-            return self._elsewhere(backend, asked, *found)
-        backend.launching, backend.without_log = True, request.b == NO_LAUNCH
+        context, why = asked.context or backend.found_context, _UNFOLLOWED.get(asked.stream, "")
+        if why or context != backend.found_context:
+            self.unchecked |= {found[0]: why} if why else {}
+            return self._own(backend, context, asked, *found)
+        backend.launching = True
         try:
             self._launched(session, backend, asked, *found)
         finally:
-            backend.launching = backend.without_log = False
+            backend.launching = False
         return _OWN
 
     def leave(self, context: int) -> None:
         """A context (0: any) is about to end, with what is loaded in it."""
         self._plain = {key: module for key, module in self._plain.items() if context not in (0, key[1])}
 
-    def _elsewhere(self, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule) -> Message:
-        """The program's own kernel, in another context than consan's."""
-        key = prepared.number, asked.context
+    def _own(self, backend: ClientBackend, context: int, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule) -> Message:
+        """The program's own kernel, in a context."""
+        if prepared.recorded is None or entry in prepared.recorded.refused:  # it is as it was
+            return _OWN
+        key = prepared.number, context
         try:
-            with backend.within(asked.context):
+            with backend.within(context):
                 if key not in self._plain:
                     text = bound(prepared.plain, lambda name: backend.global_of(module.handle, name, library=module.library))
                     self._plain[key] = backend.load_cubin(text.encode())  # the driver compiles it for that device
@@ -144,11 +155,8 @@ class RecordedModules:
     def _launched(
         self, session: Session, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule
     ) -> None:
-        stream = 0 if backend.without_log else asked.stream
         args = functools.partial(self._parameters, backend, prepared, entry)
-        launch = FrameworkLaunch(
-            entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args, placed=not backend.without_log
-        )
+        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, asked.stream, module, asked.shared, args)
         answered = False
         try:
             with session.framework_launch(prepared, launch) as other:
@@ -182,10 +190,7 @@ class RecordedModules:
 
 
 def prepare(session: Session, ptx: str, name: str, cluster: int) -> Prepared:
-    """A module of the program: recorded if the session records and the engine takes it; else with hooks."""
+    """A module of the program. `cluster`: of launches with called hooks."""
     if session.options.records:
-        found = session.instrument_for_framework(ptx, name=name)
-        if found.recorded is not None or cluster == 1:
-            return found
-        session.modules.used.pop(found.number, None)  # it has hooks for another cluster
+        return session.instrument_for_framework(ptx, name=name)
     return session.instrument(ptx, name=name, cluster=cluster)

@@ -54,7 +54,6 @@ class ClientBackend(CudaBackend):
         self.work = RemoteWork(self, self._driver)
         self._free, self._free_at = 0, -_FRESH
         self.launching = False  # a launch of the program has its log, or is asking for one
-        self.without_log = False  # what it launches now cannot be waited for
 
     @functools.cached_property
     def memory_bytes(self) -> int:
@@ -153,10 +152,6 @@ class ClientBackend(CudaBackend):
         if not self.launching:
             return super().synchronize(timeout)
         return self._streams.over(math.inf if timeout is None else time.monotonic() + timeout)
-
-    def capturing(self, stream: int | None) -> bool:
-        """Whether launches on a stream become nodes of a graph, or cannot be waited for."""
-        return self.without_log or super().capturing(stream)
 
     def launch(self, handle: CudaModule, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes], **how: Any) -> None:
         """Launch a kernel of consan's own, whose parameters have at most 64 bits each, on its stream."""

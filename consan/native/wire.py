@@ -14,7 +14,10 @@ _HEAD: Final = struct.Struct("<IIQQQ")
 _CALL: Final = struct.Struct("<64s12QQQQQ")
 LAUNCH: Final = struct.Struct("<QQ")  # an entry of the table of launches: handle, count
 SHAPE: Final = struct.Struct("<10IQ")  # of a launch: grid, block, cluster, bytes of dynamic shared memory; its context
-NO_LAUNCH: Final = (1 << 64) - 1  # in place of a stream: no single launch follows, or none that consan can wait for
+# In place of a stream: a node of a graph that is not captured, the default stream of a thread, a call for several devices.
+NO_LAUNCH: Final = (1 << 64) - 1
+OF_THREAD: Final = 2
+OF_DEVICES: Final = (1 << 64) - 2
 
 
 class MessageKind(enum.IntEnum):

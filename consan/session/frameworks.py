@@ -3,8 +3,8 @@
 The framework launches inside a block. Before it, the launch gets a log. The record is judged in the background (background.py), or
 else behind the block, where the host waits for the kernel.
 For a launch that cannot be recorded (without room for its log, or in a context that may end with its log) the framework is given the
-plain form of the module, to launch in place of its own, and for a launch into a graph the form with called hooks. Likewise it is given
-the form that records global memory, for a launch that is looked at (global_looks.py).
+plain form of the module, to launch in place of its own. Likewise it is given the form that records global memory, for a launch that is
+looked at (global_looks.py). A launch into a graph becomes a node with a module of its own (graph_nodes.py).
 
 Not handled: repeating a launch whose record does not tell all, because the framework owns the memory. The report is `incomplete` then.
 """
@@ -47,8 +47,7 @@ _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same
 class FrameworkLaunch:
     """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory.
 
-    `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another;
-    `placed`: the stream is that in which the launch is made.
+    `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another.
     """
 
     entry: str
@@ -60,7 +59,6 @@ class FrameworkLaunch:
     shared: int = 0
     args: Asked = unknown
     edge: str = ""
-    placed: bool = True
 
     @property
     def threads(self) -> int:
@@ -129,8 +127,8 @@ class Frameworks:
         unlooked = self.peers.why(prepared, launch.entry, launch.args)
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)
-            compares = launch.placed and self.streams.compares_in(launch.stream)
-            touched = self._touched(prepared, launch) if launch.placed and (captured or compares) else None
+            compares = self.streams.compares_in(launch.stream)
+            touched = self._touched(prepared, launch) if captured or compares else None
             look = NONE if captured else self._looks.of(prepared, launch, compared=compares and touched is None)
             form, began = look.whole or prepared, time.monotonic()
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
@@ -143,9 +141,8 @@ class Frameworks:
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
                 self._looks.seconds += time.monotonic() - began if compares else 0.0
-            if launch.placed:
-                shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
-                self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
+            shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
+            self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
 
     def _unrecorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Handle | None:
         """The module for a launch that is not recorded. None: the framework's own, in which the kernel is as it was."""
@@ -189,7 +186,7 @@ class Frameworks:
     def _launched(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Generator[Handle | None, None, Prepared]:
         """Launch. Returns the form that was launched."""
         judge, backend, entry = self.judge, self.device.backend, launch.entry
-        if prepared.recorded is not None and self.graphs.recorded and backend.capturing(launch.stream):
+        if backend.capturing(launch.stream):
             return (yield from self._into_graph(prepared, launch))
         if look.whole is None and self._counts_again(prepared, launch):
             with self.watch.ending(prepared, entry, launch.threads):
@@ -199,18 +196,16 @@ class Frameworks:
         extents = launch.grid, launch.block, launch.cluster
         shape: Shape = (launch.module, prepared.number, entry, *extents, prepared.logs.length((prepared.number_of(entry), *extents)))
         form = look.whole or prepared
-        background = not form.logs.slow and self.background.accepts(form, entry) and not backend.capturing(launch.stream)
+        background = not form.logs.slow and self.background.accepts(form, entry)
         chosen, started = form, self.background.idle(shape) if background else None
         if started is None:
-            chosen, started = judge.start(
-                form, entry, PlannedLaunch(*shape[3:6]), None, launch.stream, _args(form, launch, look), background=background
-            )
+            chosen, started = judge.start(form, entry, PlannedLaunch(*shape[3:6]), None, _args(form, launch, look), background=background)
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
         if started is None:
-            yield self._unrecorded(chosen, launch) if chosen.recorded is not None else chosen.loaded
+            yield self._unrecorded(chosen, launch)
             return chosen
         if background:
             ending = self.watch.ending(prepared, entry, launch.threads)

@@ -40,7 +40,7 @@ from consan.session.executing.executor import Executor, RequestedRun, base_varia
 from consan.session.executing.judging import Restore
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
-from consan.session.executing.recording import Recording
+from consan.session.executing.recording import WITH_HOOKS, Recording
 from consan.session.executing.watch import News, SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.modules.device import Device, new_device, shared_device
@@ -178,10 +178,12 @@ class Session:
         with self._own() as modules:
             return modules.prepare(in_ctas(ptx), name, cluster)
 
-    def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
-        """A module that a framework loads and launches inside `framework_launch`: recorded where the session records."""
+    def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", unseen: str = "") -> Prepared:
+        """A module that a framework loads and launches inside `framework_launch`. `unseen`: why its launches get no log (incomplete)."""
         with self._own() as modules:
-            return modules.for_framework(ptx, name)
+            if unseen and modules.records:
+                self.watch.reasons[f"{name} was not checked: {unseen}; {WITH_HOOKS}"] = None
+            return modules.for_framework(ptx, name, unseen)
 
     def plain(self, prepared: Prepared, module: Handle) -> Handle:
         """The module without hooks, for launches of a framework outside of the session. `module`: as the framework has loaded it."""
@@ -234,8 +236,7 @@ class Session:
 
     def same(self, prepared: Prepared) -> Prepared:
         """A module that a session like this one has prepared, for this one."""
-        make = self.instrument if prepared.recorded is None else self.instrument_for_framework
-        found = make(prepared.plain, name=prepared.name)
+        found = self.instrument_for_framework(prepared.plain, name=prepared.name, unseen=prepared.unseen or "")
         found.framework = prepared.framework
         return found
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from native_case import NOT_GLOBAL, STATUS, Case, options
+from native_case import STATUS, Case, options
 
 from consan.instrument.record import module
+from consan.native import calls
 from consan.options import INLINE, RECORD
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
 from consan.toolchain.host_library import C
 
 pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
+
+
+@pytest.fixture(autouse=True)
+def _cupti(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the made-up driver: no other knows its streams."""
+    monkeypatch.setattr(calls, "libraries", lambda: iter([str(case.folder / "libcupti.so")]))
 
 
 def engines(report: Report) -> dict[str, int]:
@@ -66,7 +73,9 @@ def test_a_launch_in_another_context_takes_the_programs_own_kernel(case: Case) -
     words = "asked", "cuLibraryLoadData", case.image("clean"), "cuLaunchKernel", "context", "again", "again"
     status, report, handed = case.run(*words)
     assert (status, report.verdict, engines(report)) == (STATUS, INCOMPLETE, {"record": 1})
-    assert report.incomplete == ("2 launches of sums ran unchecked: in another context or on another device",)
+    assert report.incomplete == (
+        "2 launches of sums ran unchecked: in another context, on another device, or in a graph whose launch is not recorded",
+    )
     assert handed == ["cuLibraryLoadData elf that records", "cuLaunchKernel sums", "cuModuleLoadDataEx text", *["cuLaunchKernel sums"] * 2]
 
 
@@ -82,20 +91,48 @@ def test_hooks_are_called_where_they_are_asked_for(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "words", "ran"),
+    ("how", "words", "recorded", "why"),
     [
-        ("asked", ("cuLaunchKernel", "capture", "again"), {"record": 1}),
-        ("asked", ("cuLaunchKernelEx", "graph"), {"record": 1, "inline": 4}),
-        ("threads", ("cuLaunchKernel",), {"inline": 1}),
-        ("asked", ("cuLaunchCooperativeKernelMultiDevice",), {"inline": 2}),
+        ("asked", ("cuLaunchKernelEx", "graph"), 1, "4 launches of sums ran unchecked: the program adds them to a graph node by node"),
+        ("threads", ("cuLaunchKernel",), 0, "1 launch of sums ran unchecked: in a thread's own default stream"),
+        ("asked", ("cuLaunchCooperativeKernelMultiDevice",), 0, "2 launches of sums ran unchecked: by one call for several devices"),
     ],
-    ids=["a launch into a graph", "a graph", "a thread's default stream", "several devices"],
+    ids=["nodes of a graph", "a thread's default stream", "several devices"],
 )
-def test_what_no_launch_follows_takes_hooks(how: str, words: tuple[str, ...], ran: dict[str, int], case: Case) -> None:
-    status, report, handed = case.run(how, "cuModuleLoadData", case.image("ptx"), *words, FAKE_CUDA_RING="")
-    assert (status, engines(report)) == (STATUS, ran)
-    assert "cuModuleLoadDataEx elf with hooks" in handed
-    assert report.incomplete == (() if "record" in ran else (NOT_GLOBAL,)), "a kernel is looked at once a launch of it is"
+def test_what_no_log_can_follow_runs_as_it_is(how: str, words: tuple[str, ...], recorded: int, why: str, case: Case) -> None:
+    status, report, handed = case.run(how, "cuModuleLoadData", case.image("clean"), *words)
+    assert (status, report.verdict, engines(report)) == (STATUS, INCOMPLETE, {"record": recorded} if recorded else {})
+    assert any(reason.startswith(why) for reason in report.incomplete), report.incomplete
+    assert handed.count("cuModuleLoadDataEx text") == 1, "the program's own kernel"
+
+
+CAPTURED = ("stream1", "begin", "again", "end", "run", "run")
+
+
+@pytest.mark.parametrize(("image", "verdict"), [("clean", CLEAN), ("ptx", VIOLATIONS)])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_captured_launch_is_recorded(image: str, verdict: str, keeps: bool, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(case.folder)
+    words = "asked", "cuModuleLoadData", case.image(image), "cuLaunchKernel", *CAPTURED
+    status, report, handed = case.run(*words, given=options(keep_histories=keeps))
+    assert (status, report.verdict, engines(report)) == (STATUS, verdict, {"record": 3}), report.incomplete
+    assert sum(finding.count for finding in report.findings) == (0 if image == "clean" else 3 * 4 * 256 * 255)
+    assert handed.count("cuGraphLaunch sums") == 2
+    assert not report.uninstrumented, "consan's own nodes are not listed"
+
+
+@pytest.mark.parametrize("drops", ["consan_node_receipt", "consan_node_begins"])
+def test_a_graph_whose_own_nodes_do_not_run_is_incomplete(drops: str, case: Case) -> None:
+    words = "asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED
+    _, report, _ = case.run(*words, FAKE_CUDA_DROPS=drops)
+    assert report.verdict == INCOMPLETE
+    assert any("sums left no record" in reason for reason in report.incomplete), report.incomplete
+
+
+def test_a_process_that_dies_behind_a_graph(case: Case) -> None:
+    _, report, _ = case.run("asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED, "kill")
+    assert report.verdict == INCOMPLETE
+    assert any("sums left no record" in reason for reason in report.incomplete), report.incomplete
 
 
 def test_a_launch_that_the_driver_refuses_is_none(case: Case) -> None:
@@ -115,11 +152,11 @@ def test_threads(case: Case) -> None:
 
 
 def test_a_module_with_a_variable_is_recorded(case: Case, tmp_path: Path) -> None:
-    """Its launches in a graph have hooks, in a form that uses the variable of the recorded one."""
+    """Its node in a graph, whose module is another one, uses the variable of the recorded one, and so does the kernel as it was."""
     text = Path(case.image("clean")).read_text()
     used = "{ .reg .u32 t; ld.global.u32 t, [table]; }\n\tret;"
     (tmp_path / "table.ptx").write_text(text.replace(".visible .entry", ".global .u32 table[2];\n.visible .entry").replace("ret;", used))
-    words = ("asked", "cuModuleLoadData", str(tmp_path / "table.ptx"), "cuLaunchKernel", "again", "table", "7", "graph")
-    status, report, handed = case.run(*words, FAKE_CUDA_RING="")
-    assert (status, report.verdict, engines(report)) == (STATUS, CLEAN, {"record": 2, "inline": 4})
+    words = ("asked", "cuModuleLoadData", str(tmp_path / "table.ptx"), "cuLaunchKernel", *CAPTURED, "table", "7", "graph")
+    status, report, handed = case.run(*words)
+    assert (status, report.verdict, engines(report)) == (STATUS, INCOMPLETE, {"record": 3}), report.incomplete
     assert "table 7" not in handed, "no form but the recorded one has a table that the program writes"

@@ -33,6 +33,8 @@ assert GIVEN + LAUNCH_BYTES + PLACES_BYTES <= BEGUN
 _THREADS, _EACH = 128, 8  # of a CTA of the kernel, and how many threads of the launch a thread adds up at least
 _CTAS_OF_SM = 2
 _ENTRY, _COUNTING, _BEGINS = "consan_receipt", "consan_node_receipt", "consan_node_begins"
+OWN_ENTRIES = frozenset((_ENTRY, _COUNTING, _BEGINS))
+"""The names of these kernels: a graph may have them as nodes."""
 _WARP = 32
 
 

@@ -108,7 +108,7 @@ static bool for_graph(struct KernelNode *about, bool first_version) {
     memcpy(shape.grid, about->grid, sizeof shape.grid);
     memcpy(shape.block, about->block, sizeof shape.block);
     Handle own = about->function ? about->function : first_version ? NULL : about->kernel, other = own;
-    if (!without_log(&other, shape)) return false;
+    if (!without_log(&other, NO_LAUNCH, shape)) return false;
     if (other == own) return true;
     about->function = other;
     if (!first_version) about->kernel = NULL;

@@ -36,7 +36,9 @@ static Result counted(Result result, Handle function, Handle stream) {
 
 #define UNKNOWN 999          // CUDA_ERROR_UNKNOWN
 #define STREAM_PER_THREAD 2
-#define NO_LAUNCH ((Handle)(intptr_t)-1)  // in place of a stream: consan cannot wait for what is launched
+// In place of a stream: consan cannot wait for what is launched.
+#define NO_LAUNCH ((Handle)(intptr_t)-1)
+#define OF_DEVICES ((Handle)(intptr_t)-2)
 
 struct Shape {
     unsigned grid[3], block[3], cluster[3], shared;
@@ -46,7 +48,7 @@ struct Shape {
 // The context of a launch: that of its stream, or the thread's.
 static uint64_t context_of(Handle stream) {
     void *found = NULL;
-    Result (*get)(Handle, void **) = (uintptr_t)stream > STREAM_PER_THREAD && stream != NO_LAUNCH ? of_driver("cuStreamGetCtx") : NULL;
+    Result (*get)(Handle, void **) = (uintptr_t)stream > STREAM_PER_THREAD && (uintptr_t)stream < (uintptr_t)OF_DEVICES ? of_driver("cuStreamGetCtx") : NULL;
     return get && get(stream, &found) == 0 && found ? (uintptr_t)found : context();
 }
 
@@ -74,8 +76,7 @@ static struct LaunchCheck starting(Handle function, Handle stream, struct Shape 
     atomic_store(&launch_arguments, NULL);
     atomic_store(&launch_extra, NULL);
     if (!started.recorded) pthread_mutex_unlock(&turn);
-    unseen = started.recorded && stream != NO_LAUNCH;
-    has_turn = started.recorded && !unseen;
+    unseen = started.recorded;
     return started;
 }
 
@@ -83,15 +84,14 @@ static Result launched(struct LaunchCheck started, Result result) {
     struct Head head;
     char *answer;
     if (!started.recorded) return result;
-    unseen = has_turn = false;
+    unseen = false;
     if (ask_in_turn(LAUNCHED, (uint64_t)result, 0, NULL, 0, &head, &answer)) free(answer);
     pthread_mutex_unlock(&turn);
-    tell_call(&waiting);
     return result;
 }
 
 // The default stream of a thread is another one in consan's.
-static Handle waitable(Handle stream, bool per_thread) { return (uintptr_t)stream == STREAM_PER_THREAD || (per_thread && stream == NULL) ? NO_LAUNCH : stream; }
+static Handle waitable(Handle stream, bool per_thread) { return per_thread && stream == NULL ? (Handle)STREAM_PER_THREAD : stream; }
 
 #define STARTED(stream, per_thread, extra, ...) \
     struct LaunchCheck started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__, arguments, extra); \
@@ -150,13 +150,11 @@ COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel_ptsz, true)
 CONFIGURED_LAUNCH(cuLaunchKernelEx, false)
 CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz, true)
 
-// What a program hands over with a kernel in it, where no single launch follows: it gets the form that needs no log.
-static bool without_log(Handle *function, struct Shape shape) {
-    struct LaunchCheck started = starting(*function, NO_LAUNCH, shape, NULL, NULL);
-    if (started.refused) return false;
-    launched(started, 0);
+// What a program hands over with a kernel in it, where no launch in a stream follows: it gets the kernel as it was, which needs no log.
+static bool without_log(Handle *function, Handle instead, struct Shape shape) {
+    struct LaunchCheck started = starting(*function, instead, shape, NULL, NULL);
     *function = started.function;
-    return true;
+    return !started.refused;
 }
 
 struct Params {  // CUDA_LAUNCH_PARAMS
@@ -174,7 +172,7 @@ EXPORTED Result cuLaunchCooperativeKernelMultiDevice(struct Params *launches, un
         all[i] = launches[i];
         memcpy(shape.grid, all[i].grid, sizeof shape.grid);
         memcpy(shape.block, all[i].block, sizeof shape.block);
-        fine = without_log(&all[i].function, shape);
+        fine = without_log(&all[i].function, OF_DEVICES, shape);
     }
     Result result = fine ? ORIGINAL(cuLaunchCooperativeKernelMultiDevice, all, count, flags) : UNKNOWN;
     free(all);

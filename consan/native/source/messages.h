@@ -205,8 +205,7 @@ static bool obey(int fd, const struct Head *head, const char *payload, int file)
     return head->kind == TEXT && text && (uintptr_t)text == head->a && tell(fd, ANSWER, 0, 0, text, strnlen(text, 4096));
 }
 
-static _Thread_local bool unseen;    // this thread makes calls for consan, or a launch that the server knows
-static _Thread_local bool has_turn;  // for a launch of which the server knows no stream: that is told when the turn is another's
+static _Thread_local bool unseen;  // this thread makes calls for consan, or a launch that the server knows
 
 static void *serve_orders(void *unused) {
     struct Head head;

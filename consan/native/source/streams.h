@@ -32,12 +32,6 @@ struct Seen {  // a call
     uint64_t context;  // what is told begins here
     char values[MOST_OF_CALL];
 };
-static _Thread_local struct Seen waiting;  // for the turn
-
-static void tell_call(struct Seen *seen) {
-    if (seen->number) report(CALLED, seen->number, (uint64_t)syscall(SYS_gettid), &seen->context, sizeof seen->context + seen->bytes);
-    seen->number = 0;
-}
 
 static void called(void *unused, int domain, uint32_t number, const struct CallbackData *data) {
     (void)unused, (void)domain;
@@ -51,8 +45,7 @@ static void called(void *unused, int domain, uint32_t number, const struct Callb
         if (at) memcpy(&value, (const char *)(uintptr_t)at + form.behind, sizeof value);
         memcpy(seen.values + form.pointer, &value, sizeof value);
     }
-    if (has_turn) waiting = seen;
-    else tell_call(&seen);
+    report(CALLED, seen.number, (uint64_t)syscall(SYS_gettid), &seen.context, sizeof seen.context + seen.bytes);
 }
 
 // The text is the path of the library, and behind its zero the calls. Returns what CUPTI says.

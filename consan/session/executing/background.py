@@ -28,7 +28,7 @@ from consan.backends.base import DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
 from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, StreamKey
-from consan.session.executing.judging import Examined, Judge
+from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
 from consan.session.executing.watch import SessionWatch
@@ -292,8 +292,8 @@ class Background:
     def _tell_count(self, account: ReceiptGroup) -> None:
         times, account.more = account.more, 0
         if times and account.examined is not None and account.first is not None:
-            again, first = Examined(account.examined.checked.again(times), {}), account.first
-            self.judge.concluded(first.prepared, first.entry, first.started, again)
+            first = account.first
+            self.judge.repeated(first.prepared, first.entry, first.started, account.examined.checked, times)
 
     # -- waiting -----------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from consan.backends.base import Dim3
 from consan.backends.cost import COST
@@ -33,6 +33,8 @@ from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.schedules import MOST_MEMORY, Exploration, Explored, KernelSchedules, data_seed, quietly
 from consan.session.planning.selection import Selection
+
+_INTO_GRAPH: Final = "it is launched into a graph: launch it by the framework, or without a graph"
 
 
 @dataclass(frozen=True)
@@ -138,9 +140,11 @@ class Executor:
     def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
         entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
-        self.recording.accesses.last, where, recording = None, PlannedLaunch(grid, block, how["cluster"]), None
+        unfollowed = _INTO_GRAPH if self.device.backend.capturing(how["stream"]) else ""
+        self.recording.accesses.last, recording = None, None
+        where = PlannedLaunch(grid, block, how["cluster"], unfollowed=unfollowed)
         if taken:
-            prepared, recording = self.judge.start(prepared, entry, where, asked.restore, how["stream"], asked.args)
+            prepared, recording = self.judge.start(prepared, entry, where, asked.restore, asked.args)
         self.modules.used[prepared.number] = prepared
         self._named(prepared, entry, asked.address_name)
         handle = prepared.loaded if recording or (taken and prepared.recorded is None) else self.modules.plain(prepared)

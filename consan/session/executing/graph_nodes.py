@@ -1,11 +1,11 @@
 """Recorded launches that become nodes of a graph: a log serves all launches of its node, and is read when the report is made.
 
-In the captured stream, before the kernel: its log is cleared, and its module gets its variables; behind it: its receipt. The driver makes
-nodes of these, too. The last launch of a node is checked, and stands for those before it if their receipts are equal: the node counts them.
-A kernel that records nothing is only counted.
+In the captured stream, before the kernel: its log is cleared; behind it: its receipt. The driver makes nodes of these, too. The last
+launch of a node is checked, and stands for those before it if their receipts are equal: the node counts them. A kernel that records
+nothing is only counted.
 
-Each node has a module of its own, so that nodes and other launches may run at the same time. Its memory is never given back, since the
-program may launch its graph at any time.
+Each node has a module of its own, whose variables are written once, so that nodes and other launches may run at the same time. Its memory
+is never given back, since the program may launch its graph at any time.
 
 Not handled: kernels that hang in a graph; how far the memory of a node that nobody launches any more could be used again.
 """
@@ -34,6 +34,7 @@ MOST_NODES: Final = 1024
 MOST_BYTES: Final = 1 << 30  # of the logs of all nodes, where --trace-memory says nothing
 _TOO_MANY: Final = f"its graphs have more than {MOST_NODES:,} nodes that are recorded: launch it without a graph"
 _ALTERED: Final = "the program changes parameters of graph nodes, whose launches are not checked then: launch the kernels without a graph"
+_NO_WORK: Final = "this device takes no work of consan's own into a graph: launch it without a graph"
 _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it without a graph, or give more --trace-memory"
 
 
@@ -66,16 +67,13 @@ class GraphNodes:
     _nodes: list[RecordedNode] = field(default_factory=list)
     _bytes: int = 0
 
-    @property
-    def recorded(self) -> bool:
-        """Whether nodes are recorded. Those of a program in another process take hooks: it may end before their logs are read."""
-        work = self.device.backend.work
-        return work is not None and not work.vanishes and self.judge.keeper is None and not self.device.lost
-
     def begun(self, prepared: Prepared, entry: str, launch: PlannedLaunch, stream: int, args: Parameters) -> RecordedNode | None:
         """Put into the captured stream what comes before the kernel. None: the launch is not recorded, and the report says why."""
+        if why := self._impossible():
+            self.judge.recording.kernels.lacks_record(prepared, entry, why)
+            return None
         whole = self.modules.with_global_races(prepared) if self.judge.recording.options.global_wanted else prepared
-        form, started = self.judge.start(whole, entry, launch, None, None, args, background=True)
+        form, started = self.judge.start(whole, entry, launch, None, args, background=True)
         if started is None:
             return None
         started.timeout = math.inf
@@ -84,7 +82,8 @@ class GraphNodes:
             started.free()
             self.judge.recording.kernels.lacks_record(form, entry, why)
             return None
-        own = replace(form, handle=None, code=replace(form.code, load_later=None), launched=True)
+        form.launched = True
+        own = replace(form, handle=None, code=replace(form.code, load_later=None))
         node = RecordedNode(own, entry, started, stream, self.device.receipts.take())
         node.slip.clear_counts()
         self.modules.used[form.number] = form
@@ -93,7 +92,14 @@ class GraphNodes:
         if not node.memory.silent:
             self._bytes += node.memory.log_bytes
             give_module(node.memory, node.prepared.loaded)
+            for _, address, data in node.memory.variables():
+                self.device.backend.poke(address, data)
         return node
+
+    def _impossible(self) -> str:
+        if self.device.lost:
+            return "the device is lost"
+        return "" if self.device.backend.work is not None else _NO_WORK
 
     def _refusal(self, memory: Launch) -> str:
         if len(self._nodes) >= MOST_NODES:
@@ -110,8 +116,6 @@ class GraphNodes:
             self.device.receipts.begins(node.slip, node.stream)
             for address, nbytes in () if memory.silent else memory.pieces.to_clear:
                 work.clear(address, nbytes, node.stream)
-            for at, address, data in () if memory.silent else memory.variables():
-                work.copy(address, node.slip.given(at, data), node.stream)
         return node.prepared.loaded
 
     def ended(self, node: RecordedNode) -> None:
@@ -150,5 +154,4 @@ class GraphNodes:
             why = f"{node.entry}: of {runs:,} launches in a graph {changes:,} differ from the one before or ran beside it"
             judge.watch.reasons[f"{why}, and the last was checked: launch it without a graph"] = None
         elif runs > 1:
-            again = replace(examined, checked=examined.checked.again(runs - 1), fixes={})
-            judge.concluded(node.prepared, node.entry, node.started, again)
+            judge.repeated(node.prepared, node.entry, node.started, examined.checked, runs - 1)

@@ -3,7 +3,7 @@
 The file holds what the report needs beside the logs: each module's PTX and the sources that it names, where the kernels' shared variables
 lay, and the buffers of the launches. The module is rewritten again from its PTX, and its templates must be those of the run.
 
-Not handled: what a run found without a log (called hooks, faults, kernels that hang). The file names it, and its replay is `incomplete`.
+Not handled: what a run found without a log (faults, kernels that hang). The file names it, and its replay is `incomplete`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from consan.checker.logs.retained import Archive, RetainedLaunch, Watched, finge
 from consan.checker.logs.stops import Stop
 from consan.files import stored_name, write_file
 from consan.instrument.rewriting.ranked import ranks_of
-from consan.options import INLINE
 from consan.reports.decoding.launch_race import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
 from consan.reports.source.variables import Argument
@@ -147,13 +146,9 @@ def _buffers(prepared: Prepared) -> list[dict[str, Any]]:
 
 
 def _elsewhere(report: Report) -> list[str]:
-    """Kernels of the run whose launches left no histories."""
-    inline = [kernel for kernel in report.kernels if kernel.launches and kernel.engine == INLINE]
+    """What the run has found that is in no history."""
     between = sum(finding.situation in BETWEEN_LAUNCHES for finding in report.findings)
-    return [
-        *(f"{plural(each.launches, 'launch', 'launches')} of {each.name} took called hooks and left no histories" for each in inline),
-        *([f"{plural(between, 'race')} between launches: a replay looks at each launch alone"] if between else []),
-    ]
+    return [f"{plural(between, 'race')} between launches: a replay looks at each launch alone"] if between else []
 
 
 def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, str]]:
@@ -197,7 +192,7 @@ def _left_out(launches: int) -> list[str]:
 
 def _prepared(session: Session, name: str, version: str, module: dict[str, Any]) -> Prepared:
     """A module of the file, rewritten as in the run."""
-    prepared = session.instrument(module["ptx"], name=module["name"], recorded=True, global_races=bool(module["global"]))
+    prepared = session.instrument(module["ptx"], name=module["name"], global_races=bool(module["global"]))
     if prepared.recorded is None or fingerprint(prepared.recorded.tables) != module["templates"]:
         raise UsageError(f"{name}: consan {version} recorded {module['name']} in another way than this version: record it again")
     prepared.framework = module["framework"]

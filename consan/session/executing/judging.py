@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from consan._errors import NotSupported
-from consan.backends.base import Dim3, Handle
+from consan.backends.base import Handle
 from consan.checker.judging.recorder import Checked
 from consan.checker.logs.log_lines import SMALL_BYTES
 from consan.checker.logs.pieces import NoRoom
@@ -84,27 +84,22 @@ class Judge:
         self._unlist(prepared)
 
     def start(
-        self, prepared: Prepared, entry: str, launch: PlannedLaunch, restore: Restore | None,
-        stream: int | None = None, args: Sequence[bytes] = (), *, background: bool = False,
+        self, prepared: Prepared, entry: str, launch: PlannedLaunch, restore: Restore | None, args: Sequence[bytes] = (),
+        *, background: bool = False,
     ) -> tuple[Prepared, LaunchCheck | None]:  # fmt: skip
         """Make the memory of a recorded launch, as it is planned. Without a log it has the recorded form of its module, and no memory.
 
-        Into a graph, a launch whose stream is given takes hooks: its log would serve one launch alone (graph_nodes.py: one for each node).
         `args`: the parameters, if they are known. `background`: the program goes on meanwhile. Otherwise nothing else runs: the launch has
         the module's variables for itself.
         """
         if prepared.recorded is None:
             return prepared, None
-        wanted, into_graph = self.recording.accesses.wanted or self.recording.asked, self.device.backend.capturing(stream)
-        given = replace(launch, wanted=wanted, into_graph=into_graph)
-        made, started = self._started(self._kernel(prepared, entry, launch, args), given, background=background)
+        wanted = replace(launch, wanted=self.recording.accesses.wanted or self.recording.asked)
+        made, started = self._started(self._kernel(prepared, entry, launch, args), wanted, background=background)
         for gap, form, why in made.gaps:
             self._tells[gap](form, entry, why)
         if made.proven:
             self._unlist(prepared)
-        if made.hooks:
-            self.recording.takes_hooks(prepared.name, made.hooks)
-            return self._with_hooks(prepared, launch.cluster), None
         if started is None:
             return made.form, None
         started.restore, started.proven = restore, made.proven
@@ -139,10 +134,6 @@ class Judge:
                     launch = replace(launch, no_room={**launch.no_room, form.number: error})
                 else:
                     form.logs.roomy = True
-
-    def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:
-        with self.device.backend.outside_captures():
-            return self.modules.with_hooks(prepared, math.prod(cluster))
 
     @contextlib.contextmanager
     def judged(self, prepared: Prepared, entry: str, started: LaunchCheck | None, handle: Handle | None) -> Iterator[None]:
@@ -230,6 +221,11 @@ class Judge:
         if started.ending.stopped:
             self._stopped(prepared, entry, started, checked)
         self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ending.reported))
+        self.news.tell()
+
+    def repeated(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, times: int) -> None:
+        """Count launches that did what a launch did that is concluded."""
+        self.recording.note(prepared, entry, started, checked.again(times), self.sites_of(prepared))
         self.news.tell()
 
     def _stopped(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked) -> None:

@@ -48,22 +48,17 @@ class Modules:
         self.progress: Progress = SILENT
         self._device, self._base, self._fast, self._recording = device, base, fast, recording
 
-    def instrument(
-        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False, global_races: bool = True, refusal: str = ""
-    ) -> Prepared:
+    def instrument(self, ptx: str | Module, name: str, cluster: int = 1, *, global_races: bool = True, refusal: str = "") -> Prepared:
         """Instrument a module, and assemble it if the device needs that. It is not loaded yet.
 
-        `recorded`: with the recording engine. `global_races`: and with global memory, if the session looks there.
-        `refusal`: why no kernel may be
-        recorded.
+        It is recorded, unless the user asks for called hooks. `global_races`: with global memory, if the session looks there.
+        `refusal`: why no kernel may be recorded. `cluster`: of launches with called hooks.
         """
-        return self._assembled(self._instrumented(ptx, name, cluster, recorded=recorded, global_races=global_races, refusal=refusal))
+        return self._assembled(self._instrumented(ptx, name, cluster, global_races=global_races, refusal=refusal))
 
-    def _instrumented(
-        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool, global_races: bool = True, refusal: str = ""
-    ) -> Prepared:
+    def _instrumented(self, ptx: str | Module, name: str, cluster: int, *, global_races: bool = True, refusal: str = "") -> Prepared:
         """The same, but a recorded module may not be assembled yet."""
-        plain = ptx if isinstance(ptx, str) else ptx.text
+        plain, recorded = ptx if isinstance(ptx, str) else ptx.text, self.records
         base = replace(self._base, cluster=cluster_tier(cluster))
         global_races = global_races and recorded and self._recording.options.global_wanted
         wanted = (plain, base, self._fast, recorded, global_races, refusal)
@@ -133,22 +128,21 @@ class Modules:
 
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument a module, and load it: at once, or at its first use where its launches may take its form without global memory."""
-        prepared = self._instrumented(ptx, name, cluster, recorded=self.records)
+        prepared = self._instrumented(ptx, name, cluster)
         if prepared.code.assemble is None or prepared.recorded is None or not prepared.recorded.global_races:
             return self.load(prepared)
         prepared.code.load_later = functools.partial(_load, self._device)
         return prepared
 
-    def for_framework(self, ptx: str, name: str) -> Prepared:
-        """Instrument a module that a framework loads and launches.
+    def for_framework(self, ptx: str, name: str, unseen: str) -> Prepared:
+        """Instrument a module that a framework loads and launches. `unseen`: why no log can be given to its launches.
 
         The form records global memory only if all of it is asked for: frameworks make many launches, of much memory (global_looks.py).
         """
-        wanted = self.records
-        refusal = unbindable(ptx) if wanted else ""
-        text = exported(ptx) if wanted and not refusal else ptx
-        prepared = self.instrument(text, name, 1, recorded=wanted, global_races=self._recording.options.global_required, refusal=refusal)
-        prepared.outside = True
+        refusal = unseen or unbindable(ptx) if self.records else ""
+        text = exported(ptx) if self.records and not refusal else ptx
+        prepared = self.instrument(text, name, global_races=self._recording.options.global_required, refusal=refusal)
+        prepared.unseen = unseen
         return prepared
 
     @property
@@ -158,28 +152,23 @@ class Modules:
 
     def _other(self, prepared: Prepared) -> str | Module:
         """The text of another form of a module. Where a framework has loaded it, that form uses the variables there (variables.py)."""
-        if not prepared.outside:
+        if prepared.unseen is None:
             return prepared.instrumented.module
         return bound(prepared.plain, lambda name: self._device.backend.symbol(prepared.handle, name)[0])
 
     def with_global_races(self, prepared: Prepared) -> Prepared:
         """A recorded module for global memory too, loaded."""
-        whole = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True))
-        self.used.pop(whole.number, None)  # it is not launched yet
+        whole = self.load(self.instrument(self._other(prepared), prepared.name))
+        self._leave(whole)
         whole.framework = prepared.framework
         return whole
 
     def without_global_races(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. Kernels that need global memory in their logs have it there."""
         self._leave(prepared)
-        light = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True, global_races=False))
+        light = self.load(self.instrument(self._other(prepared), prepared.name, global_races=False))
         light.framework = prepared.framework
         return light
-
-    def with_hooks(self, prepared: Prepared, cluster: int) -> Prepared:
-        """A recorded module with called hooks, loaded."""
-        self._leave(prepared)
-        return self.load(self.instrument(self._other(prepared) if prepared.outside else prepared.plain, prepared.name, cluster))
 
     def _leave(self, prepared: Prepared) -> None:
         """Forget a module that was not launched, because another form of it is."""
@@ -195,12 +184,8 @@ class Modules:
         with own_calls():
             if prepared.code.delayed:
                 set_symbol(SEED, self._device.delay_bytes())
-        if prepared.recorded is not None:
-            return
-        if self._recording.options.records:
-            self._recording.takes_hooks(prepared.name, "its framework launches it")
-        with own_calls():
-            set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
+            if prepared.recorded is None:
+                set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
 
     def for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
         """The module for launches with this cluster size. It is instrumented again if it was not made for it."""

@@ -27,7 +27,6 @@ from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
 from consan.instrument.rewriting.ranked import ranks_of
-from consan.options import RECORD
 from consan.reports import model
 from consan.reports.decoding.decode import decode
 from consan.reports.records.finding_records import ModuleSites
@@ -183,11 +182,6 @@ class Recording:
             return self.kernels.global_race_gaps(prepared, entry)
         why = self.kernels.of(prepared, entry).beyond
         return (why,) if why and self.options.global_wanted else ()
-
-    def takes_hooks(self, name: str, why: str) -> None:
-        """Note that a module is checked with called hooks, where it was asked to be recorded: no launch of it can be followed."""
-        if self.options.chosen_engine == RECORD:
-            self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
 
     def forget(self) -> None:
         """Start anew, for the next report."""

@@ -88,7 +88,7 @@ class Prepared:
     code: MachineCode = field(default_factory=MachineCode)
     handle: Handle | None = None  # as it is loaded
     plain_loaded: dict[str, Handle] = field(default_factory=dict)  # the forms without hooks, by their text
-    outside: bool = False  # whether a framework loads it, and its program reaches its variables
+    unseen: str | None = None  # a framework loads it, and its program reaches its variables: why its launches get no log; empty: they do
     launched: bool = False
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
     logs: KnownLogs = field(default_factory=KnownLogs)  # recorded: what earlier launches tell of the logs of later ones

@@ -20,7 +20,6 @@ from consan.options import (
     INLINE,
     ISA,
     POLICIES,
-    RECORD,
     KernelFilter,
     check_names,
     read_kernel_filter,
@@ -146,11 +145,6 @@ class SessionOptions:
     def looks_at_global(self) -> bool:
         """Whether races in global memory are looked for."""
         return self.global_wanted and self.records
-
-    @property
-    def chosen_engine(self) -> str:
-        """The engine: races in global memory are found by the recording engine."""
-        return RECORD if self.global_required else self.engine
 
 
 _CHOICES: Final = {"device": DEVICES, "policy": POLICIES, "assembly": ASSEMBLIES, "engine": ENGINES, "global_memory": GLOBALS}

@@ -1,4 +1,4 @@
-"""How a launch is made: recorded or with called hooks, with or without global memory, with which log, and what is not checked.
+"""How a launch is made: with or without global memory, with which log, and what is not checked.
 
 `plan` decides from the texts of a module's forms, the launch and the options. It asks no device and changes nothing: the executor
 (`executing/judging.py`) carries a plan out. Where a log turns out to have no room, the executor adds that to the launch and plans again.
@@ -24,7 +24,6 @@ from consan.session.planning.options import SessionOptions
 
 LONGEST_CHECK: Final = 180.0  # seconds that the replays of a launch on a GPU may take
 SLOW_SAMPLE: Final = 8  # CTAs that are replayed of later launches of a kernel whose replays take long
-GRAPH: Final = "a launch into a graph"
 _NO_CLUSTER: Final = (1, 1, 1)
 
 
@@ -62,12 +61,15 @@ class PlannedKernel(Generic[F]):
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """A launch. `wanted`: its accesses are asked for. `no_room`: for a log with global memory or without, by the number of the form."""
+    """A launch. `wanted`: its accesses are asked for. `no_room`: for a log with global memory or without, by the number of the form.
+
+    `unfollowed`: why no log can be given to it and read behind it; empty if one can.
+    """
 
     grid: Dim3
     block: Dim3
     cluster: Dim3 = _NO_CLUSTER
-    into_graph: bool = False
+    unfollowed: str = ""
     wanted: bool = False
     no_room: Mapping[int, NoRoom] = field(default_factory=dict)
 
@@ -98,11 +100,10 @@ class Gap(enum.Enum):
 
 @dataclass(frozen=True)
 class LaunchPlan(Generic[F]):
-    """How a launch is made. Without a `log` it has called hooks (`hooks`: why), or runs as it is, with a gap."""
+    """How a launch is made. Without a `log` it runs as it is, with a gap; a form with called hooks has neither."""
 
     form: F
     log: LogPlan | None = None
-    hooks: str = ""
     proven: int = 0  # accesses to global memory, if it is recorded without for that
     gaps: tuple[tuple[Gap, F, NoRoom | str], ...] = ()
 
@@ -114,8 +115,8 @@ def plan(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOption
         return LaunchPlan(kernel.form)
     if why := recorded.refused.get(kernel.entry, ""):
         return _refused(kernel, launch, options, why)
-    if launch.into_graph:
-        return LaunchPlan(kernel.form, hooks=GRAPH)
+    if launch.unfollowed:
+        return LaunchPlan(kernel.form, gaps=((Gap.RECORD, kernel.form, launch.unfollowed),))
     if (accesses := _proven(kernel, launch)) and (light := _without_global(kernel)) is not None:
         return replace(_recorded(replace(kernel, form=light), launch, options), proven=accesses)
     return _recorded(kernel, launch, options)

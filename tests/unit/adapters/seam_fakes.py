@@ -39,17 +39,13 @@ class FakeSession:
     recorded: list[Any] = field(default_factory=list)  # launches
     other: str | None = None  # the module whose kernel is launched instead of a recorded one
 
-    def instrument(self, ptx: str, *, name: str) -> Any:
+    def instrument_for_framework(self, ptx: str, *, name: str, unseen: str = "") -> Any:
         self.names.append(name)
         self.texts.append(ptx)
         hooked = SimpleNamespace(ptx=self.hooks + ptx)
-        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": None}
+        recorded = "how to read the log" if self.records and not unseen else None
+        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": recorded, "unseen": unseen}
         return SimpleNamespace(code=SimpleNamespace(cubin=b"instrumented:" + ptx.encode()), instrumented=hooked, **known)
-
-    def instrument_for_framework(self, ptx: str, *, name: str, reached: bool = False) -> Any:
-        made = self.instrument(ptx, name=name)
-        made.recorded = "how to read the log" if self.records else None
-        return made
 
     @contextlib.contextmanager
     def framework_launch(self, prepared: Any, launch: Any) -> Iterator[Any]:

@@ -93,10 +93,11 @@ def test_debug_options_are_not_doubled(adapter: CupyAdapter) -> None:
     assert "-lineinfo" not in compiler().log[-1][1]
 
 
-def test_relocatable_code_goes_on_as_ptx(adapter: CupyAdapter) -> None:
+def test_relocatable_code_goes_on_as_ptx(adapter: CupyAdapter, session: FakeSession) -> None:
     module = compiler()._compile_module_with_cache(SOURCE, ("-rdc=true",))
     assert module.loaded.startswith(b"hooks:ptx:#line")
     assert module.loaded.endswith(b"\0")
+    assert "its kernels may launch others" in session.attached[-1].unseen
 
 
 def test_nvcc_backend(adapter: CupyAdapter, session: FakeSession) -> None:

@@ -62,7 +62,7 @@ ROOMS = {
         *(f"{SESSION}.modules", f"{SESSION}.planning"),
     ),
     f"{SESSION}.executing": (
-        *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
+        *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.toolchain"),
         *("consan.backends", "consan.checker", "consan.ranges", "consan.ranks", f"{SESSION}.modules", f"{SESSION}.planning"),
         f"{SESSION}.comparing",
     ),
@@ -92,7 +92,7 @@ ROOMS = {
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
-        *("consan.toolchain", "consan.libcuda"),
+        *("consan.toolchain", "consan.libcuda", "consan.checker.logs.receipts"),
     ),
     "consan.process": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.ranks", "consan.session", "consan.adapters", "consan.native.program"),

@@ -14,7 +14,7 @@ from consan.instrument.record import Recorded, record
 from consan.session.modules.prepared import KnownLogs
 from consan.session.planning import launch_sizes
 from consan.session.planning.options import SessionOptions
-from consan.session.planning.plan import GRAPH, SLOW_SAMPLE, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, Unasked, plan
+from consan.session.planning.plan import SLOW_SAMPLE, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, Unasked, plan
 
 TEXT = """.version 8.0
 .target sm_90a
@@ -64,7 +64,7 @@ def _told(made: LaunchPlan[Form]) -> list[tuple[Gap, int, str]]:
 
 def test_a_kernel_is_recorded_with_its_global_memory() -> None:
     made = plan(_kernel(), LAUNCH, DEFAULTS)
-    assert (made.form.number, made.gaps, made.proven, made.hooks) == (0, (), 0, "")
+    assert (made.form.number, made.gaps, made.proven) == (0, (), 0)
     assert made.log is not None
     assert (made.log.grid, made.log.block, made.log.cluster, made.log.sample) == (LAUNCH.grid, LAUNCH.block, (1, 1, 1), 0)
 
@@ -94,9 +94,9 @@ def test_a_refused_kernel_loses_global_memory_or_all(light: str, form: int, gaps
     assert (made.form.number, _told(made), made.log is None) == (form, gaps, bool(light))
 
 
-def test_a_node_of_a_graph_takes_hooks() -> None:
-    made = plan(_kernel(), replace(LAUNCH, into_graph=True), DEFAULTS)
-    assert (made.hooks, made.log) == (GRAPH, None)
+def test_a_launch_that_no_log_can_follow_runs_as_it_is() -> None:
+    made = plan(_kernel(), replace(LAUNCH, unfollowed="a graph"), DEFAULTS)
+    assert (_told(made), made.log) == ([(Gap.RECORD, 0, "a graph")], None)
 
 
 def test_without_room_first_global_memory_goes_then_the_record() -> None:
