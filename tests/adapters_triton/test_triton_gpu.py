@@ -260,17 +260,6 @@ def test_inductor_loads_through_triton(driver: FakeDriver, backend: FakeGpu) -> 
     assert config.use_static_cuda_launcher is before
 
 
-def test_modes_of_torch_compile_launch_without_graphs_where_the_session_records(
-    driver: FakeDriver, backend: FakeGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inductor = pytest.importorskip("torch._inductor", reason="torch is not installed")
-    for records, graphs in ((False, True), (True, False)):
-        monkeypatch.setattr(backend, "records", records)
-        adapters.install(Session(SessionOptions(device="gpu")))
-        assert ("triton.cudagraphs" in inductor.list_mode_options("max-autotune")) == graphs
-        adapters.remove()
-
-
 def test_launches_are_recorded_where_the_session_records(driver: FakeDriver, backend: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel records nothing, so nothing has to run for its launches to be judged."""
     monkeypatch.setattr(backend, "records", True)

@@ -100,6 +100,7 @@ def test_a_mode_of_inductor_that_asks_for_graphs(tmp_path: Path) -> None:
     status, report = run(tmp_path, script, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))
     assert (status, report["verdict"]) == (0, "clean"), report
     assert {kernel["engine"] for kernel in report["kernels"] if kernel["launches"]} == {"record"}
+    assert not [note for note in report["notes"] if "CUDA graphs" in note]
 
 
 def test_nothing_of_consans_stays_in_a_cache(tmp_path: Path) -> None:

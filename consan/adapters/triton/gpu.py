@@ -11,8 +11,7 @@ files, is turned off for the session, through torch's public `config.patch`.
   configuration would be assembled with hooks.
 - The driver's device number has the real value but is equal to no plain number. Triton caches kernels by it, so kernels of a session
   and others are never mixed.
-- Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log. Launches
-  into a CUDA graph take the form with called hooks. So the modes of `torch.compile` that ask for CUDA graphs launch without them.
+- Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
 Kernels loaded under an earlier session are attached to the new one. Not handled: AMD, AOTInductor and TorchInductor's C++ wrappers
@@ -153,11 +152,6 @@ class TritonAdapter(TritonSeam):
         if self._open.options.skip_benchmarks:
             self._when("triton.testing", self._skip_benchmarks)
         self._when("torch._inductor.config", self._patch_inductor)
-        self._when("torch._inductor", self._patch_modes)
-
-    def _patch_modes(self, inductor: ModuleType) -> None:
-        if hasattr(inductor, "list_mode_options") and self._open.options.records:
-            self._wrap(inductor, "list_mode_options", harness.without_graphs, self._open)
 
     def _patch_inductor(self, config: ModuleType) -> None:
         wanted = {"use_static_cuda_launcher": False, "autotune_local_cache": False, "autotune_remote_cache": False}

@@ -4,7 +4,7 @@ Each function replaces one of Triton's and gets it as first argument. Triton's t
 the first one that compiles and fits runs; the tuner might choose another. The report says which one ran.
 Benchmarks do not run on the virtual machine, since their times would mean nothing; `--skip-benchmarks` skips them on a GPU, too.
 
-Not handled: `cache_results` of the tuner (its file of timings is neither read nor written), CUDA graphs that a program makes by itself.
+Not handled: `cache_results` of the tuner (its file of timings is neither read nor written).
 """
 
 from __future__ import annotations
@@ -53,14 +53,6 @@ def _misfits() -> tuple[type[Exception], ...]:
     """The errors by which Triton's tuner rejects a configuration."""
     names = {"triton.runtime.errors": ("OutOfResources", "PTXASError"), "triton.compiler.errors": ("CompileTimeAssertionFailure",)}
     return tuple(getattr(importlib.import_module(module), name) for module, each in names.items() for name in each)
-
-
-def without_graphs(session: SessionLike, original: Original, *args: Any, **kwargs: Any) -> Any:
-    """`torch._inductor.list_mode_options`, of a mode that asks for CUDA graphs: kernels in a graph cannot be recorded."""
-    options = dict(original(*args, **kwargs))
-    if options.pop("triton.cudagraphs", None):
-        session.note("torch.compile was asked for CUDA graphs by its mode: it launches each kernel by itself, so that kernels are recorded")
-    return options
 
 
 def run_once(session: SessionLike, original: Original, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:

@@ -308,9 +308,3 @@ def test_patches_put_back_what_the_owner_itself_held() -> None:
     assert Owner().inherited() == "base"
 
 
-def test_modes_of_torch_compile_that_ask_for_graphs_do_without(session: Any, notes: list[str]) -> None:
-    modes = {"max-autotune": {"max_autotune": True, "triton.cudagraphs": True}, "default": {}}
-    assert harness.without_graphs(session, modes.__getitem__, "max-autotune") == {"max_autotune": True}
-    assert len(notes) == 1
-    assert harness.without_graphs(session, modes.__getitem__, "default") == {}
-    assert (len(notes), modes["max-autotune"]["triton.cudagraphs"]) == (1, True)

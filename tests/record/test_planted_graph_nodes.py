@@ -1,0 +1,99 @@
+"""Faults planted in the nodes of graphs change what the report says of graphs that are launched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from leaving_support import slow_clock
+from streams_support import Streams
+from test_background import Framework
+from test_graph_nodes import READS, capture
+
+from consan.session.executing import graph_nodes
+
+pytestmark = pytest.mark.slow
+
+Outcome = tuple[str, tuple[tuple[str, int], ...], tuple[str, ...]]
+
+
+def _outcome(framework: Framework) -> Outcome:
+    report = framework.session.report()
+    ran = tuple((kernel.name, kernel.launches) for kernel in report.kernels if kernel.launches)
+    return report.verdict, ran, tuple(sorted(finding.kind for finding in report.findings))
+
+
+def _repeated(framework: Framework) -> None:
+    graph = capture(framework)
+    for _ in range(3):
+        framework.backend.replay(graph, 3)
+
+
+def _not_launched(framework: Framework) -> None:
+    capture(framework)
+
+
+def _without_a_receipt(framework: Framework) -> None:
+    graph = capture(framework)
+    framework.backend.replay(graph, 3)
+    framework.backend.replay(graph[:-1], 3)
+
+
+def _two_nodes(framework: Framework) -> None:
+    framework.backend.replay(capture(framework, nodes=2), 3)
+
+
+def _altered(framework: Framework) -> None:
+    framework.backend.replay(capture(framework), 3)
+    framework.session.followed.captures.altered = True
+
+
+def _differing(framework: Framework) -> None:
+    graph = capture(framework, entry="reads")
+    for value in (1, 0):
+        framework.backend.write(framework.out, value.to_bytes(4, "little"))
+        framework.backend.replay(graph, 3)
+        framework.backend.synchronize()
+
+
+def _reported_twice(framework: Framework) -> None:
+    graph = capture(framework)
+    framework.backend.replay(graph, 3)
+    framework.session.take()
+    framework.backend.replay(graph, 3)
+
+
+# What is replaced by what, in `GraphNodes`, and the program that shows it.
+FAULTS: dict[str, tuple[str, str, str, Callable[[Framework], None]]] = {
+    "the log is cleared": ("arm", "work.clear(address, nbytes, node.stream)", "pass", _repeated),
+    "launches are counted": ("arm", "self.device.receipts.begins(node.slip, node.stream)", "pass", _repeated),
+    "receipts are counted": ("ended", ", counts=True)", ")", _repeated),
+    "a receipt is asked for": ("ended", "self.device.receipts.ask(", "(lambda *_, counts: None)(", _repeated),
+    "variables": ("begun", "self.device.backend.poke(address, data)", "pass", _repeated),
+    "a module for each node": ("begun", "handle=None, ", "", _two_nodes),
+    "nodes that were launched": ("settle", "node.slip.counts != node.counted", "True", _not_launched),
+    "changed parameters": ("settle", "if altered:", "if False:", _altered),
+    "launches without a receipt": ("_look", "begun != runs", "begun < runs", _without_a_receipt),
+    "launches that differ": ("_look", "if changes:", "if False:", _differing),
+    "launches of earlier reports": ("_look", "(new - old for", "(new for", _reported_twice),
+    "equal launches": ("_look", "runs - 1)", "runs)", _repeated),
+}
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    method, old, new, program = FAULTS[rule]
+    slow_clock(monkeypatch)
+
+    def run() -> Outcome:
+        framework = Framework(Streams(), *[READS] * (program is _differing))
+        program(framework)
+        return _outcome(framework)
+
+    right, text = run(), Path(graph_nodes.__file__).read_text()
+    assert text.count(old) == 1
+    changed = dict(vars(graph_nodes))
+    exec(compile(text.replace(old, new), graph_nodes.__file__, "exec"), changed)
+    monkeypatch.setattr(graph_nodes.GraphNodes, method, vars(changed["GraphNodes"])[method])
+    assert run() != right
