@@ -127,7 +127,7 @@ class FileEvents:
         rows += [KernelRow(self.file, kernel, verdict, note=why) for kernel, verdict, why in dict.fromkeys(self.failures)]
         if ending is not None:
             rows.append(KernelRow(self.file, "", ending[0], note=ending[1]))
-        named = {base_name(row.kernel) for row in rows}
+        named = {unqualified_name(row.kernel) for row in rows}
         rows += [KernelRow(self.file, name, NOT_REACHED, note="no launch of it was made") for name in self.kernels if name not in named]
         if self.wrong:
             rows.append(KernelRow(self.file, "", WRONG, note=self.wrong))
@@ -136,7 +136,7 @@ class FileEvents:
         return FileResult(self.file, tuple(rows), self.error, seconds, tuple(self.notes))
 
 
-def base_name(kernel: str) -> str:
+def unqualified_name(kernel: str) -> str:
     """The last word of a kernel's name in C++, without namespaces and arguments."""
     return kernel.partition("<")[0].rpartition("::")[2]
 

@@ -10,7 +10,7 @@ from consan.instrument.relations import Stores, SyncPoint
 from consan.instrument.sites import Place
 from consan.reports.culprits.cases import access_of, is_proxy_fence, is_wait, last_of, named
 from consan.reports.model import Access, Finding
-from consan.reports.source.names import base_name
+from consan.reports.source.names import name_without_element
 from consan.reports.source.places import culprit_at
 from consan.reports.words.kinds import place, place_of
 
@@ -43,7 +43,7 @@ def with_stores(finding: Finding, found: Stores | None, published: str = "", bar
     if found is None:
         return finding
     reader, copied = finding.accesses[0], _copied(finding, found)
-    variable, at = base_name(reader.name), place(reader)
+    variable, at = name_without_element(reader.name), place(reader)
     others = replace(found, places=tuple(each for each in found.places if not _is(reader, each)))
     if found.places and not others.places:
         first = f"store the first value of {variable} (0 for a sum) in one thread"

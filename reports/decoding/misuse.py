@@ -18,7 +18,7 @@ from consan.instrument.sites import Place, Site
 from consan.reports.culprits.cases import access_of
 from consan.reports.model import Dim3, Finding
 from consan.reports.records.numbering import unflatten
-from consan.reports.source.names import base_name, variable_name
+from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.source.places import culprit_at
 from consan.reports.words.kinds import place, place_of
 
@@ -66,7 +66,7 @@ def _computed(finding: Finding, at: Place) -> Finding:
 
 def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -> Finding:
     """Add the places at which the kernel waits for the mbarrier, and the mbarrier that should have held the next round back."""
-    name = base_name((finding.barrier or {}).get("name", ""))
+    name = name_without_element((finding.barrier or {}).get("name", ""))
     if not name:
         return finding
     ring = _Ring.of(name, relations.signals(finding.kernel))
@@ -92,7 +92,7 @@ def _counted(finding: Finding, fix: str) -> str:
 
 def explained_refill(finding: Finding, relations: Relations | None) -> Finding:
     """Two copies in flight to the same bytes: the wait that lacks is that for the mbarrier on which the readers of the first arrive."""
-    name = base_name((finding.barrier or {}).get("name", ""))
+    name = name_without_element((finding.barrier or {}).get("name", ""))
     loads = [access for access in finding.pair if access.role in ("bulk load", "asynchronous copy")]
     if (finding.kind, finding.hazard) != ("missing-wait", "WAW") or len(loads) < 2 or not name or relations is None:
         return finding

@@ -60,7 +60,7 @@ def variable_name(symbol: str) -> str:
     return text.rsplit("::", 1)[-1] if symbol.startswith("_ZZ") else text
 
 
-def base_name(name: str) -> str:
+def name_without_element(name: str) -> str:
     """The variable in a name like `tile[1][3]`, `pairs[0].weight` or `bytes 8..11 of tile`. An owner (`of the CTA of rank 1`) stays."""
     found = None if name.startswith(WRITTEN_AT) else _ELEMENT.fullmatch(name)
     return name if found is None else found["base"] + found["owner"]

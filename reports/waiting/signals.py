@@ -15,7 +15,7 @@ from typing import Any, Final
 from consan.instrument.relations import Relations, Signal
 from consan.reports.culprits.cases import access_of
 from consan.reports.model import Finding, plural
-from consan.reports.source.names import base_name, variable_name
+from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.words.kinds import place_of, place_of_waiter
 
 SHOWN: Final = 3  # culprits with their source
@@ -87,7 +87,7 @@ class _Sites:
 
 
 def _of_mbarrier(finding: Finding, lack: Lack, signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
-    sites = _sites(base_name(lack.variable), signals)
+    sites = _sites(name_without_element(lack.variable), signals)
     rule = _RULES.get(finding.situation)
     explanation = rule(lack, sites) if rule is not None and sites is not None else None
     return _with_loops(finding, lack, explanation, relations) if explanation is not None and explanation.ended else explanation
@@ -274,7 +274,7 @@ def _lanes(waiter: dict[str, Any]) -> int:
 def _of_variable(finding: Finding, polled: str, signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
     """The stores to a polled variable. The polling instruction itself may be an atomic, which does not count."""
     polling = {waiter.get("ptx_line") for waiter in finding.waiters if waiter.get("polls")}
-    name = base_name(polled)
+    name = name_without_element(polled)
     stores = [signal for signal in signals if signal.verb == "write" and signal.symbol and variable_name(signal.symbol) == name]
     stores = [signal for signal in stores if signal.place.ptx_line not in polling]
     if not stores:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from consan.instrument.relations import Relations, Signal
 from consan.reports.culprits.cases import access_of
 from consan.reports.model import Access, Finding, plural
-from consan.reports.source.names import base_name, variable_name
+from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.words.kinds import place_of
 
 
@@ -21,7 +21,7 @@ def with_late_arrivals(finding: Finding, relations: Relations | None, lacked: in
     `lacked`: arrivals that the phase still lacked at (2).
     """
     wait = finding.culprit
-    name = base_name((finding.barrier or {}).get("name", ""))
+    name = name_without_element((finding.barrier or {}).get("name", ""))
     if relations is None or not (name and lacked) or wait is None or finding.kind != "missing-wait" or not _is_wait(wait):
         return finding
     for arrival in _arrivals(finding.kernel, name, relations):

@@ -16,7 +16,7 @@ from consan.audit.child.guessing import KernelText, NotGuessedError, guessed_lau
 from consan.audit.host import sources
 from consan.audit.host.program import DeviceProgram, expression
 from consan.audit.launch_file import DescribedLaunch, LaunchFile, read_launches
-from consan.audit.rows import base_name
+from consan.audit.rows import unqualified_name
 from consan.instrument.ptx import Function, Module
 from consan.launching.arguments import ArgSpec, parse_arg, parse_args
 from consan.launching.entries import check_parameters, choose_entry, entries_of
@@ -62,7 +62,7 @@ class DescribedFile:
         """The names of all kernels."""
         if self.program is not None:
             return self.program.source.kernels
-        return [base_name(expression(each.name)) for each in entries_of(read_module(self.text, self.path))]
+        return [unqualified_name(expression(each.name)) for each in entries_of(read_module(self.text, self.path))]
 
 
 def audit_described(work: Any, path: str, text: str, launches: str) -> None:

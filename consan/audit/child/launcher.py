@@ -22,7 +22,7 @@ from consan.audit import rows
 from consan.audit.child.checked import AuditedKernel, CheckedLaunches
 from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
-from consan.audit.rows import base_name
+from consan.audit.rows import unqualified_name
 from consan.backends.base import Dim3
 from consan.reports.source.variables import Argument
 from consan.toolchain.nvrtc import CompileError
@@ -110,7 +110,7 @@ class LaunchHooks:
             result, _ = program.compiled(program.instances()[0])
             prepared = self.checked.opened().prepare(result.ptx, name=program.source.name)
             variables = [each.name for found in prepared.instrumented.module.variables for each in found.names]
-            variable = next(each for each in variables if base_name(expression(each)) == base_name(name))
+            variable = next(each for each in variables if unqualified_name(expression(each)) == unqualified_name(name))
             address, size = self.checked.device.backend.symbol(prepared.loaded, variable)
         except (ConsanError, StopIteration, IndexError) as error:
             self.failed(name, rows.NOT_COMPILED if str(error) else rows.CRASHED, str(error) or f"no variable {name} on the device")

@@ -15,7 +15,7 @@ from consan._errors import UsageError
 from consan.audit.host import sources, text as cuda
 from consan.audit.host.elf import ElfSymbol, ElfSymbols, demangled
 from consan.audit.host.sources import AuditedSource
-from consan.audit.rows import base_name
+from consan.audit.rows import unqualified_name
 from consan.toolchain.cache import CACHE, key
 from consan.toolchain.nvrtc import CompileError, CompileResult, MisnamedKernelError, compile_ptx, version
 
@@ -89,7 +89,7 @@ class HostProgram:
         """The kernels that have a stub on the host, as C++ names them."""
         kernels = set(self.source.kernels)
         found = [expression(each.name) for each in self._symbols if each.kind == "function"]
-        return sorted({each for each in found if base_name(each) in kernels})
+        return sorted({each for each in found if unqualified_name(each) in kernels})
 
     def compiled(self, wanted: str) -> tuple[CompileResult, str]:
         """The PTX that has a kernel, and the kernel's name in it. Raises CompileError."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan.reports.model import Buffer, Finding
-from consan.reports.source.names import base_name
+from consan.reports.source.names import name_without_element
 from consan.reports.verdict.speaking.consequences import arranged
 from consan.reports.verdict.speaking.precedence import rank, select
 from consan.reports.verdict.speaking.shared import merge_key
@@ -88,10 +88,12 @@ def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
     if not buffers:
         return None
     first = buffers[0]
-    same = [buffer for buffer in buffers if (base_name(buffer.name), buffer.space) == (base_name(first.name), first.space)]
+    same = [
+        buffer for buffer in buffers if (name_without_element(buffer.name), buffer.space) == (name_without_element(first.name), first.space)
+    ]
     begin = min(buffer.offset for buffer in same)
     end = max(buffer.offset + buffer.bytes for buffer in same)
-    name = first.name if len({buffer.name for buffer in same}) == 1 else base_name(first.name)
+    name = first.name if len({buffer.name for buffer in same}) == 1 else name_without_element(first.name)
     return replace(first, name=name, offset=begin, bytes=end - begin)
 
 

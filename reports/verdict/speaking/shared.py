@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from consan.reports.model import CULPRIT, Finding
-from consan.reports.source.names import base_name
+from consan.reports.source.names import name_without_element
 from consan.reports.words.verified import own_words
 
 _LOCKS: Final = frozenset(("cas", "exch"))
@@ -131,14 +131,18 @@ def variable(root: Finding, finding: Finding) -> bool:
 def named_variable(root: Finding, finding: Finding) -> bool:
     """A variable, of which the bytes may be others: code that counts on threads in step has a finding for each pair of lines."""
     one, other = root.buffer, finding.buffer
-    return one is not None and other is not None and (base_name(one.name), one.space) == (base_name(other.name), other.space)
+    return (
+        one is not None
+        and other is not None
+        and (name_without_element(one.name), one.space) == (name_without_element(other.name), other.space)
+    )
 
 
 def ring(root: Finding, finding: Finding) -> bool:
     """An mbarrier, or a ring of several, that announces what the race touches. A race without an mbarrier may be of any."""
     names = {access.name for access in finding.accesses if access.role == CULPRIT and access.name}
-    name = base_name(root.barrier.get("name", "")) if root.barrier else ""
-    return not name or name in {base_name((finding.barrier or {}).get("name", "")), *names}
+    name = name_without_element(root.barrier.get("name", "")) if root.barrier else ""
+    return not name or name in {name_without_element((finding.barrier or {}).get("name", "")), *names}
 
 
 def refill(root: Finding, finding: Finding) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from consan.reports.decoding.buffers import enclosing_call, named_by_line
 from consan.reports.model import Access, AsyncInfo, Buffer, Finding
-from consan.reports.source.names import base_name
+from consan.reports.source.names import name_without_element
 from consan.reports.words.frameworks import CUDA, GLUON, TRITON
 
 LINE = "    total = tl.dot(tl.load(a), tl.load(b + k * stride_of_b, mask=m), total)"
@@ -50,7 +50,7 @@ def test_a_buffer_is_named_by_the_line_that_writes_it(tmp_path: Path, framework:
     named = named_by_line(_finding(tmp_path), framework).buffer
     assert named is not None
     assert named.name == "the buffer written at k.py:1 (tl.load(a))"
-    assert base_name(named.name) == named.name
+    assert name_without_element(named.name) == named.name
 
 
 def test_the_owner_of_a_buffer_stays(tmp_path: Path) -> None:

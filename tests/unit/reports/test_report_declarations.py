@@ -6,7 +6,7 @@ import pytest
 
 from consan.instrument.sites import SharedVariable
 from consan.reports.source.declarations import SourceTexts
-from consan.reports.source.names import base_name
+from consan.reports.source.names import name_without_element
 from consan.reports.source.variables import Argument, Layout, address_name, layout
 from consan.reports.waiting.deadlocks import mbarrier
 
@@ -136,7 +136,7 @@ def test_bytes_outside_of_one_variable_have_no_name() -> None:
     ],
 )
 def test_base_name(text: str, base: str) -> None:
-    assert base_name(text) == base
+    assert name_without_element(text) == base
 
 
 def test_parameters() -> None:
