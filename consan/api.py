@@ -25,6 +25,7 @@ from consan import adapters, late
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.files import read_file
+from consan.instrument.ptx.extents import three_extents
 from consan.instrument.rewriting.ranked import ranked
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
@@ -329,8 +330,7 @@ def _dim3(shape: Shape) -> Dim3:
         values = ()
     if not 1 <= len(values) <= 3:
         raise UsageError(f"{shape!r} is not a grid, block or cluster: expected one to three numbers")
-    x, y, z = (*values, 1, 1)[:3]
-    return (x, y, z)
+    return three_extents(values)
 
 
 class LiveReport:

@@ -14,6 +14,7 @@ from consan._errors import EnvironmentFailure
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.adapters.recorded import FrameworkModules
 from consan.backends.base import Dim3
+from consan.instrument.ptx.extents import three_extents
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
 
@@ -72,8 +73,7 @@ class CoreLaunches:
 
 
 def _three(extents: Any) -> Dim3:
-    x, y, z = (*extents, 1, 1)[:3] if isinstance(extents, (tuple, list)) else (extents, 1, 1)
-    return int(x), int(y), int(z)
+    return three_extents(map(int, extents if isinstance(extents, (tuple, list)) else (extents,)))
 
 
 def _handle(stream: Any) -> int:

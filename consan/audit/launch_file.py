@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consan._errors import UsageError, did_you_mean
+from consan.instrument.ptx.extents import three_extents
 from consan.launching.arguments import Dim3, check_dimensions
 
 if sys.version_info >= (3, 11):
@@ -104,5 +105,4 @@ def _dim3(table: Mapping[str, Any], key: str, where: str) -> Dim3:
     numbers = given if isinstance(given, list) else [given]
     if not 1 <= len(numbers) <= 3 or not all(type(each) is int and each > 0 for each in numbers):
         raise UsageError(f"{where}: expected {key} = X or [X, Y, Z] with numbers above zero, got {given!r}")
-    x, y, z = (*numbers, 1, 1)[:3]
-    return (x, y, z)
+    return three_extents(numbers)

@@ -20,6 +20,7 @@ from consan.commands.parts.deliver import deliver
 from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
 from consan.commands.parts.proofs import ProofPlace, ProofReport, as_json, as_text
 from consan.files import read_file
+from consan.instrument.ptx.extents import three_extents
 from consan.launching.arguments import check_dimensions, parse_dim3
 from consan.launching.declarations import declarations
 from consan.launching.entries import choose_entry
@@ -161,8 +162,7 @@ def _block(args: argparse.Namespace, function: Function) -> tuple[int, int, int]
         return block
     if not isinstance(given, tuple):
         raise UsageError(f"{args.file}: {function.name} does not say how many threads a block has; use --block")
-    x, y, z = (*given, 1, 1)[:3]
-    return x, y, z
+    return three_extents(given)
 
 
 def _run(args: argparse.Namespace, subject: Subject, proof: KernelProof) -> Run | None:

@@ -53,9 +53,7 @@ def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
         return Job(subject, "", tuple(rules))
     source, ptx = subject.source, subject.source.compile()
     if subjects.hash_ptx(ptx) != source.ptx_hash:
-        raise UsageError(
-            f"{source.file} compiles to another PTX than when {name} was written (a header or the compiler has changed)"
-        )
+        raise UsageError(f"{source.file} compiles to another PTX than when {name} was written (a header or the compiler has changed)")
     return Job(subject, ptx, tuple(rules))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast
 
 from consan.instrument.ptx.declared import Declared, Param, VarName, type_bytes
+from consan.instrument.ptx.extents import three_extents
 from consan.instrument.ptx.operand_parser import parse_operands
 from consan.instrument.ptx.operands import Operand, Symbol
 from consan.instrument.ptx.source import Source, Span
@@ -311,8 +312,7 @@ class Function(Node):
     def required_cluster(self) -> tuple[int, int, int]:
         """The CTAs of a cluster in each dimension as `.reqnctapercluster` fixes them; (1, 1, 1) without it."""
         given = self.directives.get("reqnctapercluster", ())
-        x, y, z = (*(given if isinstance(given, tuple) else ()), 1, 1, 1)[:3]
-        return x, y, z
+        return three_extents(given if isinstance(given, tuple) else ())
 
     def instructions(self) -> Iterator[Instruction]:
         """All instructions of the body in order."""

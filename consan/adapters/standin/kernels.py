@@ -24,6 +24,7 @@ from consan.adapters.standin.context import MemoryPointer, StandinContext, Windo
 from consan.adapters.standin.cuda import CompileException, CUDADriverError
 from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
+from consan.instrument.ptx.extents import three_extents
 from consan.launching.placement import OnDevice, placed, pointer
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.modules.in_clusters import scaled, unit_of
@@ -102,8 +103,7 @@ def _entry(function: Function) -> Entry:
 
 
 def _dim3(extents: Sequence[Any]) -> Dim3:
-    x, y, z = (*(max(1, int(extent)) for extent in extents), 1, 1, 1)[:3]
-    return x, y, z
+    return three_extents(max(1, int(extent)) for extent in extents)
 
 
 def argument(value: Any) -> bytes | OnDevice:

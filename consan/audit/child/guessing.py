@@ -18,6 +18,7 @@ from consan.audit.host import text as cuda
 from consan.audit.host.sizes import is_size
 from consan.audit.host.sources import AuditedSource
 from consan.audit.launch_file import DescribedLaunch, LaunchSize
+from consan.instrument.ptx.extents import three_extents
 from consan.launching.arguments import Dim3
 from consan.launching.entries import has_dynamic_shared
 from consan.launching.parameter_kind import CLASS, FLOAT, POINTER, WORD
@@ -130,10 +131,7 @@ def _is_size(declared: str) -> bool:
 
 
 def _extents(given: Sequence[int] | str | None) -> Dim3 | None:
-    if not given or isinstance(given, str):
-        return None
-    x, y, z = (*given, 1, 1)[:3]
-    return (x, y, z)
+    return None if not given or isinstance(given, str) else three_extents(given)
 
 
 def _block(entry: Function, text: KernelText) -> Dim3:

@@ -106,7 +106,8 @@ ROOMS = {
     ),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.config", "consan.tensormap", "consan.textures"),
-        *("consan.backends.base", "consan.instrument.rewriting.ranked", "consan.launching", "consan.session", "consan.adapters"),
+        *("consan.backends.base", "consan.instrument.ptx.extents", "consan.instrument.rewriting.ranked"),
+        *("consan.launching", "consan.session", "consan.adapters"),
     ),
     "consan.annotations": (),
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),

@@ -23,6 +23,7 @@ from consan.backends.cpu.state.memory import Allocation
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import Shape, Wave
 from consan.instrument.ptx import Function, type_bytes
+from consan.instrument.ptx.extents import three_extents
 
 from .code import Plan
 
@@ -63,18 +64,12 @@ class EntryInfo:
     def likely_block(self) -> tuple[int, int, int] | None:
         """The block that the text names: the one that it requires, or the largest."""
         named = self.reqntid or self.maxntid
-        if named is None:
-            return None
-        x, y, z = (*named, 1, 1)[:3]
-        return x, y, z
+        return None if named is None else three_extents(named)
 
     @property
     def required_cluster(self) -> tuple[int, int, int] | None:
         """The shape of .reqnctapercluster."""
-        if self.reqnctapercluster is None:
-            return None
-        x, y, z = (*self.reqnctapercluster, 1, 1)[:3]
-        return x, y, z
+        return None if self.reqnctapercluster is None else three_extents(self.reqnctapercluster)
 
 
 class LoadedModule:
