@@ -42,6 +42,10 @@ class SessionLike(Protocol):
     alone: bool  # whether nothing can run beside a launch
 
     @property
+    def frameworks(self) -> Any:
+        """The launches that frameworks make: consan.session.frameworks.Frameworks."""
+
+    @property
     def followed(self) -> Any:
         """The program's streams on a GPU, by the calls of its driver from now on: `FollowedStreams` of a session."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,12 @@ from consan.adapters.recorded import FrameworkModules
 from consan.backends.base import Dim3
 from consan.instrument.ptx.extents import three_extents
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.modules.in_clusters import scaled
 from consan.session.modules.parameters import Parameters
+from consan.session.repeated_launch import NOT_REPEATED
 
 _ONE = (1, 1, 1)
+_ARGUMENTS = "cuda.core._kernel_arg_handler"
 _EDGE = " (second.wait(first.record()))"  # how a program lets one stream wait for another
 
 
@@ -40,19 +44,25 @@ class CoreLaunches:
 
     def launch(self, session: SessionLike | None, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
         """cuda.core's `launch`."""
-        module = self._module_of(library_of(kernel)) if self else None
+        if not self:
+            return original(stream, config, kernel, *args)
+        config = _core().LaunchConfig(**config) if isinstance(config, dict) else config
+        extents, shared, handle = _extents(config), int(config.shmem_size or 0), _handle(stream)
+        key = kernel.handle, *extents, shared, handle
+        if (repeated := self._modules.again(session, key)) is not None:
+            entry, module = repeated.launch.entry, repeated.launch.module.handle
+            result = repeated.make(functools.partial(self._parameters, module, entry, args), original, (stream, config, kernel, *args))
+            if result is not NOT_REPEATED:
+                return result
+        module = self._module_of(library_of(kernel))
         if module is None:
             return original(stream, config, kernel, *args)
-        core = importlib.import_module("cuda.core")
-        config = core.LaunchConfig(**config) if isinstance(config, dict) else config
-        cluster = _three(config.cluster or _ONE)
-        x, y, z = (count * size for count, size in zip(_three(config.grid), cluster, strict=True))  # a grid of clusters
-        loaded, shared = self._modules.loaded(module), int(config.shmem_size or 0)
-        entry = kernel_name(kernel)
+        (grid, block, cluster), loaded, entry = extents, self._modules.loaded(module), kernel_name(kernel)
+        grid = scaled(grid, cluster)  # a grid of clusters
         given = functools.partial(self._parameters, module, entry, args)
-        launch = FrameworkLaunch(entry, (x, y, z), _three(config.block), cluster, _handle(stream), loaded, shared, given, _EDGE)
-        with self._modules.launching(session, launch) as other:
-            return original(stream, config, core.Kernel.from_handle(other) if other else kernel, *args)
+        launch = FrameworkLaunch(entry, grid, block, cluster, handle, loaded, shared, given, _EDGE)
+        with self._modules.launching(session, launch, key) as other:
+            return original(stream, config, _core().Kernel.from_handle(other) if other else kernel, *args)
 
     def _module_of(self, library: int) -> int | None:
         """The module of a library in the current context; None if it is not recorded."""
@@ -66,13 +76,30 @@ class CoreLaunches:
     def _parameters(self, module: int, entry: str, args: tuple[Any, ...]) -> Parameters | None:
         """The parameters, as cuda.core makes them from the arguments."""
         try:
-            holder = importlib.import_module("cuda.core._kernel_arg_handler").ParamHolder(args)
+            holder = _holder_of()(args)
         except (ImportError, AttributeError, TypeError):  # another version, or `launch` refuses the arguments
             return None
         return self._modules.parameters(module, entry, holder.ptr)
 
 
+def _holder_of() -> Any:
+    """The class of cuda.core that makes parameters of arguments."""
+    module = sys.modules.get(_ARGUMENTS) or importlib.import_module(_ARGUMENTS)
+    return module.ParamHolder
+
+
+def _core() -> Any:
+    return importlib.import_module("cuda.core")
+
+
+def _extents(config: Any) -> tuple[Dim3, Dim3, Dim3]:
+    """Grid, block and cluster."""
+    return _three(config.grid), _three(config.block), _three(config.cluster or _ONE)
+
+
 def _three(extents: Any) -> Dim3:
+    if type(extents) is tuple and len(extents) == 3:  # as cuda.core keeps them
+        return extents
     return three_extents(map(int, extents if isinstance(extents, (tuple, list)) else (extents,)))
 
 

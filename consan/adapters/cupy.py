@@ -44,6 +44,7 @@ from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
 from consan.backends.base import DeviceLost
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.repeated_launch import NOT_REPEATED
 
 _OLDEST = (13, 0)
 # The name of the function that turns source into bytes, newest CuPy first.
@@ -91,7 +92,7 @@ class CupyAdapter(Seam):
         super().__init__()
         # Every instrumented module, kept loaded: a later session attaches to it again.
         self._attached: list[tuple[PreparedLike, Any]] = []
-        self._recorded, self._driver = FrameworkModules(), CupyDriver(self._launched)
+        self.recorded, self.driver = FrameworkModules(), CupyDriver(self._launched, self._repeats)
         self._sees_launches = False
 
     def available(self) -> bool:
@@ -127,7 +128,7 @@ class CupyAdapter(Seam):
         self._wrap(compiler, "_compile_module_with_cache", self._compile_module)
         self._wrap(raw, "_get_raw_module", self._raw_module)
         self._bypass_cache(compiler)
-        self._sees_launches = self._driver.take_over()
+        self._sees_launches = self.driver.take_over()
 
     def _bypass_cache(self, compiler: ModuleType) -> None:
         if hasattr(compiler, "_kernel_cache_backend"):
@@ -234,7 +235,7 @@ class CupyAdapter(Seam):
     def _attach_to_session(self, prepared: PreparedLike, module: Any) -> None:
         self._open.attach(prepared, _symbol_writer(module))
         if prepared.recorded is not None and not prepared.unseen:
-            self._recorded.add(self._open, prepared, module.ptr)
+            self.recorded.add(self._open, prepared, module.ptr)
 
     def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""
@@ -247,16 +248,16 @@ class CupyAdapter(Seam):
 
     def _launched(self, made: CupyLaunch) -> int:
         """Make a launch; returns the status of the driver."""
-        module, entry = self._driver.kernels.get(made.function, (0, ""))
-        if module not in self._recorded:
+        module, entry = self.driver.kernels.get(made.function, (0, ""))
+        if module not in self.recorded:
             return made.make(made.function)
         status = 0
-        args = functools.partial(self._recorded.parameters, module, entry, made.params, made.extra)
+        args = functools.partial(self.recorded.parameters, module, entry, made.params, made.extra)
         launch = FrameworkLaunch(
-            entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared, args, _EDGE
+            entry, made.grid, made.block, (1, 1, 1), made.stream, self.recorded.loaded(module), made.shared, args, _EDGE
         )
         try:
-            with self._recorded.launching(self._session, launch) as other:
+            with self.recorded.launching(self._session, launch, made.key) as other:
                 status = made.make(other or made.function)
                 if status:
                     raise UsageError("the driver has refused the launch")
@@ -266,6 +267,13 @@ class CupyAdapter(Seam):
             if not status:
                 raise
         return status
+
+    def _repeats(self, real: Callable[..., int], key: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
+        """Make a launch that was made before; returns the status of the driver, or `NOT_REPEATED`."""
+        found = self.recorded.again(self._session, key)
+        if found is None:
+            return NOT_REPEATED
+        return found.make(functools.partial(self.recorded.parameters_of, found.launch, given[len(key) :]), real, given, gives_status=True)
 
     def _list(self, name: str) -> None:
         if self._session is not None:

@@ -15,18 +15,24 @@ import contextlib
 import ctypes
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
 from consan.adapters.base import Patches
 from consan.backends.base import Dim3
+from consan.session.repeated_launch import NOT_REPEATED
 
 _POINTER, _SHAPE = ctypes.c_void_p, (ctypes.c_uint,) * 7  # grid, block, bytes of dynamic shared memory
 _LOOK_UP: Final = "cuModuleGetFunction"
 _LAUNCHES: Final = {"cuLaunchKernel": (_POINTER, _POINTER), "cuLaunchCooperativeKernel": (_POINTER,)}  # what follows the stream
+_KEY: Final = 9  # of the parameters: the kernel's handle, grid, block, bytes of dynamic shared memory, stream
 _FAILED: Final = 999  # CUDA_ERROR_UNKNOWN
+
+
+def _never(*_: Any) -> Any:
+    return NOT_REPEATED
 
 
 @dataclass(frozen=True)
@@ -41,14 +47,20 @@ class CupyLaunch:
     make: Callable[[int], int]
     params: int = 0  # the address of `kernelParams`
     extra: int = 0
+    key: Hashable = None  # equal for launches that are made alike
 
 
 class CupyDriver:
-    """The functions of ours. `launched` makes each launch and returns the driver's status."""
+    """The functions of ours. `launched` makes each launch and returns the driver's status.
 
-    def __init__(self, launched: Callable[[CupyLaunch], int]) -> None:
+    `repeats` makes one that was made before: by the driver's function, with these parameters. It gives `NOT_REPEATED` where it does not.
+    """
+
+    def __init__(
+        self, launched: Callable[[CupyLaunch], int], repeats: Callable[[Callable[..., int], tuple[Any, ...], tuple[Any, ...]], Any] = _never
+    ) -> None:
         self.kernels: dict[int, tuple[int, str]] = {}  # by their handles: the module's handle and the name
-        self.launched = launched
+        self.launched, self.repeats = launched, repeats
         self._ours: dict[str, Any] = {}  # CuPy keeps no reference
         self._pending = threading.local()
 
@@ -76,7 +88,7 @@ class CupyDriver:
         self._ours[_LOOK_UP] = kind(self._look_up(kind((_LOOK_UP, library))))
         for name, rest in _LAUNCHES.items():
             kind = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, *_SHAPE, _POINTER, *rest)
-            self._ours[name] = kind(self._launch(kind((name, library))))
+            self._ours[name] = kind(self.ours(kind((name, library))))
         for name, function in self._ours.items():
             setattr(library, name, function)
         return library
@@ -90,18 +102,25 @@ class CupyDriver:
 
         return look_up
 
-    def _launch(self, real: Callable[..., int]) -> Callable[..., int]:
-        def launch(function: int, x: int, y: int, z: int, a: int, b: int, c: int, shared: int, stream: int | None, *rest: Any) -> int:
-            def make(chosen: int) -> int:
-                return real(chosen, x, y, z, a, b, c, shared, stream, *rest)
+    def ours(self, real: Callable[..., int]) -> Callable[..., int]:
+        """What stands for a function of the driver that launches."""
 
+        def launch(*given: Any) -> int:
             try:
-                return self.launched(CupyLaunch(function, (x, y, z), (a, b, c), shared, stream or 0, make, *(each or 0 for each in rest)))
+                key = given[:_KEY]
+                status = self.repeats(real, key, given)
+                return self.launched(_launch_of(real, given, key)) if status is NOT_REPEATED else status
             except BaseException as error:
                 self._pending.error = error
                 return _FAILED
 
         return launch
+
+
+def _launch_of(real: Callable[..., int], given: tuple[Any, ...], key: Hashable) -> CupyLaunch:
+    function, x, y, z, a, b, c, shared, stream, *rest = given
+    params, extra, *_ = (*(each or 0 for each in rest), 0)
+    return CupyLaunch(function, (x, y, z), (a, b, c), shared, stream or 0, lambda chosen: real(chosen, *given[1:]), params, extra, key)
 
 
 def _raise_instead(error_class: Any, pending: threading.local) -> None:

@@ -7,13 +7,17 @@ node of a graph, or the plain form where no session wants the launch or it canno
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
+from consan.session.repeated_launch import RepeatedLaunch
+
+_MOST_REPEATED: Final = 1 << 12
 
 
 @dataclass
@@ -23,12 +27,15 @@ class FrameworkModules:
     _known: dict[int, tuple[PreparedLike, SessionLike]] = field(default_factory=dict)
     _loaded: dict[int, CudaModule] = field(default_factory=dict)
     _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
+    _repeated: dict[Hashable, RepeatedLaunch] = field(default_factory=dict)
+    _repeated_in: SessionLike | None = None  # of these: None while there is none
     _elsewhere: dict[tuple[int, SessionLike], PreparedLike] = field(default_factory=dict)  # in other contexts
 
     def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
         """A recorded module is loaded, or attached to another session."""
         self._known[module], self._loaded[module] = (prepared, session), CudaModule(module)
         self._declared = {key: params for key, params in self._declared.items() if key[0] != module}
+        self._repeated.clear()
         self._elsewhere = {key: found for key, found in self._elsewhere.items() if key[0] != module}
 
     def is_elsewhere(self, module: int) -> bool:
@@ -61,14 +68,34 @@ class FrameworkModules:
         """The parameters of a launch by the driver, at these addresses."""
         return self.declared(module, entry).given(pointers, extra)
 
+    def parameters_of(self, launch: FrameworkLaunch, where: Sequence[int | None]) -> Parameters | None:
+        """The same of a launch: the addresses are `where`."""
+        return self.declared(launch.module.handle, launch.entry).given(*where[:2])
+
+    def again(self, session: SessionLike | None, key: Hashable) -> RepeatedLaunch | None:
+        """For a launch that was made before. `key`: what is equal for launches that are made alike."""
+        return self._repeated.get(key) if session is not None and session is self._repeated_in else None
+
     @contextlib.contextmanager
-    def launching(self, session: SessionLike | None, launch: FrameworkLaunch) -> Iterator[int]:
-        """Inside the block the framework launches. Gives the handle of the kernel that it is to launch; 0: of its own."""
+    def launching(self, session: SessionLike | None, launch: FrameworkLaunch, key: Hashable = None) -> Iterator[int]:
+        """Inside the block the framework launches. Gives the handle of the kernel that it is to launch; 0: of its own.
+
+        `key`: of the launches that are made alike (`again`).
+        """
         prepared, owner = self._known[launch.module.handle]
         wanted, here = session is owner, owner.here()
         prepared = prepared if here is owner else self._there(here, prepared, launch.module.handle)
         with here.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(here.plain(prepared, launch.module)) as module:
             yield 0 if module is None else here.backend.function(module, launch.entry, launch.shared, launch.cluster)
+        if key is not None and wanted and here is owner:
+            self._keep(here, key, here.frameworks.repeated(prepared, launch))
+
+    def _keep(self, session: SessionLike, key: Hashable, found: RepeatedLaunch | None) -> None:
+        if session is not self._repeated_in or len(self._repeated) >= _MOST_REPEATED:
+            self._repeated.clear()
+            self._repeated_in = session
+        if found is not None:
+            self._repeated[key] = found
 
     def _there(self, session: SessionLike, prepared: PreparedLike, module: int) -> PreparedLike:
         """The form of a module in a session of another context."""

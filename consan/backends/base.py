@@ -48,6 +48,34 @@ class EntryResources:
     max_threads: int = 1024
 
 
+@dataclass(frozen=True)
+class LaunchWork:
+    """The work of consan's own around a launch. Before it: `clears` sets bytes to zero, `copies` has bytes of the host, which stay there.
+
+    Behind it a kernel of the module `handle` is launched. The marks `begun` and `ended` are right before the launch and behind all.
+    """
+
+    clears: Sequence[tuple[int, int]]  # addresses and bytes
+    copies: Sequence[tuple[int, HostBytes]]
+    begun: Any
+    ended: Any
+    handle: Handle
+    entry: str
+    ctas: int
+    threads: int
+    numbers: Sequence[int]  # the parameters of the kernel; each launch has another last one
+
+
+class Around(Protocol):
+    """That work, prepared for launches that repeat. Raises `DeviceLost` after a fatal error."""
+
+    def before(self, stream: int, *, copies: bool) -> bool:
+        """Put the first part into a stream. False: it is captured, or another context is current; nothing was done."""
+
+    def behind(self, stream: int, number: int) -> None:
+        """Put the rest there. `number`: the last parameter of the kernel."""
+
+
 class StreamWork(Protocol):
     """Work of consan's own in the streams of the program. It runs in the order of its stream, and the caller does not wait for it."""
 
@@ -81,6 +109,9 @@ class StreamWork(Protocol):
 
     def passed(self, mark: Any) -> bool:
         """Whether the device has come to a mark. Raises `DeviceLost` after a fatal error."""
+
+    def around(self, work: LaunchWork) -> Around | None:
+        """Prepare the work around launches. None: it is not possible here."""
 
 
 class CallSource(Protocol):

@@ -67,6 +67,10 @@ class CostMeter:
         """Inside the block this thread does what it would do without consan."""
         return _Door(self, works=False)
 
+    def add(self, seconds: float) -> None:
+        """This thread has worked so long for consan, outside of such blocks."""
+        self._thread().seconds += seconds
+
     @property
     def seconds(self) -> float:
         """Seconds in which threads of the program worked for consan, in sum."""
@@ -93,15 +97,19 @@ class CostMeter:
 
     def turn(self, *, works: bool) -> bool:
         """This thread works for consan from now on, or does not. Returns which of the two it was."""
+        thread = self._thread()
+        now, before = self.now(), thread.works
+        thread.seconds += (now - thread.since) * before
+        thread.since, thread.works = now, works
+        return before
+
+    def _thread(self) -> _Thread:
         thread: _Thread | None = getattr(self._local, "thread", None)
         if thread is None:
             thread = self._local.thread = _Thread()
             with self._lock:
                 self._threads.append(thread)
-        now, before = self.now(), thread.works
-        thread.seconds += (now - thread.since) * before
-        thread.since, thread.works = now, works
-        return before
+        return thread
 
 
 COST: Final = CostMeter()

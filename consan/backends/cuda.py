@@ -84,9 +84,9 @@ class CudaBackend(DriverTextures):
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
         self._driver = driver or api.driver()
-        self._device, self._context = self._open(ordinal)
+        self._device, self.context = self._open(ordinal)
         self.attributes = {name: self._attribute(number) for name, number in api.DEVICE_ATTRIBUTES.items()}
-        self._streams, self.contexts = Streams(self._driver), CudaContexts(self._driver, self._device, self._context)
+        self._streams, self.contexts = Streams(self._driver), CudaContexts(self._driver, self._device, self.context)
         self.work: StreamWork | None = CudaWork(self, self._driver)
         self.calls: CallSource | None = CALLS
         with self.current():
@@ -355,7 +355,7 @@ class CudaBackend(DriverTextures):
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
         """Its context is the calling thread's current one."""
-        self._driver.call("cuCtxPushCurrent_v2", self._context)
+        self._driver.call("cuCtxPushCurrent_v2", self.context)
         try:
             yield
         finally:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from consan.backends import driver as api
-from consan.backends.base import HostBytes
+from consan.backends.around import AroundLaunches
+from consan.backends.base import Around, HostBytes, LaunchWork
 from consan.backends.driver_values import pointer
 
 if TYPE_CHECKING:
@@ -95,3 +97,11 @@ class CudaWork:
         if code not in (0, api.NOT_READY):
             raise self._driver.error(code, "cuEventQuery")
         return code == 0
+
+    @functools.cached_property
+    def _around(self) -> AroundLaunches:
+        return AroundLaunches(self._driver, self._backend.context)
+
+    def around(self, work: LaunchWork) -> Around | None:
+        """Prepare the work around launches. None: there is no C here."""
+        return self._around.make(work, self._backend.function(work.handle, work.entry, 0, (1, 1, 1)))

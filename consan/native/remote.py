@@ -48,7 +48,7 @@ class ClientBackend(CudaBackend):
         self._orders, self.found_context = orders, context
         self._unsettled = False  # whether the device may still lack what was written
         super().__init__(driver=Driver(RemoteLibrary(orders)))
-        self.contexts = OneContext(self._driver, self._device, self._context)
+        self.contexts = OneContext(self._driver, self._device, self.context)
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
         self.work = RemoteWork(self, self._driver)

@@ -15,8 +15,8 @@ import contextlib
 import functools
 import math
 import time
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Hashable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from consan.backends.base import Dim3, Handle
@@ -24,6 +24,7 @@ from consan.ranges import LaunchExtents
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.peers import PeerMemory
+from consan.session.comparing.program_streams import PER_THREAD
 from consan.session.executing.background import Background
 from consan.session.executing.graph_nodes import GraphNodes
 from consan.session.executing.in_flight import Shape
@@ -39,6 +40,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
+from consan.session.repeated_launch import RepeatedLaunch
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -66,7 +68,7 @@ class FrameworkLaunch:
         return math.prod(self.grid) * math.prod(self.block)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Frameworks:
     """The launches of frameworks in one session. The caller holds the device."""
 
@@ -78,6 +80,8 @@ class Frameworks:
     background: Background
     names: AddressNames
     streams: FollowedStreams
+    era: int = 0  # one more whenever launches that repeat have to take the long way once
+    _repeated: dict[tuple[Hashable, ...], RepeatedLaunch] = field(default_factory=dict)
 
     @functools.cached_property
     def peers(self) -> PeerMemory:
@@ -91,18 +95,67 @@ class Frameworks:
 
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
+        self._forget_repeated()
         self.background.settle()
         self.graphs.settle(altered=self.streams.captures.altered)
-        self._looks.settle()
+        self.looks.settle()
 
     def forget(self) -> None:
         """Start afresh after a report."""
+        self._forget_repeated()
         self.background.forget()
-        self._looks.forget()
+        self.looks.forget()
         self.streams.seen.forget()
 
+    def tell_repeated(self) -> None:
+        """Count the launches that repeat and are not counted yet."""
+        for each in list(self._repeated.values()):
+            each.tell()
+
+    def _forget_repeated(self) -> None:
+        self.tell_repeated()
+        self._repeated.clear()
+        self.era += 1
+
+    def elsewhere(self, stream: int) -> bool:
+        """Whether a launch is made in another context, or into a graph."""
+        contexts = self.device.backend.contexts
+        return (contexts is not None and contexts.other() != 0) or self.device.backend.capturing(stream)
+
+    def repeated(self, prepared: Prepared, launch: FrameworkLaunch) -> RepeatedLaunch | None:
+        """For launches like one that was made. None: they take the long way."""
+        with self.device.lock:
+            return None if self._may_differ(prepared, launch) else self._repeated_like(prepared, launch)
+
+    def _repeated_like(self, prepared: Prepared, launch: FrameworkLaunch) -> RepeatedLaunch | None:
+        if (grid := grid_in_ctas(prepared, launch.entry, launch.grid)) is not launch.grid:
+            launch = replace(launch, grid=grid)
+        repeats, kernels = None, self.judge.recording.kernels
+        if not kernels.knows(prepared, launch.entry, launch.grid, launch.block, launch.cluster):
+            if not self.background.accepts(prepared, launch.entry):
+                return None
+            repeats = self.background.repeating.of(prepared, _shape(prepared, launch), launch.stream)
+            if repeats is None:
+                return None
+        key = prepared.number, launch.module, launch.entry, launch.grid, launch.block, launch.cluster, launch.stream
+        found = self._repeated.get(key)
+        if found is None or found.repeats is not repeats:
+            if found is not None:
+                found.tell()
+            asks = self.looks.may_tell(prepared, launch.entry)
+            found = self._repeated[key] = RepeatedLaunch(self, prepared, launch, repeats, asks, self.era)
+        return found
+
+    def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
+        """Whether launches that look alike may not be made alike."""
+        contexts = self.device.backend.contexts
+        if prepared.recorded is None or (contexts is not None and (contexts.refusal or not contexts.alone)):
+            return True
+        return not self.selection.takes_all or self.judge.keeper is not None or not launch.threads or launch.stream == PER_THREAD
+
     @functools.cached_property
-    def _looks(self) -> GlobalLooks:
+    def looks(self) -> GlobalLooks:
+        """The looks at global memory."""
         return GlobalLooks(self.modules, self.judge)
 
     @contextlib.contextmanager
@@ -129,7 +182,7 @@ class Frameworks:
             captured = self.device.backend.capturing(launch.stream)
             compares = self.streams.compares_in(launch.stream)
             touched = self._touched(prepared, launch) if captured or compares else None
-            look = NONE if captured else self._looks.of(prepared, launch, compared=compares and touched is None)
+            look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None)
             form, began = look.whole or prepared, time.monotonic()
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
@@ -137,10 +190,10 @@ class Frameworks:
                 self.judge.recording.kernels.lacks_comparison(chosen, launch.entry, unlooked)
             self.judge.recording.kernels.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
-                self._looks.made(prepared, launch, look)
+                self.looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
-                self._looks.seconds += time.monotonic() - began if compares else 0.0
+                self.looks.seconds += time.monotonic() - began if compares else 0.0
             shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
             self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
 
@@ -193,8 +246,7 @@ class Frameworks:
                 yield None
                 backend.watch(launch.stream)
             return prepared
-        extents = launch.grid, launch.block, launch.cluster
-        shape: Shape = (launch.module, prepared.number, entry, *extents, prepared.logs.length((prepared.number_of(entry), *extents)))
+        shape = _shape(prepared, launch)
         form = look.whole or prepared
         background = not form.logs.slow and self.background.accepts(form, entry)
         chosen, started = form, self.background.idle(shape) if background else None
@@ -221,6 +273,11 @@ class Frameworks:
             if not started.silent:
                 self.watch.after(chosen, entry, None, launch.threads, alone=False)
         return chosen
+
+
+def _shape(prepared: Prepared, launch: FrameworkLaunch) -> Shape:
+    extents = launch.grid, launch.block, launch.cluster
+    return launch.module, prepared.number, launch.entry, *extents, prepared.logs.length((prepared.number_of(launch.entry), *extents))
 
 
 def _records_global(form: Prepared, launch: FrameworkLaunch) -> bool:

@@ -66,9 +66,7 @@ class GlobalLooks:
 
     def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
         """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept."""
-        recording = self.judge.recording
-        recorded = prepared.recorded
-        if not recording.options.global_wanted or recorded is None or recorded.has_global(launch.entry) or prepared.logs.slow:
+        if not self._may_look(prepared, launch.entry):
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
         shape = launch.grid, launch.block, launch.cluster
@@ -87,12 +85,26 @@ class GlobalLooks:
         if look.proven:
             recording.kernels.counts_proven(prepared, entry, look.proven, launch.grid)
         elif look.args is not None:
-            pending_proofs = prepared.number, entry, launch.grid, launch.block, look.args
-            times = self._pending_proofs.get(pending_proofs, 0)
-            if not times and len(self._pending_proofs) >= MOST_PENDING_PROOFS:
-                self.settle()
-            self._pending_proofs[pending_proofs] = times + 1
-            self._prepared[prepared.number] = prepared
+            self.counts(prepared, launch, look.args)
+
+    def counts(self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters, times: int = 1) -> None:
+        """Count launches with these parameters, which have no proof yet."""
+        pending_proofs = prepared.number, launch.entry, launch.grid, launch.block, args
+        before = self._pending_proofs.get(pending_proofs, 0)
+        if not before and len(self._pending_proofs) >= MOST_PENDING_PROOFS:
+            self.settle()
+        self._pending_proofs[pending_proofs] = before + times
+        self._prepared[prepared.number] = prepared
+
+    def may_tell(self, prepared: Prepared, entry: str) -> bool:
+        """Whether the parameters of later launches of a shape may prove that their accesses are apart."""
+        return self._may_look(prepared, entry) and self.judge.proofs.may_prove(prepared, entry)
+
+    def _may_look(self, prepared: Prepared, entry: str) -> bool:
+        """Whether a launch of the framework's form does not record the global memory that is asked for."""
+        recorded = prepared.recorded
+        wanted = self.judge.recording.options.global_wanted
+        return wanted and recorded is not None and not recorded.has_global(entry) and not prepared.logs.slow
 
     def settle(self) -> None:
         """Make the proofs that are owed."""

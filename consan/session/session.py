@@ -196,7 +196,7 @@ class Session:
         if prepared.recorded is None:
             yield None
             return
-        with self._own(), self._frameworks.recorded(prepared, launch) as module:
+        with self._own(), self.frameworks.recorded(prepared, launch) as module:
             self._executor.ever_launched = True
             with COST.outside():
                 yield module
@@ -218,11 +218,11 @@ class Session:
         return follow(self.comparisons, self.backend.calls, self.device.give_back, looks_at_global=self.options.looks_at_global)
 
     @functools.cached_property
-    def _frameworks(self) -> Frameworks:
+    def frameworks(self) -> Frameworks:
+        """The launches that frameworks make."""
         do = self._executor
-        made = Frameworks(self.device, do.modules, do.judge, do.watch, do.selection, do.background, do.names, self.followed)
-        self._made.append(made)
-        return made
+        self._made.append(Frameworks(self.device, do.modules, do.judge, do.watch, do.selection, do.background, do.names, self.followed))
+        return self._made[-1]
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded in the current context."""
@@ -318,6 +318,7 @@ class Session:
 
     def so_far(self) -> model.Report:
         """The report of what is known now, without a wait for the device."""
+        list(map(Frameworks.tell_repeated, self._made))
         known = self.device.owner is self and self._read_back(lost=self.device.lost or not self.backend.survives_fork)
         return self._united(self._report(*(known or (self._collected.found, self._collected.drained))), Session.so_far)
 

@@ -4,11 +4,13 @@
     consan run tests/bench/train_step.py                             sanitized
     consan run --global off tests/bench/train_step.py                without following the driver's calls
 
-Each prints the milliseconds of a step, and the loss after 45 steps, which must be the same. Needs torch and Triton on a GPU.
+Each prints the milliseconds of a step, the memory of the device, and the loss after 45 steps (5 and `TRAIN_STEPS`), which must be the same.
+Needs torch and Triton on a GPU.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -17,7 +19,7 @@ import triton
 import triton.language as tl
 from torch import nn
 
-WARM, TIMED, WIDTH, CLASSES = 5, 40, 256, 1000
+WARM, TIMED, WIDTH, CLASSES = 5, int(os.environ.get("TRAIN_STEPS", "40")), 256, 1000
 
 
 @triton.jit
@@ -58,9 +60,17 @@ class Layer(nn.Module):
         return self.behind(Doubled.apply(given) + self.maps(given))
 
 
+def _used() -> int:
+    free, total = torch.cuda.mem_get_info()
+    return int(total - free) >> 20
+
+
 def main() -> None:
     """Train, and print the time of a step."""
     torch.manual_seed(0)
+    if "TRAIN_STEPS" in os.environ:  # compared to the last bit
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
     model = nn.Sequential(*(Layer() for _ in range(4)), nn.Linear(WIDTH, CLASSES)).cuda()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, foreach=True)
     given, wanted = torch.randn(8, 128, WIDTH, device="cuda"), torch.randint(0, CLASSES, (8 * 128,), device="cuda")
@@ -75,11 +85,12 @@ def main() -> None:
     for _ in range(WARM):
         step()
     torch.cuda.synchronize()
+    print(f"step device {_used()} MiB at first", flush=True)
     begun = time.perf_counter()
     for _ in range(TIMED):
         loss = step()
     torch.cuda.synchronize()
-    print(f"{1e3 * (time.perf_counter() - begun) / TIMED:.2f} ms a step, loss {loss.item():.6f}", flush=True)
+    print(f"step {1e3 * (time.perf_counter() - begun) / TIMED:.2f} ms, device {_used()} MiB\nloss {loss.item():.9g}", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 from leaving_support import Background
 
-from consan.backends.base import DeviceLost
+from consan.backends.base import DeviceLost, LaunchWork
 from consan.backends.virtual import VirtualBackend
 
 _PATIENCE = 3  # questions about one mark, before its stream goes on
@@ -149,7 +149,32 @@ class StreamsWork:
             self._backend.check()
         return mark.passed
 
+    def around(self, work: LaunchWork) -> StreamsAround:
+        return StreamsAround(self, self._backend, work)
+
     @staticmethod
     def _did(step: Callable[..., Any], *args: Any) -> bool:
         step(*args)
         return True
+
+
+class StreamsAround:
+    """The work around launches that repeat (`Around`)."""
+
+    def __init__(self, work: StreamsWork, backend: Streams, given: LaunchWork) -> None:
+        self._work, self._backend, self._given = work, backend, given
+
+    def before(self, stream: int, *, copies: bool) -> bool:
+        if self._backend.capturing(stream):
+            return False
+        for address, nbytes in self._given.clears:
+            self._work.clear(address, nbytes, stream)
+        for address, data in self._given.copies if copies else ():
+            self._work.copy(address, data, stream)
+        self._work.mark(self._given.begun, stream)
+        return True
+
+    def behind(self, stream: int, number: int) -> None:
+        given = self._given
+        self._work.launch(given.handle, given.entry, given.ctas, given.threads, (*given.numbers[:-1], number), stream)
+        self._work.mark(given.ended, stream)

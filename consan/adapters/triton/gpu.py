@@ -33,11 +33,12 @@ from consan.adapters.buffers import buffers
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.triton import harness
 from consan.adapters.triton.code import framework_of_source, ptx_of
-from consan.adapters.triton.parameters import on_gpu
+from consan.adapters.triton.parameters import identities, on_gpu
 from consan.adapters.triton.seam import TritonSeam
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
+from consan.session.repeated_launch import NOT_REPEATED
 
 _EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
 _BEFORE_ARGUMENTS = 4  # behind the handle of the kernel: two pieces of metadata, two hooks
@@ -88,24 +89,36 @@ class RecordedRun:
         self._adapter, self._module, self._metadata = adapter, module, kernel.metadata
         signature = getattr(getattr(kernel, "src", None), "signature", None)
         self._types = tuple(signature.values()) if isinstance(signature, dict) else None
+        self._last: tuple[Any, Parameters | None] = (None, None)  # what the last arguments were, and their parameters
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
 
     def __call__(self, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> Any:
         """Launch, as Triton's launcher, which takes the arguments of the kernel behind these."""
+        recorded, session, key = self._adapter.recorded, self._adapter.session, (function, x, y, z, stream)
+        repeated = recorded.again(session, key)
+        args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
+        if repeated is not None:
+            result = repeated.make(args, self.plain, (x, y, z, stream, function, *rest))
+            if result is not NOT_REPEATED:
+                return result
         known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
-        args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
         launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args, _EDGE)
-        with self._adapter.recorded.launching(self._adapter.session, launch) as other:
+        with recorded.launching(session, launch, key) as other:
             return self.plain(x, y, z, stream, other or function, *rest)
 
     def _parameters(self, values: Sequence[Any]) -> Parameters | None:
         """The parameters for these arguments; None where they cannot be known."""
-        declared = self._adapter.recorded.declared(self._module.handle, self._metadata.name)
-        return None if self._types is None else on_gpu(self._types, values, self._metadata, declared)
+        if self._types is None:
+            return None
+        found = identities(values)
+        if found is None or found != self._last[0]:
+            declared = self._adapter.recorded.declared(self._module.handle, self._metadata.name)
+            self._last = found, on_gpu(self._types, values, self._metadata, declared)
+        return self._last[1]
 
 
 class TritonAdapter(TritonSeam):

@@ -13,6 +13,7 @@ from consan._errors import UsageError
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 
 _FLOATS: Final = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
+_WHOLE: Final = (int, bool, type(None))
 _ADDRESS_BYTES: Final = 8
 _SCRATCHES: Final = ("global_scratch_size", "profile_scratch_size")  # of each a pointer follows the arguments
 
@@ -65,6 +66,18 @@ def number_bytes(kind: str, value: Any, label: str) -> bytes:
         return int(value).to_bytes(size, "little", signed=int(value) < 0)
     except (OverflowError, TypeError, ValueError, struct.error):
         raise UsageError(f"{label}: {value!r} cannot be passed as {kind}") from None
+
+
+def identities(values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """What tells arguments apart whose parameters may differ; None for those that are no numbers and no arrays."""
+    try:
+        return tuple([each if each.__class__ in _WHOLE else _identity(each) for each in values])
+    except AttributeError:
+        return None
+
+
+def _identity(value: Any) -> Any:
+    return value.hex() if isinstance(value, float) else value.data_ptr()  # -0.0 == 0.0
 
 
 def on_gpu(types: Sequence[Any], values: Sequence[Any], metadata: Any, declared: DeclaredSizes) -> Parameters | None:

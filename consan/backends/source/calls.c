@@ -56,6 +56,8 @@ static __thread int own_calls; // more than 0: this thread calls for consan itse
 
 __attribute__((visibility("default"))) int *consan_own_calls(void) { return &own_calls; }
 
+#include "around.h"
+
 static bool find_stream(const struct CallRule *rule, const char *parameters, uint64_t *stream) {
     *stream = 0;
     if (!rule->behind) return true;

@@ -120,9 +120,20 @@ class Receipts:
         if not self.free:
             self._add_ring()
         slip = self.free.pop()
+        self.number(slip)
+        return slip
+
+    def number(self, slip: Slip) -> int:
+        """Number the next launch of a slip."""
         self._count += 1
         slip.number = self._count
-        return slip
+        return slip.number
+
+    def spare(self) -> Slip:
+        """A slip for launches that repeat. It is none of those for which others wait."""
+        if len(self.free) <= 1:
+            self._add_ring()
+        return self.free.pop()
 
     def begins(self, slip: Slip, stream: int) -> None:
         """Have a launch of a node counted, before its kernel."""
@@ -133,11 +144,16 @@ class Receipts:
 
         `counts`: the work is a node of a graph.
         """
-        backend = self.memory.backend
-        ctas = max(1, min(_CTAS_OF_SM * backend.sm_count, -(-threads // (_THREADS * _EACH))))
-        address, nbytes = results
-        numbers: Sequence[int] = (hashes, threads, work, address, nbytes // 4, slip.address, slip.number)
-        backend.work.launch(self._module, _COUNTING if counts else _ENTRY, ctas, _THREADS, numbers, stream)
+        module, entry, *how = self.kernel(slip, hashes, threads, work, results)
+        self.memory.backend.work.launch(module, _COUNTING if counts else entry, *how, stream)
+
+    def kernel(
+        self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int]
+    ) -> tuple[Any, str, int, int, Sequence[int]]:
+        """The kernel that writes a receipt: its module and name, CTAs, threads of one, parameters. The last is the number of the launch."""
+        ctas = max(1, min(_CTAS_OF_SM * self.memory.backend.sm_count, -(-threads // (_THREADS * _EACH))))
+        numbers = hashes, threads, work, results[0], results[1] // 4, slip.address, slip.number
+        return self._module, _ENTRY, ctas, _THREADS, numbers
 
 
 def _over_warp(total: str) -> str:

@@ -83,7 +83,7 @@ class FollowedStreams(ProgramStreams):
     _calls: int = 0  # that were heard of at once
     marked: bool = False  # an event was recorded since the last launch whose accesses are not known
     _early: int = -1  # the number of that launch
-    _making: _Making = field(default_factory=_Making)
+    own: _Making = field(default_factory=_Making)  # `depth`: how many launches this thread is in whose accesses the session knows
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,7 +105,7 @@ class FollowedStreams(ProgramStreams):
     @property
     def made_by_us(self) -> bool:
         """Whether this thread is within a launch whose accesses the session knows."""
-        return self._making.depth > 0
+        return self.own.depth > 0
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream, or uses one that it has made before."""
@@ -142,11 +142,11 @@ class FollowedStreams(ProgramStreams):
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
         """Inside the block `framework_launched` reports this thread's launch, and not the driver's call."""
-        self._making.depth += 1
+        self.own.depth += 1
         try:
             yield
         finally:
-            self._making.depth -= 1
+            self.own.depth -= 1
 
     def framework_launched(self, prepared: Prepared, shape: LaunchShape, stream: int, edge: str) -> None:
         """A framework has made a launch, whose accesses the recording has kept if they are known."""
@@ -159,6 +159,12 @@ class FollowedStreams(ProgramStreams):
                 place.stream.edge = edge or place.stream.edge
                 if not self._is_early(place, None):
                     place.concurrent.launched(self.comparisons, prepared, shape, place.stream)
+
+    def adds_nothing(self, stream: int) -> bool:
+        """Whether a launch like an earlier one in a stream tells nothing: there is no other stream, or the driver's call is noted."""
+        if self.facts is None or self.seen.why or (stream in DEFAULT_HANDLES and self.noting):
+            return True
+        return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
 
     def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
         """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""

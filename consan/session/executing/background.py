@@ -27,7 +27,7 @@ from consan._errors import InternalError
 from consan.backends.base import DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
-from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, StreamKey
+from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Repeating, Shape, Slot, StreamKey
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
@@ -47,23 +47,25 @@ class Background:
     device: Device
     judge: Judge
     watch: SessionWatch
-    _sent: deque[InFlightLaunch] = field(default_factory=deque)  # in their order
-    _out: list[InFlightLaunch] = field(default_factory=list)  # those whose receipts have not come
+    sent: deque[InFlightLaunch] = field(default_factory=deque)  # in their order
+    out: list[InFlightLaunch] = field(default_factory=list)  # those whose receipts have not come
     _known: dict[Hashable, ReceiptGroup] = field(default_factory=dict)
     _counted: dict[Hashable, ReceiptGroup] = field(default_factory=dict)  # those that serve, by all of a receipt
-    _idle: dict[Shape, list[LaunchCheck]] = field(default_factory=dict)  # ready for the next launch
+    spare: dict[Shape, list[LaunchCheck]] = field(default_factory=dict)  # ready for the next launch
     _bytes: dict[Shape, int] = field(default_factory=dict)  # of their logs
-    _last: dict[int, InFlightLaunch] = field(default_factory=dict)  # by the address of its module's variable
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    last: dict[int, InFlightLaunch | Slot] = field(default_factory=dict)  # by the address of its module's variable
+    lock: threading.RLock = field(default_factory=threading.RLock)
     _seen: set[Shape] = field(default_factory=set)  # of a program that may end at any time
     _checks: SimpleQueue[tuple[InFlightLaunch, ReceiptGroup]] | None = None
 
     def __post_init__(self) -> None:
         self.judge.settle, self.device.free_idle = self.settle, self._free_idle
-        self._overdue = TimeLimit(self.device, self.watch, lambda: list(self._out), self._left)
+        self.time_limit = TimeLimit(self.device, self.watch, self._without_receipt, self._left)
+        self.repeating = Repeating(self)
 
     @property
-    def _work(self) -> StreamWork:
+    def work(self) -> StreamWork:
+        """Work in the program's streams."""
         work = self.device.backend.work
         assert work is not None
         return work
@@ -83,18 +85,18 @@ class Background:
         while True:
             self.look()
             if self.device.receipts.free:
-                if idle := self._idle.get(shape):
+                if idle := self.spare.get(shape):
                     return idle.pop()
                 if self._has_room(self._bytes.get(shape, 0)):
                     return None
-            if self.device.lost or not self._sent:
+            if self.device.lost or not (self.sent or self.repeating.take_out()):
                 return None
-            self._wait(self._sent[0])
+            self.wait(self.sent[0])
 
     def _has_room(self, nbytes: int) -> bool:
         """Whether the logs of one more launch fit, if need be in place of those that no launch uses."""
         most = self.judge.recording.pool_bytes - nbytes
-        while self.device.logs.used > most and self._idle:
+        while self.device.logs.used > most and (self.spare or self.repeating.empty_slots()):
             self._free_one()
         return self.device.logs.used <= most
 
@@ -114,14 +116,16 @@ class Background:
 
     def settle(self) -> None:
         """Wait until all launches are concluded."""
-        while self._sent:
-            self._wait(self._sent[-1])
+        self.repeating.retire()
+        while self.sent:
+            self.wait(self.sent[-1])
         self._free_idle()
         self._tell_counts()
         self.device.unsettled = None
 
     def forget(self) -> None:
         """Start afresh after a report: what later launches do is new again."""
+        self.repeating.forget()
         self._known.clear()
         self._counted.clear()
 
@@ -129,13 +133,13 @@ class Background:
 
     def _begun(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: StreamKey) -> InFlightLaunch | None:
         """Put into the stream what comes before the kernel. None: the device is lost."""
-        work, slip = self._work, self.device.receipts.take()
+        work, slip = self.work, self.device.receipts.take()
         sent = InFlightLaunch(prepared, shape, started, stream, slip)
         memory = sent.memory
         self._bytes[shape] = memory.log_bytes
         try:
             with work.entered():
-                before = self._last.get(memory.symbol_addresses[0])
+                before = self.last.get(memory.symbol_addresses[0])
                 if before is not None and before.slip is not None and before.stream != stream:  # it has the module's variables
                     work.after(before.slip.ended, stream[0])
                 for address, nbytes in memory.pieces.to_clear:
@@ -147,16 +151,16 @@ class Background:
         except DeviceLost as error:
             self.lost(error)
             return None
-        self._last[memory.symbol_addresses[0]] = sent
+        self.last[memory.symbol_addresses[0]] = sent
         return sent
 
     def _ended(self, sent: InFlightLaunch) -> None:
         """Put into the stream what comes behind the kernel."""
-        work, slip = self._work, sent.slip
+        work, slip = self.work, sent.slip
         assert slip is not None
-        with self._lock:
-            self._sent.append(sent)
-            self._out.append(sent)
+        with self.lock:
+            self.sent.append(sent)
+            self.out.append(sent)
             self.device.unsettled = self.settle
             try:
                 with work.entered():
@@ -165,23 +169,32 @@ class Background:
             except DeviceLost as error:
                 self.lost(error)
                 return
-        self._overdue.begin()
+        self.time_limit.begin()
         if work.vanishes and sent.shape not in self._seen:
             self._seen.add(sent.shape)
-            self._wait(sent)
+            self.wait(sent)
 
     # -- behind it ---------------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Take the receipts that have come, and conclude what can be."""
-        with self._lock:
-            for sent in [sent for sent in self._out if sent.hangs or not sent.is_out]:
-                self._out.remove(sent)
-                self._received(sent)
-            while self._sent and self._has_decided(self._sent[0]):
-                self._conclude(self._sent.popleft())
+        with self.lock:
+            for sent in [sent for sent in self.out if sent.hangs or not sent.is_out]:
+                self.out.remove(sent)
+                self.received(sent)
+            while self.sent and self._has_decided(self.sent[0]):
+                self._conclude(self.sent.popleft())
 
-    def _received(self, sent: InFlightLaunch) -> None:
+    def take(self, sent: InFlightLaunch) -> None:
+        """Take over a launch whose receipt has not come."""
+        self.sent.append(sent)
+        self.out.append(sent)
+
+    def _without_receipt(self) -> list[InFlightLaunch]:
+        self.repeating.take_out()
+        return list(self.out)
+
+    def received(self, sent: InFlightLaunch) -> None:
         """Take a receipt: the launch did what an earlier one did, or is checked."""
         memory, slip = sent.memory, sent.slip
         assert slip is not None
@@ -201,6 +214,7 @@ class Background:
             self._examine(sent, self._new_account(self._key(sent, receipt)))
         elif sent.account.is_known and sent.account.serves():
             self._counted[whole] = sent.account
+            self.repeating.serves(sent.shape, receipt, sent.account)
             self._keep(sent)
 
     def _key(self, sent: InFlightLaunch, receipt: Receipt) -> Hashable:
@@ -219,15 +233,15 @@ class Background:
         if self.device.logs.used > self.judge.recording.pool_bytes:
             sent.started.free()
             return
-        self._idle[sent.shape] = [*self._idle.pop(sent.shape, []), sent.started]  # the last one that a launch has used is the last one
+        self.spare[sent.shape] = [*self.spare.pop(sent.shape, []), sent.started]  # the last one that a launch has used is the last one
 
     def _free_idle(self) -> None:
-        while self._idle:
+        while self.spare or self.repeating.empty_slots():
             self._free_one()
 
     def _free_one(self) -> None:
         """Free the memory of the shape that had no launch for longest."""
-        for started in self._idle.pop(next(iter(self._idle))):
+        for started in self.spare.pop(next(iter(self.spare))):
             if not self.device.lost:
                 started.free()
 
@@ -276,6 +290,7 @@ class Background:
             self.watch.reasons[f"{sent.entry}: a launch was not checked: {why}"] = None
             return
         if sent.examined:
+            self.repeating.retire_outdated(sent.prepared)
             self.judge.concluded(sent.prepared, sent.entry, sent.started, account.examined)
             return
         if not sent.retained:
@@ -297,48 +312,49 @@ class Background:
 
     # -- waiting -----------------------------------------------------------------------------------------------------------
 
-    def _wait(self, sent: InFlightLaunch) -> None:
+    def wait(self, sent: InFlightLaunch) -> None:
         """Wait until a launch is concluded."""
         began = time.monotonic()
         try:
-            while sent in self._sent:
+            while sent in self.sent:
                 self.look()
-                for first in self._out[:1]:
+                for first in self.out[:1]:
                     self._ask_device(first)
                 time.sleep(min(max(_SHORTEST_NAP, (time.monotonic() - began) / 20), _LONGEST_NAP))
         except KeyboardInterrupt:
-            with self._lock:
-                for each in self._out:
+            with self.lock:
+                for each in self.out:
                     self.watch.unfinished(each.entry, "interrupted")
-                self._out.clear()
-                self._sent.clear()
+                self.out.clear()
+                self.sent.clear()
             raise
 
     def _ask_device(self, sent: InFlightLaunch) -> None:
         """Find out whether the device is lost, or has passed a launch without a receipt, while a receipt does not come."""
         slip = sent.slip
         if self.device.lost:
-            with self._lock:
+            with self.lock:
                 self._give_up(DeviceLost("the device is lost", code=0, name="the loss of the device"))
         if slip is None or not sent.is_out or self.device.lost:
             return
         try:
-            with self._work.entered():
-                passed = self._work.passed(slip.ended)
+            with self.work.entered():
+                passed = self.work.passed(slip.ended)
         except DeviceLost as error:
             self.lost(error)
             return
         if passed and sent.is_out:
-            with self._lock:
-                self._out.remove(sent)
+            with self.lock:
+                self.out.remove(sent)
                 sent.slip, sent.examined = None, True
                 sent.account = ReceiptGroup(is_known=True, error=InternalError("its receipt did not come"))
 
     def lost(self, error: DeviceLost) -> None:
         """The device is lost: launches without a receipt have no record, and one of the first of each stream is at fault."""
-        with self._lock:
+        with self.lock:
+            self.repeating.retire()
             first: dict[StreamKey, str] = {}
-            for sent in self._out:
+            for sent in self.out:
                 if sent.is_out:
                     first.setdefault(sent.stream, sent.entry)
             names = " or ".join(dict.fromkeys(first.values()))
@@ -348,11 +364,11 @@ class Background:
 
     def _left(self, sent: InFlightLaunch) -> None:
         """A kernel does not leave, and the device is left to it."""
-        with self._lock:
+        with self.lock:
             self._give_up(DeviceLost(f"{sent.entry} hangs", code=0, name="a kernel that hangs"))
 
     def _give_up(self, error: DeviceLost) -> None:
         """No receipt comes any more, but for one of a kernel that hangs."""
-        for sent in [sent for sent in self._out if sent.is_out and not sent.hangs]:
-            self._out.remove(sent)
+        for sent in [sent for sent in self.out if sent.is_out and not sent.hangs]:
+            self.out.remove(sent)
             sent.slip, sent.account, sent.examined = None, ReceiptGroup(is_known=True, error=error), True

@@ -63,12 +63,16 @@ class CheckedKernels:
         if started.silent and not (started.proven or checked.found or checked.gaps or checked.global_races or asked):
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 
-    def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
-        """Count a launch of a kernel that records nothing, if one like it was judged. Returns whether it did."""
+    def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, times: int = 1) -> bool:
+        """Count launches of a kernel that records nothing, if one like them was judged. Returns whether it did."""
         tally = self._alike.get((prepared.number, entry, grid, block, cluster))
         if tally is not None:
-            self.of(prepared, entry).tally.add(tally)
+            self.of(prepared, entry).tally.add(Tally(times * tally.launches, times * tally.ctas))
         return tally is not None
+
+    def knows(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
+        """Whether `counts_again` would count a launch."""
+        return (prepared.number, entry, grid, block, cluster) in self._alike
 
     def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
         """Count launches whose accesses to global memory, so many in each launch, are proven apart."""

@@ -1,16 +1,32 @@
-"""A recorded launch beside which the program goes on, and what the launches with one receipt did."""
+"""Recorded launches beside which the program goes on, what those with one receipt did, and launches that repeat.
+
+A launch that does what an earlier one of its shape has done, in the same stream, takes a slot: memory for its record with a slip, and the
+work around it, which is prepared once. If its receipt is equal to the known one it is counted, and the slot serves again. All else is
+left to `Background`: a launch with another receipt, one that runs for long, and one for which no slot is free.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from consan.backends.base import Dim3, Handle
+from consan.backends.base import Around, DeviceLost, Dim3, Handle, LaunchWork
 from consan.checker.logs.launch import Launch
-from consan.checker.logs.receipts import Slip
+from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
+from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
 
+if TYPE_CHECKING:
+    from consan.session.executing.background import Background
+
+MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then
+_PER_THREAD: Final = 2  # the handle of a thread's own default stream
+_ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
 Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int]  # the loaded module, its number, kernel, grid, block, cluster, room of its log
 
@@ -68,3 +84,229 @@ class InFlightLaunch:
     def is_decided(self) -> bool:
         """Whether it can be concluded."""
         return (self.void and self.slip is None) or (self.account is not None and self.account.is_known)
+
+
+class Slot:
+    """Memory of a launch, and its slip. `stream`: of its last launch."""
+
+    __slots__ = ("around", "said", "slip", "started", "stream", "symbol", "words")
+
+    def __init__(self, started: LaunchCheck, slip: Slip, around: Around, stream: StreamKey) -> None:
+        assert started.memory is not None
+        self.started, self.slip, self.around, self.stream = started, slip, around, stream
+        view = slip.view.data
+        self.words, self.said = view.cast("Q"), view[SUMS : RESULTS + started.memory.result_bytes]
+        self.symbol = started.memory.symbol_addresses[0]
+
+    @classmethod
+    def made(cls, device: Device, started: LaunchCheck, stream: StreamKey) -> Slot | None:
+        """A slot of this memory. None: the backend cannot prepare the work around launches."""
+        memory, work, receipts = started.memory, device.backend.work, device.receipts
+        assert memory is not None
+        assert work is not None
+        slip = receipts.spare()
+        copies = [(address, slip.given(at, data)) for at, address, data in memory.variables()]
+        around = work.around(LaunchWork(memory.pieces.to_clear, copies, slip.begun, slip.ended, *receipts.kernel(slip, *memory.receipt_of)))
+        if around is None:
+            receipts.free.append(slip)
+            return None
+        return cls(started, slip, around, stream)
+
+
+@dataclass(eq=False, repr=False)
+class Repeats:
+    """The launches of one shape in one stream that do what `account` has. `receipt`: theirs, behind its number.
+
+    The caller of `begin`, `end` and `failed` holds the device: one launch is made at a time.
+    """
+
+    background: Background
+    prepared: Prepared
+    shape: Shape
+    stream: StreamKey
+    account: ReceiptGroup
+    receipt: bytes
+    alive: bool = True
+    _free: list[Slot] = field(default_factory=list)
+    _out: deque[Slot] = field(default_factory=deque)
+
+    def begin(self) -> Slot | None:
+        """Put into the stream what comes before the kernel. None: this launch is made otherwise."""
+        background = self.background
+        if not self._has_slot():
+            background.repeating.adds_slots(self)
+        with background.lock:
+            if not (self.alive and self._free):
+                return None
+            slot = self._free.pop()
+            before = background.last.get(slot.symbol)
+            try:
+                if before is not None and before.stream != self.stream and before.slip is not None:
+                    background.work.after(before.slip.ended, self.stream[0])
+                made = slot.around.before(self.stream[0], copies=before is None or before.started is not slot.started)
+            except DeviceLost as error:
+                background.lost(error)
+                return None
+            if not made:
+                self._free.append(slot)
+                return None
+            background.last[slot.symbol] = slot
+            return slot
+
+    def _has_slot(self) -> bool:
+        """Look at the receipts. Returns whether a slot is free: the one that was used last comes first."""
+        out, free = self._out, self._free
+        with self.background.lock:
+            while out and out[0].words[NUMBER // 8] == out[0].slip.number:
+                slot = out.popleft()
+                if slot.said.tobytes() == self.receipt:
+                    self.account.more += 1
+                    free.append(slot)
+                else:
+                    self.background.repeating.differs(self, slot)
+            return bool(free)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether later launches of its shape have logs of another length, or are sampled."""
+        _, _, entry, grid, block, cluster, length = self.shape
+        logs = self.prepared.logs
+        return logs.slow or logs.length((self.prepared.number_of(entry), grid, block, cluster)) != length
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more launches may be without a receipt."""
+        return len(self._out) >= MOST_OUT
+
+    def add(self, started: LaunchCheck) -> bool:
+        """Take the memory of a launch that is over. Returns whether it serves."""
+        slot = Slot.made(self.background.device, started, self.stream)
+        if slot is not None:
+            self._free.append(slot)
+        return slot is not None
+
+    def end(self, slot: Slot) -> None:
+        """Put into the stream what comes behind the kernel."""
+        background = self.background
+        with background.lock:
+            number = background.device.receipts.number(slot.slip)
+            if self.alive:
+                self._out.append(slot)
+            else:
+                background.take(self.taken_out(slot))
+            background.device.unsettled = background.settle
+            try:
+                slot.around.behind(self.stream[0], number)
+            except DeviceLost as error:
+                background.lost(error)
+        background.time_limit.begin()
+
+    def failed(self, slot: Slot) -> None:
+        """The launch was not made."""
+        with self.background.lock:
+            self._free.append(slot)
+
+    def taken_out(self, slot: Slot) -> InFlightLaunch:
+        """The launch of a slot, which is no more."""
+        return InFlightLaunch(self.prepared, self.shape, slot.started, self.stream, slot.slip)
+
+    def without_receipt(self) -> list[Slot]:
+        """Give up the slots whose receipts nobody has seen."""
+        found = list(self._out)
+        self._out.clear()
+        return found
+
+    def idle(self) -> list[Slot]:
+        """Give up the slots that no launch uses."""
+        found, self._free[:] = list(self._free), ()
+        return found
+
+
+@dataclass(eq=False, repr=False)
+class Repeating:
+    """Those of one session. What they cannot do is left to `background`."""
+
+    background: Background
+    _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)  # the last receipt that served, behind its number
+    _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)
+
+    def serves(self, shape: Shape, receipt: Receipt, account: ReceiptGroup) -> None:
+        """A launch has a receipt that an earlier one had, too."""
+        self._usual[shape] = receipt.sums + _ALL_ENDED + receipt.results, account
+
+    def of(self, prepared: Prepared, shape: Shape, stream: int) -> Repeats | None:
+        """The launches of a shape that do what an earlier one did; None while there is none, or it had findings."""
+        background, (receipt, account) = self.background, self._usual.get(shape, (b"", None))
+        if account is None or account.examined is None or account.examined.checked.found or stream == _PER_THREAD:
+            return None
+        if background.work.vanishes:
+            return None
+        with background.lock:
+            key = shape, (stream, 0)
+            found = self._repeats.get(key)
+            if found is not None and found.account is not account:
+                self._retire([found])
+            if found is None or not found.alive:
+                found = self._repeats[key] = Repeats(background, prepared, *key, account, receipt)
+            return found
+
+    def differs(self, repeats: Repeats, slot: Slot) -> None:
+        """A launch has another receipt than those before it."""
+        sent = repeats.taken_out(slot)
+        self.background.sent.append(sent)
+        self.background.received(sent)
+        self.background.look()
+
+    def adds_slots(self, repeats: Repeats) -> None:
+        """Find memory for the next launch, if there is some. Where many launches have no receipt, wait for the first."""
+        background = self.background
+        if repeats.is_full and self.take_out():
+            background.wait(background.sent[0])
+        background.look()
+        with background.lock:
+            spare = background.spare.get(repeats.shape, [])
+            while spare and repeats.add(spare[-1]):
+                spare.pop()
+            if not spare:
+                background.spare.pop(repeats.shape, None)
+
+    def take_out(self, of: Iterable[Repeats] | None = None) -> bool:
+        """Leave launches without a receipt to `background`: all, or those of some. Returns whether there are some."""
+        background = self.background
+        with background.lock:
+            found = [(slot.slip.number, each, slot) for each in of or self._repeats.values() for slot in each.without_receipt()]
+            for _, each, slot in sorted(found, key=operator.itemgetter(0)):
+                background.take(each.taken_out(slot))
+            return bool(found)
+
+    def empty_slots(self, of: Iterable[Repeats] | None = None) -> bool:
+        """Take back the memory that no launch uses. Returns whether there is some."""
+        background = self.background
+        with background.lock:
+            found = [(each, slot) for each in of or self._repeats.values() for slot in each.idle()]
+            for each, slot in found:
+                background.device.receipts.free.append(slot.slip)
+                background.spare.setdefault(each.shape, []).append(slot.started)
+            return bool(found)
+
+    def retire(self) -> None:
+        """Make all launches otherwise from now on."""
+        self._retire(list(self._repeats.values()))
+
+    def retire_outdated(self, prepared: Prepared) -> None:
+        """The same for those of a module whose later launches have logs of another length, or are sampled."""
+        self._retire([each for each in self._repeats.values() if each.prepared is prepared and each.is_outdated])
+
+    def _retire(self, old: list[Repeats]) -> None:
+        with self.background.lock:
+            if old:
+                self.take_out(old)
+                self.empty_slots(old)
+            for each in old:
+                each.alive = False
+                del self._repeats[each.shape, each.stream]
+
+    def forget(self) -> None:
+        """Start afresh after a report."""
+        self.retire()
+        self._usual.clear()

@@ -41,6 +41,11 @@ class Selection:
         self.spared[number, entry] += 1
         return False
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether no launch is left out."""
+        return self._budget is None and self._filter is None and not self._skip and self._limit is None
+
     def unchecked(self, number: int, entry: str) -> int:
         """Launches of a kernel that were left out."""
         return self.left_out[number, entry] + self.spared[number, entry]

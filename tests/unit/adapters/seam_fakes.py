@@ -37,6 +37,7 @@ class FakeSession:
     launches: list[Any] = field(default_factory=list)
     records: bool = False
     recorded: list[Any] = field(default_factory=list)  # launches
+    frameworks: Any = field(default_factory=lambda: SimpleNamespace(repeated=lambda prepared, launch: None))
     other: str | None = None  # the module whose kernel is launched instead of a recorded one
 
     def instrument_for_framework(self, ptx: str, *, name: str, unseen: str = "") -> Any:

@@ -22,7 +22,7 @@ from consan.adapters.triton.code import moved, ptx_of, settled
 from consan.adapters.triton.driver import VirtualDriver
 from consan.adapters.triton.host import HostArray, HostMemory, block_of, wrapped
 from consan.adapters.triton.launcher import Launcher, tensor_map
-from consan.adapters.triton.parameters import leaves, on_gpu
+from consan.adapters.triton.parameters import identities, leaves, on_gpu
 from consan.backends.virtual import VirtualBackend
 from consan.launching.placement import Placement
 from consan.session.modules.parameters import DeclaredSizes
@@ -308,3 +308,11 @@ def test_patches_put_back_what_the_owner_itself_held() -> None:
     assert Owner().inherited() == "base"
 
 
+def test_arguments_whose_parameters_may_differ_are_told_apart() -> None:
+    class Array:
+        def data_ptr(self) -> int:
+            return 256
+
+    assert identities([1, None, True, Array(), 0.5]) == (1, None, True, 256, (0.5).hex())
+    assert identities([0.0]) != identities([-0.0])
+    assert identities([object()]) is None
