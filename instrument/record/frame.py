@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
-from consan.instrument.record.analyses.computed import LEADER, Computed
 from consan.instrument.record.analyses.cuts import idling
+from consan.instrument.record.analyses.launch_inputs import LEADER, LaunchConstants
 from consan.instrument.record.families import tensors
 from consan.instrument.record.recorder import FunctionRecorder
 from consan.instrument.record.text import expansion, text
@@ -56,7 +56,7 @@ class FunctionFrame:
         left = recorder.leaving.place(stored) if recorder.leaving is not None else ""
         edits.insert_at(recorder.body.open + 1, "\n" + self._prologue() + kept + left)
         if recorder.variant is TextVariant.COMPACT and recorder.computed is not None:
-            edits.insert_before(next(recorder.plan.function.instructions()), _constants(recorder.computed))
+            edits.insert_before(next(recorder.plan.function.instructions()), _constants(recorder.computed.constants))
 
     def _prologue(self) -> str:
         recorder, number = self.recorder, self.recorder.function.number
@@ -78,8 +78,8 @@ class FunctionFrame:
         return text.compact_epilogue(counts=not self.bounded, hashes=recorder.words.hashes)
 
 
-def _constants(computed: Computed) -> str:
+def _constants(constants: LaunchConstants) -> str:
     """The first thread of the launch stores what the host needs to know."""
-    slots = [(computed.slot(each), each) for each in computed.constants if each != LEADER]
-    leader = text.leader(computed.slot(LEADER)) if LEADER in computed.constants else ""
+    slots = [(constants.slot(each), each) for each in constants.hashed if each != LEADER]
+    leader = text.leader(constants.slot(LEADER)) if LEADER in constants.hashed else ""
     return text.constants([(slot, each.name, each.offset, each.nbytes, each.symbol) for slot, each in slots]) + leader

@@ -105,8 +105,9 @@ class KernelRewrite:
         """The part of a compact log that a launch needs to know."""
         words, computed = self.recorder.words, self.recorder.computed
         assert computed is not None
-        slots = {computed.slot(each): (each.nbytes, hashed) for each, hashed in computed.constants.items()}
-        return Compact(words.stores, words.hashes, slots, computed.of_grid, words.total * self.bounded)
+        constants = computed.constants
+        slots = {constants.slot(each): (each.nbytes, hashed) for each, hashed in constants.hashed.items()}
+        return Compact(words.stores, words.hashes, slots, constants.of_grid, words.total * self.bounded)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         recorder, facts, edits = self.recorder, self.recorder.facts, self.module.context.edits

@@ -26,7 +26,7 @@ from consan.checker.logs.launch import Launch
 from consan.checker.logs.memory import LogMemory
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
-from consan.instrument.record.analyses.computed import SLOT
+from consan.instrument.record.analyses.launch_inputs import SLOT
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES
 from consan.native.program import NativeProgram

@@ -10,7 +10,7 @@ from consan._errors import EnvironmentFailure
 from consan.checker.logs.log_lines import LogNeeds, LogRoom
 from consan.checker.logs.memory import LogMemory
 from consan.instrument.record import Compact, Recorded
-from consan.instrument.record.analyses.computed import SLOT
+from consan.instrument.record.analyses.launch_inputs import SLOT
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text import text
 

@@ -24,16 +24,16 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from consan.instrument.control_flow import Graph, Key, definitions, guard_of, key_of, read, written
+from consan.instrument.control_flow import Graph, Key, guard_of, written
 from consan.instrument.control_flow.paths import inverse, on_cycles, reached
-from consan.instrument.isa import Row, adds, elects, is_exact, is_move, lookup, row_of
-from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
+from consan.instrument.isa import Row, elects, is_exact, is_move, lookup, row_of
+from consan.instrument.ptx import Immediate, Instruction, Register, Symbol
+from consan.instrument.record.analyses.launch_inputs import LEADER, LaunchConstant, LaunchConstants, LaunchInputs
 from consan.instrument.record.analyses.uniform import WarpValues
 from consan.instrument.rewriting.context import FunctionPlan
-from consan.instrument.rewriting.tensor_operands import gives_parameter
 from consan.instrument.waits.waits import failed_polls
 
 _WINDOWS = frozenset({"shared", "shared::cta", "global"})  # the host knows where they begin
@@ -45,7 +45,6 @@ _AXES = tuple(
 PLACE = (*_AXES, "%cluster_ctarank", "%cluster_nctarank")  # special registers that the host gives each CTA, in this order
 OF_CTA = frozenset({*(f"%{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")})
 _OF_GRID = frozenset({*(f"%{name}.{axis}" for name in ("nctaid", "nclusterid") for axis in "xyz")})
-SLOT = 16  # bytes for a constant
 _ALL_LANES = 0xFFFFFFFF
 
 
@@ -67,16 +66,12 @@ class WordNeed:
 
 
 @dataclass(frozen=True)
-class LaunchConstant:
-    """A value that the first thread of a launch stores for the host: bytes of a parameter, or the address of a shared variable."""
+class Repeated:
+    """What a thread may do more often than the host."""
 
-    name: str
-    offset: int  # in the parameter
-    nbytes: int
-    symbol: bool = False
-
-
-LEADER = LaunchConstant("", 0, 4)  # the lane that is elected among all
+    passed: set[int]  # waits that the host takes once, as ones that have passed: their starts
+    polled: set[int]  # the instructions between a failed one of them and the next
+    iterations: set[int]  # the nodes in loops of polls of memory
 
 
 @dataclass
@@ -87,30 +82,27 @@ class Computed:
     graph: Graph
     starts: frozenset[int]
     needs: Iterable[WordNeed]
-    polls: frozenset[int] = frozenset()  # the nodes with strong accesses whose rounds may leave nothing
+    polls: frozenset[int] = frozenset()  # the nodes with strong accesses whose iterations may leave nothing
     levels: dict[Key, Computability] = field(default_factory=dict)
     kept: dict[int, bool] = field(default_factory=dict)  # instructions of the slice, and whether a hash depends on them
     recorded: dict[int, set[Key]] = field(default_factory=dict)  # instructions whose results are recorded, and those results
     branches: set[int] = field(default_factory=set)  # the nodes whose branches matter
     faithful: set[int] = field(default_factory=set)  # the nodes that the host passes as often as the thread did
-    constants: dict[LaunchConstant, bool] = field(default_factory=dict)  # and whether a hash depends on them
-    of_grid: bool = False  # a hash depends on the size of the grid
+    constants: LaunchConstants = field(default_factory=LaunchConstants)
 
     def __post_init__(self) -> None:
-        function = self.plan.function
-        self._made = definitions(function)
-        self.warp = WarpValues(function, self._made)
+        self.inputs = LaunchInputs.of(self.plan)
+        self.warp = WarpValues(self.plan.function, self.inputs.made)
         self._nodes = {step.instruction.start: number for number, node in enumerate(self.graph.nodes) for step in node.steps}
-        self._after, self._controls = self.graph.post_dominators.immediate, self.graph.post_dominators.control_dependence
         waits = [work.instruction for work in self.plan.work if work.row.is_phase_wait]
-        polls = failed_polls(function, waits)
-        self.passed = {start for start, path in polls.items() if self.starts.isdisjoint(path)}
-        self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in self.passed}
-        self._polled = {each for start in self.passed for each in polls[start]}
-        edges, back = self.graph.successors, self.graph.predecessors
-        self.iterations = on_cycles(edges, back, self.polls, {self._nodes[start] for start in self.starts})
-        self._parameters = {parameter.name: parameter.nbytes for parameter in function.params}
-        self.symbols = {variable.symbol for variable in self.plan.stats.shared}
+        polls = failed_polls(self.plan.function, waits)
+        passed = {start for start, path in polls.items() if self.starts.isdisjoint(path)}
+        self.repeated = Repeated(
+            passed,
+            {each for start in passed for each in polls[start]},
+            on_cycles(self.graph.successors, self.graph.predecessors, self.polls, {self._nodes[start] for start in self.starts}),
+        )
+        self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in passed}
         self._set_levels()
         self._slice()
         self._trust()
@@ -123,16 +115,16 @@ class Computed:
 
     def blur(self, path: set[int]) -> set[Key]:
         """The registers that failed polls write, and something else too."""
-        return {key for key, made in self._made.items() if 0 < sum(each.start in path for each in made) < len(made)}
+        return {key for key, made in self.inputs.made.items() if 0 < sum(each.start in path for each in made) < len(made)}
 
     def _set_levels(self) -> None:
-        blurred = self.blur(self._polled)
-        blurred |= {key for node in self.iterations for step in self.graph.nodes[node].steps for key in written(step.instruction)}
-        self.levels = {key: Computability.UNKNOWN if key in blurred else Computability.KNOWN for key in self._made}
+        blurred = self.blur(self.repeated.polled)
+        blurred |= {key for node in self.repeated.iterations for step in self.graph.nodes[node].steps for key in written(step.instruction)}
+        self.levels = {key: Computability.UNKNOWN if key in blurred else Computability.KNOWN for key in self.inputs.made}
         users: dict[Key, list[Instruction]] = defaultdict(list)
         pending = deque(self.plan.function.instructions())  # in the order of the text
         for instruction in pending:
-            for key in self._sources(instruction):
+            for key in self.inputs.sources(instruction):
                 users[key].append(instruction)
         while pending:
             instruction = pending.popleft()
@@ -142,64 +134,35 @@ class Computed:
                     self.levels[key] = found
                     pending += users[key]
 
-    def _sources(self, instruction: Instruction) -> Iterator[Key]:
-        if self.parameter(instruction) is not None:  # where it is in the parameters, the text tells
-            guard = guard_of(instruction)
-            return iter(() if guard is None else (guard.register,))
-        return (key_of(instruction.scope, name) for name in read(instruction) if instruction.scope.is_register(name))
-
     def _result(self, instruction: Instruction) -> Computability:
         """The level of the value that an instruction writes."""
         if instruction.start in self.recorded:
             return Computability.KNOWN
         guard = guard_of(instruction)
         guarded = Computability.KNOWN if guard is None else self.level((guard.register,))
-        if instruction.start in self.passed:
+        if instruction.start in self.repeated.passed:
             return guarded
         row = lookup(instruction.parts)
         if row is None or not self.is_pure(instruction, row):
             return Computability.UNKNOWN
-        others = [self._of_name(instruction, name) for name in self._others(instruction)]
-        found = max((guarded, self.level(self._sources(instruction)), *others))
+        others = [self._of_name(instruction, name) for name in self.inputs.others(instruction)]
+        found = max((guarded, self.level(self.inputs.sources(instruction)), *others))
         return Computability.UNKNOWN if row.has_own_result and found is not Computability.KNOWN else found
 
     def is_pure(self, instruction: Instruction, row: Row) -> bool:
         """Whether an instruction's result follows from its operands alone."""
-        if self.parameter(instruction) is not None or row.has_own_result:
+        if self.inputs.parameter(instruction) is not None or row.has_own_result:
             return True
         if row.converts_address:
             return row.modifiers(instruction.parts)["space"] in _WINDOWS
         return is_exact(instruction)
 
-    def _others(self, instruction: Instruction) -> Iterator[str]:
-        """The operands that an instruction reads besides registers of the kernel."""
-        if self.parameter(instruction) is not None:
-            return
-        special = {each.name.partition(".")[0]: each.name for each in instruction.operands if isinstance(each, Register)}
-        for name in read(instruction):
-            if not instruction.scope.is_register(name):
-                yield special.get(name, name)
-
     def _of_name(self, instruction: Instruction, name: str) -> Computability:
         if name in _SAME:
             return Computability.KNOWN
-        if (name in self.symbols or name in PLACE) and is_plain_move(instruction):
+        if (name in self.inputs.symbols or name in PLACE) and is_plain_move(instruction):
             return Computability.CTA if name in OF_CTA else Computability.KNOWN
         return Computability.UNKNOWN
-
-    def parameter(self, instruction: Instruction) -> LaunchConstant | None:
-        """The bytes of a kernel parameter that an instruction loads."""
-        row = lookup(instruction.parts)
-        if row is None or not row.is_load or not row.describe(instruction).is_parameter:
-            return None
-        access = row.describe(instruction)
-        address = access.address
-        indexed = isinstance(address, Address) and address.index is not None
-        base, within = (address.base, address.offset) if isinstance(address, Address) else (address, 0)
-        name, offset = parameter_place(self._made, base, instruction.scope)
-        if indexed or name not in self._parameters:
-            return None
-        return LaunchConstant(name, offset + within, access.total_bytes)
 
     # -- the slice -------------------------------------------------------------------------------------------------------------
 
@@ -210,7 +173,7 @@ class Computed:
         for need in self.needs:
             self.want(need.keys, hashed=need.hashed)
             for constant in need.constants:
-                self._add_constant(constant, hashed=need.hashed and not constant.symbol)
+                self.constants.add(constant, hashed=need.hashed and not constant.symbol)
 
     def want(self, keys: Iterable[Key], *, hashed: bool) -> None:
         """Keep what the value of some registers follows from, unless they are recorded."""
@@ -221,7 +184,7 @@ class Computed:
         pending = [(key, hashed and level is Computability.KNOWN) for key in wanted]
         while pending:
             key, strong = pending.pop()
-            for instruction in self._made.get(key, ()):
+            for instruction in self.inputs.made.get(key, ()):
                 start = instruction.start
                 if start in self.recorded or self._is_result(instruction):
                     self.recorded.setdefault(start, set()).add(key)
@@ -232,7 +195,7 @@ class Computed:
                     self.reach(self._nodes[start])
                 if start in self.recorded:
                     continue
-                pending += [(source, strong) for source in self._sources(instruction)]
+                pending += [(source, strong) for source in self.inputs.sources(instruction)]
                 self._note(instruction, strong)
 
     def _is_result(self, instruction: Instruction) -> bool:
@@ -242,23 +205,19 @@ class Computed:
 
     def _note(self, instruction: Instruction, strong: bool) -> None:
         """Keep what the host needs to know of the launch."""
-        constant = self.parameter(instruction)
+        constant = self.inputs.parameter(instruction)
         if constant is not None:
-            self._add_constant(constant, hashed=strong)
+            self.constants.add(constant, hashed=strong)
         if elects_one(instruction):
-            self._add_constant(LEADER, hashed=True)
-        for name in self._others(instruction):
-            if name in self.symbols:
-                self._add_constant(LaunchConstant(name, 0, 4, symbol=True), hashed=False)  # the text alone decides it
-            self.of_grid |= strong and name in _OF_GRID
-
-    def _add_constant(self, constant: LaunchConstant, *, hashed: bool) -> None:
-        """Have the first thread store a constant."""
-        self.constants[constant] = self.constants.get(constant, False) or hashed
+            self.constants.add(LEADER, hashed=True)
+        for name in self.inputs.others(instruction):
+            if name in self.inputs.symbols:
+                self.constants.add(LaunchConstant(name, 0, 4, symbol=True), hashed=False)  # the text alone decides it
+            self.constants.of_grid |= strong and name in _OF_GRID
 
     def reach(self, node: int) -> None:
         """Keep the branches that decide whether a node is reached."""
-        for branch in self._controls[node]:
+        for branch in self.graph.post_dominators.control_dependence[node]:
             if branch not in self.branches:
                 self.branches.add(branch)
                 last = self.graph.nodes[branch].steps[-1].instruction
@@ -270,16 +229,16 @@ class Computed:
         guard = guard_of(instruction)
         found = set() if guard is None else {guard.register}
         if row_of(instruction).is_indexed:
-            found |= set(self._sources(instruction))
+            found |= set(self.inputs.sources(instruction))
         return frozenset(found)
 
     # -- ways ------------------------------------------------------------------------------------------------------------------
 
     def _trust(self) -> None:
         """Find the nodes that depend on kept branches alone, and not on how often a poll fails."""
-        uncertain = {node for node in range(len(self.graph.nodes)) if self._controls[node] - self.branches}
-        uncertain |= self.iterations | {self._nodes[start] for start in self._polled | self.passed}
-        self.faithful = set(range(len(self.graph.nodes))) - reached(inverse(self._controls), uncertain)
+        uncertain = {node for node in range(len(self.graph.nodes)) if self.graph.post_dominators.control_dependence[node] - self.branches}
+        uncertain |= self.repeated.iterations | {self._nodes[start] for start in self.repeated.polled | self.repeated.passed}
+        self.faithful = set(range(len(self.graph.nodes))) - reached(inverse(self.graph.post_dominators.control_dependence), uncertain)
 
     def is_faithful(self, instruction: Instruction) -> bool:
         """Whether the host passes an instruction as often as the thread did."""
@@ -289,15 +248,11 @@ class Computed:
         """Whether a thread goes from a node to one that the host passes by."""
         return number in self.faithful and any(each not in self.faithful for each in self.graph.nodes[number].successors)
 
-    def slot(self, constant: LaunchConstant) -> int:
-        """The offset of a constant among those of the kernel."""
-        return SLOT * list(self.constants).index(constant)
-
     def beyond(self, number: int) -> int | None:
         """The node at which all ways from a node meet; None: the end of the kernel."""
-        found = self._after[number]
+        found = self.graph.post_dominators.immediate[number]
         while found is not None and not self.graph.nodes[found].steps:
-            found = self._after[found]
+            found = self.graph.post_dominators.immediate[found]
         return found
 
 
@@ -312,20 +267,3 @@ def is_plain_move(instruction: Instruction) -> bool:
     """A move of one value to one register: the expansion may load that from elsewhere."""
     simple = len(instruction.operands) == 2 and all(isinstance(each, (Register, Symbol)) for each in instruction.operands)
     return simple and is_move(instruction)
-
-
-def parameter_place(made: dict[Key, list[Instruction]], base: object, scope: Block) -> tuple[str, int]:
-    """The name of the kernel parameter that an address is in, and where in it; an empty name if that is not certain."""
-    offset = 0
-    while isinstance(base, (Register, Symbol)) and scope.is_register(base.name):
-        definitions_of = made.get(key_of(scope, base.name), [])
-        if len(definitions_of) != 1 or definitions_of[0].predicate is not None:
-            return "", 0
-        (definition,) = definitions_of
-        base, scope = definition.operands[-1], definition.scope
-        if adds(definition) and isinstance(base, Immediate):
-            offset += int(base.value)
-            base = definition.operands[1]
-        elif not (row_of(definition).moves or gives_parameter(definition)):
-            return "", 0
-    return (base.name, offset) if isinstance(base, Symbol) else ("", 0)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from consan.instrument.control_flow import guard_of
 from consan.instrument.ptx import Instruction, Operand, TensorAddress
-from consan.instrument.record.analyses.computed import Computability, LaunchConstant, parameter_place
+from consan.instrument.record.analyses.computed import Computability
+from consan.instrument.record.analyses.launch_inputs import LaunchConstant, parameter_place
 from consan.instrument.record.text import text
 from consan.instrument.record.text.words import NO_KEYS, TEMPORARY, TextVariant, Words, keys_of
 from consan.instrument.rewriting.context import Work

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from consan.instrument.control_flow import CONTROL
 from consan.instrument.isa import flow_of, in_space, row_of
 from consan.instrument.ptx import Block, Instruction, Label, Pair, Register, Symbol
-from consan.instrument.record.analyses.computed import LEADER, PLACE, Computability, LaunchConstant, elects_one
+from consan.instrument.record.analyses.computed import PLACE, Computability, elects_one
+from consan.instrument.record.analyses.launch_inputs import LEADER, LaunchConstant
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES
 from consan.instrument.record.text.words import TextVariant, load, load_symbol
@@ -136,7 +137,7 @@ def replaced(kernel: FunctionRecorder, instruction: Instruction, node: int) -> s
     if flow_of(instruction) in CONTROL:
         return _branch(kernel, instruction, node)
     guard = instruction.predicate
-    if start in computed.passed:
+    if start in computed.repeated.passed:
         before = "" if guard is None else f"@{'!' if guard.negated else ''}{guard.register} "
         return f"{before}setp.eq.u32 {predicate_of(instruction.operands[0])[0]}, 0, 0;"
     if start in computed.recorded:
@@ -144,7 +145,7 @@ def replaced(kernel: FunctionRecorder, instruction: Instruction, node: int) -> s
     if start not in computed.kept:
         return ""
     if elects_one(instruction):
-        return _elected(computed.slot(LEADER), instruction)
+        return _elected(computed.constants.slot(LEADER), instruction)
     if computed.warp.spreads(instruction):
         return f"mov.b32 {instruction.operands[0].text}, {instruction.operands[1].text};"
     return _given(kernel, instruction)
@@ -163,17 +164,17 @@ def _elected(slot: int, instruction: Instruction) -> str:
 def _given(kernel: FunctionRecorder, instruction: Instruction) -> str | None:
     """An instruction that reads what the host gives."""
     assert kernel.computed is not None
-    constant = kernel.computed.parameter(instruction)
+    constant = kernel.computed.inputs.parameter(instruction)
     before = instruction.text[: instruction.text.index(instruction.opcode)]  # the guard
     if constant is not None:
         opcode = in_space(instruction, "param", "global")
-        return f"{before}{opcode} {instruction.operands[0].text}, [%__consan_j+{kernel.computed.slot(constant)}];"
+        return f"{before}{opcode} {instruction.operands[0].text}, [%__consan_j+{kernel.computed.constants.slot(constant)}];"
     source = instruction.operands[-1].text
     if source in PLACE:
         return f"{before}ld.global.u32 {instruction.operands[0].text}, [%__consan_u+{4 * PLACE.index(source)}];"
-    if source not in kernel.computed.symbols:
+    if source not in kernel.computed.inputs.symbols:
         return None
-    slot, target = kernel.computed.slot(LaunchConstant(source, 0, 4, symbol=True)), instruction.operands[0].text
+    slot, target = kernel.computed.constants.slot(LaunchConstant(source, 0, 4, symbol=True)), instruction.operands[0].text
     move = "cvt.u64.u32" if register_bits(target, instruction.scope) == 64 else "mov.b32"
     return f"{load_symbol(slot)}{before}{move} {target}, %__consan_w;"
 

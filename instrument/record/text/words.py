@@ -15,7 +15,8 @@ from consan.instrument.control_flow import Key, key_of
 from consan.instrument.effects import NO_WORD, Effect, WordValue
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Block, Immediate, Instruction, Operand, Register, Symbol
-from consan.instrument.record.analyses.computed import PLACE, Computability, Computed, LaunchConstant, WordNeed
+from consan.instrument.record.analyses.computed import PLACE, Computability, Computed, WordNeed
+from consan.instrument.record.analyses.launch_inputs import LaunchConstant
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES, Template
 from consan.instrument.rewriting.emit import Snippet, Unsupported, address_parts, register_bits, value_words
@@ -260,7 +261,7 @@ class Words:
         """The text that brings a constant of the launch into the temporary. `load`: that of the kernel."""
         if self.variant is not TextVariant.EXPANSION or self.computed is None:
             return load
-        slot, rest = self.computed.slot(constant), load.partition("\n")[2]  # that folds the guard in
+        slot, rest = self.computed.constants.slot(constant), load.partition("\n")[2]  # that folds the guard in
         return (load_symbol(slot) if constant.symbol else f"ld.global.u32 {TEMPORARY}, [%__consan_j+{slot}];\n") + rest
 
     def _next(self) -> int:
