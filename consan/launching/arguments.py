@@ -30,8 +30,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from consan import late
 from consan._errors import UsageError
-from consan.instrument.ptx.extents import three_extents
 from consan.launching.members import PREFIX, MembersSpec, members_of
 from consan.launching.placement import ArrayStruct, PackedStruct, extents_of
 from consan.launching.scalars import FLOATS, TYPES, check_type, hex_bytes, scalar, to_bf16
@@ -344,7 +344,7 @@ def parse_dim3(option: str, text: str) -> Dim3:
         values = []
     if not 1 <= len(values) <= 3 or min(values) < 1:
         raise UsageError(f"{option}: expected X[,Y[,Z]] with numbers above zero, got '{text}'")
-    return three_extents(values)
+    return late.ptx.three_extents(values)
 
 
 def check_dimensions(grid: Dim3, block: Dim3, cluster: Dim3) -> None:

@@ -8,6 +8,7 @@ table decides.
 from consan.instrument.ptx.declared import Param, VarName, type_bytes
 from consan.instrument.ptx.edits import Edits
 from consan.instrument.ptx.errors import PtxSyntaxError
+from consan.instrument.ptx.extents import three_extents
 from consan.instrument.ptx.locations import Loc, LocDirective
 from consan.instrument.ptx.operands import (
     Address,
@@ -78,5 +79,6 @@ __all__ = [
     "Vector",
     "parse",
     "print_module",
+    "three_extents",
     "type_bytes",
 ]
