@@ -96,15 +96,17 @@ class VirtualBackend:
         """The handle of a new texture object: numbers from one on, each used once."""
         self._texture_handles += 1
         self.machine.arena.textures[self._texture_handles] = info
+        if info.reference:
+            self.machine.arena.bound[info.reference] = info
         return self._texture_handles
 
     def free_texture(self, handle: int) -> None:
         """Free what `make_texture` gave."""
-        del self.machine.arena.textures[handle]
+        self.machine.arena.bound.pop(self.machine.arena.textures.pop(handle).reference, None)
 
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses."""
-        found = self.machine.arena.textures.get(handle)
+        found = self.machine.arena.texture(handle)
         return None if found is None else found.reached
 
     def load(self, ptx: str, *, name: str = "<ptx>") -> LoadedModule:

@@ -83,6 +83,11 @@ class _Copy:
     shift: int
 
 
+def is_bound(value: Any) -> bool:
+    """Whether a value is bound to a texture reference of the module: it is placed, and no parameter."""
+    return isinstance(value, Texture) and bool(value.info.reference)
+
+
 class Placement:
     """The arguments of a launch on a device. An array that is given twice has one copy."""
 
@@ -96,7 +101,8 @@ class Placement:
 
     def parameters(self, values: Iterable[Value], label: str) -> list[bytes]:
         """The bytes of each parameter; the report calls them `label` and a number from one."""
-        return [self.parameter(value, f"{label} {number}") for number, value in enumerate(values, 1)]
+        found = [(self.parameter(value, f"{label} {number}"), is_bound(value)) for number, value in enumerate(values, 1)]
+        return [data for data, bound in found if not bound]
 
     def parameter(self, value: Value, label: str = "", name: str = "") -> bytes:
         """The bytes of a parameter: a value unchanged, an array as its copy's address, a struct that begins with one, a tensor map."""

@@ -11,7 +11,7 @@ import numpy as np
 from consan._errors import UsageError
 from consan.instrument.ptx import Function, Param
 from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
-from consan.launching.placement import ArrayStruct, Value, pointer
+from consan.launching.placement import ArrayStruct, Value, is_bound, pointer
 from consan.launching.signature import kinds_of
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import NBYTES
@@ -26,10 +26,12 @@ def arguments(function: Function, args: Sequence[Any]) -> list[Value]:
     """The value to place for each parameter."""
     if not isinstance(args, Sequence):
         raise UsageError(f"args={args!r}: expected a list, with one value for each parameter of {function.name}")
-    if len(args) != len(function.params):
-        raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
-    given = zip(args, function.params, kinds_of(function), strict=True)
-    return [_fitting(value, parameter, kind) for value, parameter, kind in given]
+    passed = [value for value in args if not is_bound(value)]
+    if len(passed) != len(function.params):
+        raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(passed)} given")
+    given = zip(passed, function.params, kinds_of(function), strict=True)
+    fitting = iter([_fitting(value, parameter, kind) for value, parameter, kind in given])
+    return [value if is_bound(value) else next(fitting) for value in args]
 
 
 def _fitting(value: Any, parameter: Param, kind: CType) -> Value:

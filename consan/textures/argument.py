@@ -29,14 +29,15 @@ class Texture:
     `memory`: "array" (a copy that no address reaches), "linear" or "pitch2d" (the memory of the array, which a kernel may also have as a
     pointer). `filter`, `address` (of all dimensions), `normalized` (the coordinates) and `read` are those of `cudaTextureDesc`; the
     border is zero. `channels`: 1, 2 or 4, the last axis if there are several. `shape`: "layered", where the first axis counts layers, or
-    "cube", where it counts faces.
+    "cube", where it counts faces. `reference`: the `.texref` of the kernel's module that the texture is bound to; it has no parameter, so that
+    its place among the arguments does not matter.
 
     Raises `UsageError` for what CUDA would refuse.
     """
 
     def __init__(
         self, array: npt.NDArray[Any], *, memory: str = "array", filter: str = "point", address: str = "clamp",  # noqa: A002 - CUDA's word
-        normalized: bool = False, read: str = "element", channels: int = 1, shape: str = "plain",
+        normalized: bool = False, read: str = "element", channels: int = 1, shape: str = "plain", reference: str = "",
     ) -> None:  # fmt: skip
         for name, value in {"memory": memory, "filter": filter, "address": address, "read": read, "shape": shape}.items():
             if value not in _CHOICES[name]:
@@ -51,7 +52,7 @@ class Texture:
         extents = extents[:-1] if layers else extents
         modes = (address,) * len(extents)
         self.info = TextureInfo(
-            _TYPES[array.dtype.str[1:]], channels, extents, 0, layers, shape == "cube", memory, filter, modes, bool(normalized), read
+            _TYPES[array.dtype.str[1:]], channels, extents, 0, layers, shape == "cube", memory, filter, modes, bool(normalized), read, reference
         )
         _check(self.info)
 

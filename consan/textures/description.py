@@ -23,7 +23,7 @@ class TextureInfo:
     """A texture object. `address`: of the first texel. `layers`: 0 without; of a cube: six faces for each layer, or six.
 
     `memory`: of an array no address reaches an element, of the others the elements lie at `address`, rows without gaps. `addresses`: the
-    addressing mode of each dimension. What is outside with mode "border", and outside of linear memory, is zero.
+    addressing mode of each dimension. What is outside with mode "border", and outside of linear memory, is zero. `reference`: the texture reference of a module that it is bound to, instead of being a parameter.
     """
 
     type: str
@@ -37,6 +37,7 @@ class TextureInfo:
     addresses: tuple[str, ...] = ()
     normalized: bool = False
     read: str = "element"
+    reference: str = ""
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -5,7 +5,7 @@ ISA 9.0 grammar, checked against ptxas. Not handled: the C preprocessor, and the
 table decides.
 """
 
-from consan.instrument.ptx.declared import Param, VarName, type_bytes
+from consan.instrument.ptx.declared import OPAQUE, Param, VarName, type_bytes
 from consan.instrument.ptx.edits import Edits
 from consan.instrument.ptx.errors import PtxSyntaxError
 from consan.instrument.ptx.extents import three_extents
@@ -44,6 +44,7 @@ from consan.instrument.ptx.tree import (
 )
 
 __all__ = [
+    "OPAQUE",
     "Address",
     "Block",
     "Directive",

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 
 _NUMERIC = re.compile(r"(?:[busf]|bf|tf)(8|16|32|64|128)(?:x([248]))?|(?:e[2-5]m[0-3]|ue8m0)(?:x([248]))?", re.ASCII)
-_OTHER_BYTES = {"pred": 1, "texref": 8, "samplerref": 8, "surfref": 8}
+OPAQUE = ("texref", "samplerref", "surfref")  # what the host binds; its bits mean nothing to a program
+_OTHER_BYTES = {"pred": 1, **dict.fromkeys(OPAQUE, 8)}
 
 
 def is_type(word: str) -> bool:

@@ -280,11 +280,16 @@ class Block(Node):
         found = self.lookup(name)
         if found is not None:
             return found[0].space == "reg"
+        parameter = self.parameter(name)
+        return parameter is not None and parameter.space == "reg"
+
+    def parameter(self, name: str) -> Param | None:
+        """The parameter or return value of the function that has a name."""
         block = self
         while block.parent is not None:
             block = block.parent
-        owner = block.owner
-        return owner is not None and any(p.space == "reg" and p.name == name for p in (*owner.params, *owner.returns))
+        declared = () if block.owner is None else (*block.owner.params, *block.owner.returns)
+        return next((each for each in declared if each.name == name), None)
 
 
 class Function(Node):

@@ -10,6 +10,7 @@ import pytest
 from compact_support import Work, compared
 
 import consan
+from consan.backends.virtual import VirtualBackend
 from consan.checker.logs.retained import read
 from consan.instrument import surfaces, textures
 from consan.instrument.isa import names_element
@@ -100,10 +101,46 @@ def test_elements_that_no_text_names(fetch: str, memory: str, same: bool, verdic
     assert any(FETCHED in why for why in report.incomplete) == (verdict == "incomplete")
 
 
-def test_a_texture_reference_is_not_recorded() -> None:
-    ptx = _ptx(f"tex.1d.v4.f32.s32 {F}, [reference, {{%r9}}]; {STORE}", before=".global .texref reference;")
+REFERENCE = f"tex.1d.v4.f32.s32 {F}, [image, {{%r9}}]; @%p1 tex.1d.v4.f32.s32 {F}, [image, {{4}}];"
+
+
+def _bound(body: str, same: bool) -> Any:
+    """A launch of a kernel that fetches through a reference of its module, and stores, here to the same memory."""
+    data = np.zeros(COUNT, np.float32)
+    image = consan.Texture(data, memory="linear", reference="image")
+    args = [image, np.uint64(0), np.uint64(0), data if same else np.zeros(COUNT, np.float32)]
+    return consan.launch(consan.Kernel(_ptx(body, before=".global .texref image;"), entry="k"), 1, COUNT, args, device="cpu")
+
+
+@pytest.mark.parametrize("address", ["image", "%d5"])
+def test_a_texture_reference_is_compared_as_an_object_is(address: str) -> None:
+    """Thread 3 fetches what thread 4 writes. The handle of a reference may be moved, too."""
+    body = "mov.u64 %d5, image; " + REFERENCE.replace("[image", f"[{address}")
+    assert "k" in assemble_cached(record(_ptx(body, before=".global .texref image;"), global_races=True).ptx, "sm_80").info
+    racy, barrier, apart = _bound(body + STORE, True), _bound(f"{body} bar.sync 0; {STORE}", True), _bound(body + STORE, False)
+    assert {(each.kind, each.severity) for each in racy.findings} >= {("data-race", "error")}
+    assert {each.severity for each in barrier.findings} <= {"warning"}
+    assert (apart.verdict, apart.findings, apart.incomplete) == ("clean", (), ())
+
+
+def test_a_texture_reference_of_unknown_memory_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is on a GPU, whose driver knows objects only."""
+    monkeypatch.setattr(VirtualBackend, "texture_memory", lambda self, handle: None)
+    report = _bound(REFERENCE + STORE, False)
+    assert (report.verdict, report.findings) == ("incomplete", ())
+    assert any(FETCHED in why for why in report.incomplete)
+
+
+def test_a_texture_reference_that_nothing_is_bound_to_ends_the_launch() -> None:
+    ptx = _ptx(REFERENCE + STORE, before=".global .texref image;")
+    report = consan.launch(consan.Kernel(ptx, entry="k"), 1, COUNT, [np.uint64(0), np.uint64(0), np.zeros(COUNT, np.float32)], device="cpu")
+    assert any("no texture reference that a texture is bound to" in why for why in report.incomplete)
+
+
+def test_a_texture_reference_that_is_a_parameter_is_not_recorded() -> None:
+    ptx = _ptx(f"tex.1d.v4.f32.s32 {F}, [image, {{%r9}}]; {STORE}").replace(".param .u64 q)", ".param .u64 q, .param .texref image)")
     assert "k" in assemble_cached(ptx, "sm_80").info
-    assert "of the texture reference reference, which the host binds" in record(ptx, global_races=True).refused["k"]
+    assert "of the parameter image, whose handle cannot be read" in record(ptx, global_races=True).refused["k"]
 
 
 def test_names_are_computed_on_the_host() -> None:

@@ -20,14 +20,13 @@ from typing import Final
 
 from consan._errors import NotSupported
 from consan.instrument.isa.addresses import with_addresses
-from consan.instrument.ptx import Block, Edits, Function, Instruction, Label, Module, Variable, parse
+from consan.instrument.ptx import OPAQUE, Block, Edits, Function, Instruction, Label, Module, Variable, parse
 
 # Texts of printf and assert, and tables of libdevice: nobody writes them.
 _CONSTANT: Final = re.compile(r"\$str|__unnamed_|__PRETTY_FUNCTION__|__func__|__FUNCTION__|__cudart_")
 _WORD: Final = re.compile(r"[A-Za-z_$%][\w$]*")
 _NUMBER: Final = re.compile(r"0[xXfFdD][\dA-Fa-f]+U?|\d[\w.]*")
 _DECLARED: Final = re.compile(r"(?:^|[\s;}])\.(?:global|const|tex)\b")  # behind an opcode there would be a letter
-_OPAQUE: Final = ("texref", "samplerref", "surfref")
 _GENERIC: Final = "generic"  # in an initial value
 _MOST_BYTES: Final = 256 << 20  # of a module's variables: each form has room for them, whether it uses it or not
 _POINTERS: Final = re.compile(r"\.call(?:prototype|targets)\b")
@@ -113,7 +112,7 @@ def _check_declarations(module: Module, variables: dict[str, Variable]) -> None:
     if _POINTERS.search(module.text):
         raise NotSupported(f"its variable {next(iter(variables))} may hold the address of a function")
     for name, (variable, declaration) in declared.items():
-        if name in variables and (not variable.is_module_scope or variable.type in _OPAQUE):
+        if name in variables and (not variable.is_module_scope or variable.type in OPAQUE):
             raise NotSupported(f"its variable {name} is a texture or a surface")
         for word in _addresses(declaration.initializer or ""):
             if word not in declared or declared[word][0].space != "global":

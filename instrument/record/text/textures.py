@@ -1,4 +1,7 @@
-"""The names of what fetches read in the log (instrument/textures.py): there they stand where an address in global memory does."""
+"""The names of what fetches read in the log (instrument/textures.py): there they stand where an address in global memory does.
+
+A texture reference of the module has a handle, too: `mov` of its name gives it (PTX ISA "Texture, Sampler and Surface Types").
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ def name_of(snippet: Snippet, instruction: Instruction, operand: Operand) -> str
     row = lookup(instruction.parts)
     if row is None or not isinstance(operand, TensorAddress):
         raise Unsupported(f"{instruction.opcode} without a texture")
-    if isinstance(operand.base, Symbol) and not instruction.scope.is_register(operand.base.name):
-        raise Unsupported(f"{instruction.opcode} of the texture reference {operand.base.name}, which the host binds: use a texture object")
-    handle, result, index = wide_address(snippet, operand.base, instruction.scope), snippet.register("b64"), snippet.register("b64")
+    if isinstance(operand.base, Symbol) and _is_parameter(operand.base.name, instruction):
+        raise Unsupported(f"{instruction.opcode} of the parameter {operand.base.name}, whose handle cannot be read: pass a texture object")
+    handle, result, index = wide_address(snippet, operand.base, instruction.scope, "global"), snippet.register("b64"), snippet.register("b64")
     snippet.add(f"and.b64 {result}, {handle}, {(1 << textures.HANDLE_BITS) - 1}; shl.b64 {result}, {result}, {textures.HANDLE};")
     snippet.add(f"or.b64 {result}, {result}, {textures.FIRST};")
     if names_element(instruction):
@@ -28,3 +31,7 @@ def name_of(snippet: Snippet, instruction: Instruction, operand: Operand) -> str
         snippet.add(f"cvt.u64.u32 {index}, {low}; add.u64 {index}, {index}, 1;")
         snippet.add(f"min.u64 {index}, {index}, {(1 << textures.INDEX_BITS) - 1}; or.b64 {result}, {result}, {index};")
     return result
+
+
+def _is_parameter(name: str, instruction: Instruction) -> bool:
+    return instruction.scope.lookup(name) is None and instruction.scope.parameter(name) is not None

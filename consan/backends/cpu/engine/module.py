@@ -19,10 +19,10 @@ from consan.backends.cpu.decode.events import is_event
 from consan.backends.cpu.decode.program import FunctionCode, MemoryVariable, ParamVariable
 from consan.backends.cpu.decode.reach import FlattenedModule, Reach
 from consan.backends.cpu.state.faults import Dim3
-from consan.backends.cpu.state.memory import Allocation
+from consan.backends.cpu.state.memory import HANDLE, Allocation
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import Shape, Wave
-from consan.instrument.ptx import Function, type_bytes
+from consan.instrument.ptx import OPAQUE, Function, type_bytes
 from consan.instrument.ptx.extents import three_extents
 
 from .code import Plan
@@ -93,6 +93,8 @@ class LoadedModule:
         if variable not in self._addresses:
             align = max(variable.align, 256)
             self._addresses[variable] = self.machine.arena.alloc(variable.nbytes, align, variable.name)
+            if variable.node.type == "texref":
+                self.machine.arena.references[self._addresses[variable].address & HANDLE] = variable.name
         return self._addresses[variable]
 
     def address_of(self, variable: MemoryVariable) -> int:
@@ -103,7 +105,7 @@ class LoadedModule:
         return self._addresses[variable].address
 
     def _initialise(self, variable: MemoryVariable) -> None:
-        if variable.initializer:
+        if variable.initializer and variable.node.type not in OPAQUE:
             data = self._bytes(variable)
             address = self._addresses[variable].address
             self.machine.arena.span(address, len(data))[...] = np.frombuffer(data, np.uint8)

@@ -1,10 +1,10 @@
-"""tex, tld4 and txq (PTX ISA, "Texture Instructions"), of texture objects in unified mode.
+"""tex, tld4 and txq (PTX ISA, "Texture Instructions"), of texture objects and references in unified mode.
 
 A handle is one that the host has made (`consan.Texture`); any other ends the launch, and so does a texture of another geometry. A
 texture has one level of detail: `.level`, `.grad` and `.base` read it. Channels that its elements lack are 0, which is not documented.
 A layer beyond the last one is the last one.
 
-Not handled: texture references and samplers of their own, textures of several samples, comparisons of depth, and queries whose answers are
+Not handled: references that are parameters, samplers of their own, textures of several samples, comparisons of depth, and queries whose answers are
 numbers of the source language (channel_data_type, channel_order). A fetch of a type that the texture does not give is undefined: refused.
 """
 
@@ -43,8 +43,10 @@ class _Object:
     def __init__(self, context: DecodeContext) -> None:
         operand = context.instruction.operands[1]
         base = getattr(operand, "base", None)
-        if not isinstance(base, Register) or getattr(operand, "sampler", None) is not None:
-            raise context.unsupported("a texture reference or a sampler: pass a texture object")
+        if getattr(operand, "sampler", None) is not None:
+            raise context.unsupported("a sampler of its own")
+        if not isinstance(base, Register) and context.place(base).param is not None:
+            raise context.unsupported("a texture reference that is a parameter: pass a texture object")
         self.context, self.wave, self.handle = context, context.wave, context.source(base, "u64")
 
     def groups(self, lanes: Lanes) -> list[tuple[Lanes, TextureInfo]]:
@@ -53,9 +55,9 @@ class _Object:
         return [(lanes[handles == handle], self._info(int(handle), lanes)) for handle in np.unique(handles)]
 
     def _info(self, handle: int, lanes: Lanes) -> TextureInfo:
-        found: TextureInfo | None = self.wave.arena.textures.get(handle)
+        found: TextureInfo | None = self.wave.arena.texture(handle)
         if found is None:
-            raise self.trap(lanes, f"{handle:#x} is no texture object (pass a consan.Texture)")
+            raise self.trap(lanes, f"{handle:#x} is no texture object, and no texture reference that a texture is bound to (pass a consan.Texture)")
         return found
 
     def trap(self, lanes: Lanes, message: str) -> LaneError:

@@ -25,6 +25,7 @@ from consan._errors import EnvironmentFailure, UsageError
 Array = npt.NDArray[np.generic]
 
 GLOBAL_BASE = 0x7F00_0000_0000
+HANDLE = 0xFFFF_FFFF  # the bits of a handle that count
 SHARED_WINDOW = 0x7E00_0000_0000
 LOCAL_WINDOW = 0x7E80_0000_0000
 CODE_BASE = 0x7D00_0000_0000
@@ -84,10 +85,16 @@ class Arena:
         self.views = unit_views(self.raw)
         self.surfaces: dict[int, npt.NDArray[np.uint8]] = {}  # of a launch: their bytes, by names (semantics/surfaces.py)
         self.textures: dict[int, Any] = {}  # texture objects by their handles (consan/textures)
+        self.references: dict[int, str] = {}  # texture references by their handles: the low bits of their addresses
+        self.bound: dict[str, Any] = {}  # their textures
         self._free: list[tuple[int, int]] = [(_PAGE, self.raw.size - _PAGE)]  # (offset, size), sorted
         self._reserved: dict[int, int] = {}  # offset -> reserved size
         self._starts: list[int] = []  # addresses of live allocations, sorted
         self._live: list[Allocation] = []
+
+    def texture(self, handle: int) -> Any:
+        """The texture of an object, or the one that is bound to a reference; None for other handles."""
+        return self.textures.get(handle) or self.bound.get(self.references.get(handle & HANDLE, ""))
 
     def reserve(self, nbytes: int, align: int = 256) -> int:
         """Take `nbytes` out of the free list and return their offset; the memory reads as zero."""
