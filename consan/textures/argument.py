@@ -2,7 +2,7 @@
 
 Shapes are in NumPy's order, outermost first: (layers or faces,) (depth,) (height,) width (, channels).
 
-Not handled: mipmaps, several samples, block-compressed and sRGB textures, anisotropic filters.
+Not handled: mipmaps, layers of several samples, block-compressed and sRGB textures, anisotropic filters.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Texture:
 
     `memory`: "array" (a copy that no address reaches), "linear" or "pitch2d" (the memory of the array, which a kernel may also have as a
     pointer). `filter`, `address` (of all dimensions), `normalized` (the coordinates) and `read` are those of `cudaTextureDesc`; the
-    border is zero. `channels`: 1, 2 or 4, the last axis if there are several. `shape`: "layered", where the first axis counts layers, or
-    "cube", where it counts faces. `reference`: the `.texref` of the kernel's module that the texture is bound to; it has no parameter, so that
-    its place among the arguments does not matter.
+    border is zero. `channels`: 1, 2 or 4, the last axis if there are several. `shape`: "layered", where the first axis counts layers,
+    "cube", where it counts faces, or "multisample", where it counts the samples of each element. `reference`: the `.texref` of the
+    kernel's module to which the texture is bound; then it stands for no parameter, wherever it is among the arguments.
 
     Raises `UsageError` for what CUDA would refuse.
     """
@@ -52,7 +52,19 @@ class Texture:
         extents = extents[:-1] if layers else extents
         modes = (address,) * len(extents)
         self.info = TextureInfo(
-            _TYPES[array.dtype.str[1:]], channels, extents, 0, layers, shape == "cube", memory, filter, modes, bool(normalized), read, reference
+            _TYPES[array.dtype.str[1:]],
+            channels,
+            extents,
+            0,
+            layers,
+            shape == "cube",
+            memory,
+            filter,
+            modes,
+            bool(normalized),
+            read,
+            reference,
+            shape == "multisample",
         )
         _check(self.info)
 
@@ -71,6 +83,7 @@ def _check(info: TextureInfo) -> None:
         and (count != 2 or info.extents[0] != info.extents[1] or not info.layers or info.layers % FACES != 0),
         "linear memory has one dimension, no filter, and coordinates that are not normalized": info.memory == "linear"
         and (count != 1 or bool(info.layers) or info.filter != "point" or info.normalized),
+        "several samples are those of two dimensions in an array": info.multisample and (count != 2 or info.memory != "array"),
         "pitch2d memory has two dimensions": info.memory == "pitch2d" and (count != 2 or bool(info.layers)),
         "wrap and mirror need normalized coordinates": wrapped and not info.normalized,
         "a linear filter needs floating-point values (read=normalized)": info.filter == "linear" and not info.gives_floats,

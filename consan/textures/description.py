@@ -13,17 +13,19 @@ MEMORIES: Final = ("array", "linear", "pitch2d")
 FILTERS: Final = ("point", "linear")
 ADDRESSES: Final = ("clamp", "border", "wrap", "mirror")
 READS: Final = ("element", "normalized")
-SHAPES: Final = ("plain", "layered", "cube")
+SHAPES: Final = ("plain", "layered", "cube", "multisample")
 TYPES: Final = ("u8", "s8", "u16", "s16", "u32", "s32", "f16", "f32")
 FACES: Final = 6  # of a cube
 
 
 @dataclass(frozen=True)
 class TextureInfo:
-    """A texture object. `address`: of the first texel. `layers`: 0 without; of a cube: six faces for each layer, or six.
+    """A texture object. `address`: of the first texel. `layers`: 0 without; of a cube: six faces for each layer, or six; of several
+    samples: their number.
 
     `memory`: of an array no address reaches an element, of the others the elements lie at `address`, rows without gaps. `addresses`: the
-    addressing mode of each dimension. What is outside with mode "border", and outside of linear memory, is zero. `reference`: the texture reference of a module that it is bound to, instead of being a parameter.
+    addressing mode of each dimension. What is outside with mode "border", and outside of linear memory, is zero. `reference`: the
+    reference of a module that the texture is bound to; empty: it is passed by its handle.
     """
 
     type: str
@@ -38,6 +40,7 @@ class TextureInfo:
     normalized: bool = False
     read: str = "element"
     reference: str = ""
+    multisample: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any]:

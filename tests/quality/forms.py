@@ -37,7 +37,7 @@ follow, or follows in part, is `incomplete`, and the report names the instructio
 
 """
 PRIVATE = {"param", "local", "const"}
-LACKING = {"2dms", "a2dms"}  # textures of several samples cannot be made by the CUDA API
+LACKING = {"a2dms"}  # textures of several samples cannot be made by the CUDA API
 _MODES = {"im2col::w", "im2col::w::128", *MODES}
 _TIMES = Counter(row.form for row in ROWS)
 REGISTERS = ".reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<4>; .reg .b16 %h<4>;"
@@ -111,7 +111,7 @@ def _executed(row: Row) -> str:
     if not executes(row):
         return "no"
     small = _without_sums(row) if row.name == "multimem.red" else set()
-    lacking = [word for word in _words(row) if word in LACKING | small or (row.is_tensor_copy and word in _MODES - MODES)]
+    lacking = [word for word in _words(row) if word in LACKING | small or (row.is_tensor_copy and row.touches and word in _MODES - MODES)]
     return f"not with {' '.join(f'`.{word}`' for word in lacking)}" if lacking else "yes"
 
 

@@ -198,3 +198,18 @@ def test_a_decimal_constant_is_rounded_to_the_type() -> None:
     """`selp` chooses bits: those of a float, also where the constant is written as a double."""
     out, _ = _run(None, _floats(), "setp.eq.u32 %p1, %r1, 3; selp.f32 %f11, 1.5, 0.25, %p1;")
     np.testing.assert_array_equal(out.view(np.float32)[:4, 0], [0.25, 0.25, 0.25, 1.5])
+
+
+def test_textures_of_several_samples() -> None:
+    """The first coordinate is the sample; the others are numbers of elements."""
+    array = np.random.default_rng(3).random((4, 5, 6), np.float32)
+    xs = np.zeros((COUNT, 4), np.int32)
+    xs[:, 0], xs[:, 1], xs[:, 2] = np.arange(COUNT) % 4, np.arange(COUNT) % 6, np.arange(COUNT) % 5
+    texture = consan.Texture(array, shape="multisample")
+    out, stats = _run(texture, xs, f"tex.2dms.v4.f32.s32 {F32}, [%d1, {{%r11, %r12, %r13, %r13}}];")
+    assert stats.completed
+    np.testing.assert_array_equal(out.view(np.float32)[:, 0], array[xs[:, 0], xs[:, 2], xs[:, 1]])
+    _, stats = _run(texture, xs, f"tex.a2d.v4.f32.s32 {F32}, [%d1, {{%r11, %r12, %r13, %r13}}];")
+    assert stats.faults[0].message == "the texture is not a2d"
+    out, _ = _run(texture, xs, "txq.num_samples.b32 %r5, [%d1]; txq.array_size.b32 %r6, [%d1];", "st.global.v2.b32 [%d3], {%r5, %r6}; ret;")
+    assert out[0, :2].tolist() == [4, 0]

@@ -22,7 +22,8 @@ def name_of(snippet: Snippet, instruction: Instruction, operand: Operand) -> str
         raise Unsupported(f"{instruction.opcode} without a texture")
     if isinstance(operand.base, Symbol) and _is_parameter(operand.base.name, instruction):
         raise Unsupported(f"{instruction.opcode} of the parameter {operand.base.name}, whose handle cannot be read: pass a texture object")
-    handle, result, index = wide_address(snippet, operand.base, instruction.scope, "global"), snippet.register("b64"), snippet.register("b64")
+    handle = wide_address(snippet, operand.base, instruction.scope, "global")
+    result, index = snippet.register("b64"), snippet.register("b64")
     snippet.add(f"and.b64 {result}, {handle}, {(1 << textures.HANDLE_BITS) - 1}; shl.b64 {result}, {result}, {textures.HANDLE};")
     snippet.add(f"or.b64 {result}, {result}, {textures.FIRST};")
     if names_element(instruction):

@@ -2,10 +2,11 @@
 
 A handle is one that the host has made (`consan.Texture`); any other ends the launch, and so does a texture of another geometry. A
 texture has one level of detail: `.level`, `.grad` and `.base` read it. Channels that its elements lack are 0, which is not documented.
-A layer beyond the last one is the last one.
+A layer or a sample beyond the last one is the last one.
 
-Not handled: references that are parameters, samplers of their own, textures of several samples, comparisons of depth, and queries whose answers are
-numbers of the source language (channel_data_type, channel_order). A fetch of a type that the texture does not give is undefined: refused.
+Not handled: references that are parameters, samplers of their own, layers of several samples, comparisons of depth, and queries whose
+answers are numbers of the source language (channel_data_type, channel_order). A fetch of a type that the texture does not give is
+undefined: refused.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from .texture_filter import Texels, layers_of, on_cube, scaled
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 _GEOMETRIES = {"1d": (1, False, False), "2d": (2, False, False), "3d": (3, False, False), "a1d": (1, True, False), "a2d": (2, True, False)}
+_MULTISAMPLE = "2dms"
+_GEOMETRIES[_MULTISAMPLE] = _GEOMETRIES["a2d"]  # samples are as layers
 _GEOMETRIES |= {"cube": (2, False, True), "acube": (2, True, True)}  # dimensions, layers, faces
 _CHANNELS = 4
 _BEHIND = {"level": 1, "grad": 2}  # operands that choose a level of detail
@@ -57,7 +60,9 @@ class _Object:
     def _info(self, handle: int, lanes: Lanes) -> TextureInfo:
         found: TextureInfo | None = self.wave.arena.texture(handle)
         if found is None:
-            raise self.trap(lanes, f"{handle:#x} is no texture object, and no texture reference that a texture is bound to (pass a consan.Texture)")
+            raise self.trap(
+                lanes, f"{handle:#x} is no texture object, and no texture reference that a texture is bound to (pass a consan.Texture)"
+            )
         return found
 
     def trap(self, lanes: Lanes, message: str) -> LaneError:
@@ -72,7 +77,7 @@ class _Fetch(_Object):
         super().__init__(context)
         operand, modifiers = context.instruction.operands[1], context.modifiers
         if not isinstance(operand, TensorAddress) or modifiers["geom"] not in _GEOMETRIES:
-            raise context.unsupported("a texture of several samples")
+            raise context.unsupported("layers of several samples")
         self.count, self.layered, self.cube = _GEOMETRIES[modifiers["geom"]]
         self.exact = modifiers.get("ctype", "f32") == "s32"
         coordinates = list(operand.coords)
@@ -86,9 +91,10 @@ class _Fetch(_Object):
 
     def texels(self, info: TextureInfo, lanes: Lanes) -> Texels:
         """The elements of a texture."""
-        wanted = self.count, self.cube
-        if (len(info.extents), info.cube) != wanted or (bool(info.layers) != (self.layered or self.cube)):
-            raise self.trap(lanes, f"the texture is not {self.context.modifiers['geom']}")
+        geometry = self.context.modifiers["geom"]
+        wanted = self.count, self.cube, geometry == _MULTISAMPLE
+        if (len(info.extents), info.cube, info.multisample) != wanted or (bool(info.layers) != (self.layered or self.cube)):
+            raise self.trap(lanes, f"the texture is not {geometry}")
         data = self.wave.arena.span(info.address, info.nbytes)
         return Texels(info, data.view(info.dtype).reshape(-1, info.channels))
 
@@ -164,10 +170,10 @@ _ANSWERS: dict[str, Callable[[TextureInfo], int]] = {
     "width": lambda info: info.extents[0],
     "height": lambda info: info.extents[1] if len(info.extents) > 1 else 0,
     "depth": lambda info: info.extents[2] if len(info.extents) > 2 else 0,
-    "array_size": lambda info: layers_of(info) if info.layers else 0,
+    "array_size": lambda info: layers_of(info) if info.layers and not info.multisample else 0,
     "normalized_coords": lambda info: int(info.normalized),
     "num_mipmap_levels": lambda info: 1,
-    "num_samples": lambda info: 1,
+    "num_samples": lambda info: layers_of(info) if info.multisample else 1,
 }
 
 
