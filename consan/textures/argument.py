@@ -8,6 +8,7 @@ Not handled: mipmaps, layers of several samples, block-compressed and sRGB textu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,15 +30,14 @@ class Texture:
     `memory`: "array" (a copy that no address reaches), "linear" or "pitch2d" (the memory of the array, which a kernel may also have as a
     pointer). `filter`, `address` (of all dimensions), `normalized` (the coordinates) and `read` are those of `cudaTextureDesc`; the
     border is zero. `channels`: 1, 2 or 4, the last axis if there are several. `shape`: "layered", where the first axis counts layers,
-    "cube", where it counts faces, or "multisample", where it counts the samples of each element. `reference`: the `.texref` of the
-    kernel's module to which the texture is bound; then it stands for no parameter, wherever it is among the arguments.
+    "cube", where it counts faces, or "multisample", where it counts the samples of each element.
 
     Raises `UsageError` for what CUDA would refuse.
     """
 
     def __init__(
         self, array: npt.NDArray[Any], *, memory: str = "array", filter: str = "point", address: str = "clamp",  # noqa: A002 - CUDA's word
-        normalized: bool = False, read: str = "element", channels: int = 1, shape: str = "plain", reference: str = "",
+        normalized: bool = False, read: str = "element", channels: int = 1, shape: str = "plain",
     ) -> None:  # fmt: skip
         for name, value in {"memory": memory, "filter": filter, "address": address, "read": read, "shape": shape}.items():
             if value not in _CHOICES[name]:
@@ -63,10 +63,15 @@ class Texture:
             modes,
             bool(normalized),
             read,
-            reference,
-            shape == "multisample",
+            multisample=shape == "multisample",
         )
         _check(self.info)
+
+    def bound_to(self, reference: str) -> Texture:
+        """The same texture, bound to the `.texref` of that name in the module: no parameter, wherever it is among the arguments."""
+        bound = copy(self)
+        bound.info = replace(self.info, reference=reference)
+        return bound
 
     def at(self, address: int) -> TextureInfo:
         """The texture of the array's copy at this address."""

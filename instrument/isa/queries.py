@@ -234,8 +234,8 @@ def makes_generic(instruction: InstructionLike, space: str) -> bool:
 
 
 def is_noncoherent(instruction: InstructionLike) -> bool:
-    """Whether an instruction reads through the cache that does not see writes of the kernel ("ld.global.nc")."""
-    return "nc" in instruction.parts
+    """Whether an instruction reads by a path that does not see writes of the kernel ("ld.global.nc", "ld.proxy::readonly")."""
+    return not {"nc", "proxy::readonly"}.isdisjoint(instruction.parts)
 
 
 def adds(instruction: InstructionLike) -> bool:

@@ -16,6 +16,8 @@ from consan.instrument import surfaces, textures
 from consan.instrument.isa import names_element
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
+from consan.instrument.record.text import textures as recorded_names
+from consan.instrument.rewriting.emit import Snippet
 from consan.toolchain.assemble import assemble_cached
 
 COUNT = 32
@@ -107,7 +109,7 @@ REFERENCE = f"tex.1d.v4.f32.s32 {F}, [image, {{%r9}}]; @%p1 tex.1d.v4.f32.s32 {F
 def _bound(body: str, same: bool) -> Any:
     """A launch of a kernel that fetches through a reference of its module, and stores, here to the same memory."""
     data = np.zeros(COUNT, np.float32)
-    image = consan.Texture(data, memory="linear", reference="image")
+    image = consan.Texture(data, memory="linear").bound_to("image")
     args = [image, np.uint64(0), np.uint64(0), data if same else np.zeros(COUNT, np.float32)]
     return consan.launch(consan.Kernel(_ptx(body, before=".global .texref image;"), entry="k"), 1, COUNT, args, device="cpu")
 
@@ -121,6 +123,16 @@ def test_a_texture_reference_is_compared_as_an_object_is(address: str) -> None:
     assert {(each.kind, each.severity) for each in racy.findings} >= {("data-race", "error")}
     assert {each.severity for each in barrier.findings} <= {"warning"}
     assert (apart.verdict, apart.findings, apart.incomplete) == ("clean", (), ())
+
+
+def test_a_fault_planted_in_the_handle_of_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_handle(snippet: Snippet, *_: Any) -> str:
+        snippet.add(f"mov.b64 {(zero := snippet.register('b64'))}, 0;")
+        return zero
+
+    monkeypatch.setattr(recorded_names, "wide_address", no_handle)
+    report = _bound(f"// without its handle\n{REFERENCE}{STORE}", True)
+    assert not report.findings
 
 
 def test_a_texture_reference_of_unknown_memory_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,8 @@ def _listed(body: str) -> tuple[list[str], str]:
         "multimem.st.global.u32 [%d1], %r1;",
         "multimem.ld_reduce.global.add.u32 %r1, [%d1];",
         "fence.proxy.alias;",
+        "fence.proxy.alias.acquire.sys;",
+        "fence.proxy.alias.release.sys;",
         "fence.acquire.sync_restrict::shared::cluster.cluster;",
         "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
     ],
@@ -57,10 +59,7 @@ def test_what_spares_shared_memory_or_is_known_in_part_is_listed_and_the_kernel_
 WIDE = "mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r2, %r2}], [%r2], {%h1, %h1};"
 # Forms of PTX 9.2 to 9.5 that no row describes.
 NEWER = [
-    "ld.proxy::readonly.global.b32 %r1, [%d1];",
     "mbarrier.layout.shared.b64 %d2, [%r1];",
-    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%d1], 128, %r2, %r3, [%r2];",
-    "fence.proxy.alias.acquire.sys;",
 ]
 
 

@@ -58,6 +58,17 @@ BULK: list[Row] = [
         completion="mbarrier",
         makes=makes(BulkLoad, at="dst-addr", mbarrier_at="mbar", **_CTAS, size="size", source="src-addr"),
     ),
+    *_copies(  # PTX 9.2: what lies outside is not read, and so many bytes of the destination are indeterminate
+        "cp.async.bulk",
+        """
+        cp.async.bulk.shared::cta.global.complete_tx{.level::cache_hint}.ignore_oob \
+        [dst-addr], [src-addr], size, ignored-left, ignored-right, [mbar]{, policy}
+        """,
+        status="recorded",
+        touch="read src-addr global size async; write dst-addr shared::cta size async; rmw mbar shared::cta 8",
+        completion="mbarrier",
+        makes=makes(BulkLoad, at="dst-addr", mbarrier_at="mbar", size="size", source="src-addr"),
+    ),
     *_copies(
         "cp.async.bulk",
         "cp.async.bulk.shared::cluster.shared::cta.complete_tx [dst-addr], [src-addr], size, [mbar]",

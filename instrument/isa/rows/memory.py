@@ -100,6 +100,15 @@ LOAD: list[Row] = [
         makes=_READ,
         classes={"type": _TYPES, "cop": "ca cg cs", "ss": "global"},
     ),
+    *rows(  # PTX 9.4: a proxy of its own (Memory Consistency Model, "Proxies"), which no fence names
+        _MOVE + "ld",
+        "load",
+        "ld{.ss}.type.proxy::readonly dst, [addr]",
+        status="recorded",
+        touch="read addr ss",
+        makes=makes(GlobalRead, address="addr", nc=".proxy::readonly").where_checked(),
+        classes={"type": _TYPES, "ss": "global"},
+    ),
     *rows(
         _MOVE + "ldu",
         "load",

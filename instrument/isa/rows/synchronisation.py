@@ -131,11 +131,10 @@ def _of_async(name: str) -> list[Row]:
     ]
 
 
-def _aliases(name: str) -> list[Row]:
+def _aliases(name: str, *forms: str) -> list[Row]:
     """Fences between virtual addresses of one location (8.2.2), which are not modelled: two addresses are two locations."""
-    return rows(
-        _SYNC + "membar, fence (proxy fence)", "proxy-fence", f"{name}.alias", name=name, status="not modelled", ordering=("alias",)
-    )
+    section, classes = _SYNC + "membar, fence (proxy fence)", {"sem": "acquire release"}
+    return rows(section, "proxy-fence", "\n".join(forms), name=name, status="not modelled", ordering=("alias",), classes=classes)
 
 
 FENCE: list[Row] = [
@@ -186,8 +185,8 @@ FENCE: list[Row] = [
     *_proxy_fence("fence.proxy.tensormap::generic.acquire.scope [addr], size", makes(MapFence, map="addr")),
     *_proxy_fence("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope", _RESTRICTED_FENCE, _OF_SHARED, **_RESTRICTED),
     *_proxy_fence("fence.proxy.async::generic.release.sync_restrict::shared::cta.scope", _OF_SHARED, _RESTRICTED_FENCE, **_RESTRICTED),
-    *_aliases("fence.proxy"),
-    *_aliases("membar.proxy"),
+    *_aliases("fence.proxy", "fence.proxy.alias", "fence.proxy.alias.sem.sys"),  # the latter from PTX 9.4 on
+    *_aliases("membar.proxy", "membar.proxy.alias"),
     *_of_async("membar.proxy"),
 ]
 

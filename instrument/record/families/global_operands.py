@@ -6,6 +6,7 @@ An access to a generic address is in the log also where it is in another space: 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalAccess, GlobalRead, GlobalWrite, TensorLoad, TensorStore
@@ -14,7 +15,7 @@ from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.text import surfaces, textures
 from consan.instrument.record.text.words import keys_of
 from consan.instrument.rewriting.context import FunctionPlan, Work
-from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address
+from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address, word
 
 if TYPE_CHECKING:
     from consan.instrument.record.recorder import FunctionRecorder
@@ -83,8 +84,12 @@ def global_guard(kernel: FunctionRecorder, instruction: Instruction, access: Mem
     return found
 
 
-def global_address(kernel: FunctionRecorder, instruction: Instruction, address: Operand, space: str) -> int:
-    """The first of two words with an address in global memory, or with the name of a byte of a surface or an element of a texture."""
+def global_address(kernel: FunctionRecorder, instruction: Instruction, address: Operand, space: str, unread: Sequence[Operand] = ()) -> int:
+    """The first of two words with an address in global memory, or with the name of a byte of a surface or an element of a texture.
+
+    `unread`: how many bytes at the beginning and at the end a bulk copy does not read, each below 16. They stand in bits that are zero in
+    the address of such a copy: the lowest and the highest four.
+    """
     snippet = Snippet()
     if space in _NAMES:
         wide = _NAMES[space](snippet, instruction, address)
@@ -92,6 +97,10 @@ def global_address(kernel: FunctionRecorder, instruction: Instruction, address: 
         wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
     low, high = snippet.register("b32"), snippet.register("b32")
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
-    word, code = kernel.open_block().unhashed([low, high], snippet, keys_of([address], instruction.scope))
+    for half, shift, count in zip((low, high), (0, 28), unread, strict=False):
+        part = snippet.register("b32")
+        snippet.add(f"and.b32 {part}, {word(count, snippet, instruction.scope)}, 15;")
+        snippet.add(f"shl.b32 {part}, {part}, {shift}; or.b32 {half}, {half}, {part};")
+    first, code = kernel.open_block().unhashed([low, high], snippet, keys_of([address, *unread], instruction.scope))
     kernel.pending += code
-    return word
+    return first

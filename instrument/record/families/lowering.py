@@ -122,7 +122,8 @@ def _stored_number(kernel: FunctionRecorder, work: Work, name: str, operand: Ope
 
 def _stored_wide(kernel: FunctionRecorder, work: Work, name: str, operand: Operand) -> Fields:
     access = _access_at(work, operand)
-    return {name: global_address(kernel, work.instruction, operand, access.space if access is not None else _GENERIC)}
+    unread = [each for role in ("ignored-left", "ignored-right") if (each := operand_of(work, role)) is not None]
+    return {name: global_address(kernel, work.instruction, operand, access.space if access is not None else _GENERIC, unread)}
 
 
 _STORED: dict[Role | type, Callable[[FunctionRecorder, Work, str, Operand], Fields]] = {

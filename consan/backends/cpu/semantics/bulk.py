@@ -7,12 +7,12 @@ operation that lands by itself. So are the stores of one st.async that complete 
 
 A multimem address is that of the memory itself (access.py).
 
-Not handled: tensor copies (tensor.py). Cache policies have no effect.
+Not handled: tensor copies (tensor.py). Cache policies have no effect. Bytes that .ignore_oob leaves out are poison.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 Function = Callable[..., Any]
 
+_POISON = 0xFF  # indeterminate bytes
 OPERATIONS = frozenset(["and", "or", "xor", "add", "inc", "dec", "min", "max"])
 
 
@@ -51,19 +52,23 @@ class Range:
         self.granule = granule
         self.place = context.place(operand)
 
-    def part(self, lanes: Lanes, sizes: Array) -> Array:
-        """Offsets in the arena's bytes. Raises for the first lane whose range is invalid."""
+    def part(self, lanes: Lanes, sizes: Array, unread: Sequence[Array] = ()) -> Array:
+        """Offsets in the arena's bytes. Raises for the first lane whose range is invalid.
+
+        `unread`: how many bytes at the beginning and at the end may lie outside.
+        """
         addresses = self._addresses(lanes)
         for values, what in ((sizes, "the size"), (addresses, "the address")):
             wrong = (values % self.granule).nonzero()[0]
             if len(wrong):
                 message = f"{what}, {int(values[wrong[0]]):#x}, is not a multiple of {self.granule}"
                 raise self._fault("misaligned", lanes, addresses, sizes, int(wrong[0]), message)
-        valid, offsets = (self._global if self.space == "global" else self._shared)(lanes, addresses, sizes)
+        first, last = unread or (np.int64(0), np.int64(0))
+        valid, offsets = (self._global if self.space == "global" else self._shared)(lanes, addresses + first, sizes - first - last)
         wrong = (~valid).nonzero()[0]
         if len(wrong):
             raise self._fault("out-of-bounds", lanes, addresses, sizes, int(wrong[0]), "")
-        return offsets
+        return offsets - first
 
     def _addresses(self, lanes: Lanes) -> Array:
         base, offset = self.place.base, self.place.offset
@@ -146,6 +151,7 @@ class _Copies:
         self.to = Range(context, target, operands.pop(0), "write" if self.reduction is None else "rmw")
         self.from_ = Range(context, source, operands.pop(0), "read")
         self.size = context.source(operands.pop(0), "u32")
+        self.unread = [context.source(operands.pop(0), "u32") for _ in range(2 * ("ignore_oob" in context.words))]
         self.found = locator(context, "shared", operands.pop(0), 8, "rmw") if "complete_tx" in context.modifiers else None
         self.ctas = context.source(operands.pop(0), "u16") if "multicast" in context.modifiers else None
         self.keep = context.source(operands.pop(), "u16") if "cp_mask" in context.modifiers else None
@@ -167,28 +173,41 @@ class _Copies:
 
     def _issue(self, lanes: Lanes) -> None:
         sizes = per_lane(self.size, lanes)
-        sources, targets = self.from_.part(lanes, sizes), self.to.part(lanes, sizes)
+        unread = [per_lane(each, lanes).astype(np.int64) for each in self.unread]
+        sources, targets = self.from_.part(lanes, sizes, unread), self.to.part(lanes, sizes)
         units = units_of(self.found, lanes) if self.found is not None else None
         masks = per_lane(self.keep, lanes, 0xFFFF)
         for k in range(len(lanes)):
             source, target, size = int(sources[k]), int(targets[k]), int(sizes[k])
             lane = lanes[k : k + 1]
             if units is None:
-                self._start(lane, source, target, size, None, int(masks[k]))
+                self._start(lane, self._reader(source, size), target, size, None, int(masks[k]))
                 continue
-            unit = int(units[k])
+            unit, read = int(units[k]), self._reader(source, size, [int(each[k]) for each in unread])
             for shift, signal in destinations(self.context, self.ctas, lane, target, unit):
-                self._start(lane, source, target + shift, size, unit + (signal >> 3), int(masks[k]))
+                self._start(lane, read, target + shift, size, unit + (signal >> 3), int(masks[k]))
 
-    def _start(self, lane: Lanes, source: int, target: int, size: int, unit: int | None, mask: int) -> None:
+    def _reader(self, source: int, size: int, unread: Sequence[int] = ()) -> Callable[[], Array]:
+        """The function that reads the data of a copy: what is not read is poison."""
+        if not any(unread):
+            return self.wave.arena.raw[source : source + size].copy
+        inside = slice(unread[0], size - unread[1])
+
+        def read() -> Array:
+            data = np.full(size, _POISON, np.uint8)
+            data[inside] = self.wave.arena.raw[source : source + size][inside]
+            return data
+
+        return read
+
+    def _start(self, lane: Lanes, read: Callable[[], Array], target: int, size: int, unit: int | None, mask: int) -> None:
         receiver = None if self.ctas is None else self.wave.cta_at(target)
-        raw = self.wave.arena.raw
-        into = raw[target : target + size]
+        into = self.wave.arena.raw[target : target + size]
         complete = None if unit is None else self.plan.mbarriers.completion(unit, size)
         self.plan.copies.issue(
             BulkOperation(
                 lane,
-                raw[source : source + size].copy,
+                read,
                 _writer(into, self.reduction, mask),
                 complete,
                 "bulk" if unit is None else "",

@@ -19,7 +19,13 @@ using effects::TensorStore;
 
 // The rows of global memory that a copy touches: f(address, bytes). False if they are not known.
 template <typename F> bool each_row(const effects::CopyIssue &copy, F f) { return f(copy.source(), std::min(copy.reads(), copy.bytes())), true; }
-template <typename F> bool each_row(const BulkLoad &copy, F f) { return f(copy.source(), copy.size()), true; }
+
+// The address is a multiple of 16. Its lowest and highest four bits say how many bytes at the beginning and at the end are not read (.ignore_oob).
+template <typename F> bool each_row(const BulkLoad &copy, F f) {
+    u64 from = copy.source() & ~(15ull << 60);
+    u32 unread = (u32)(from & 15) + (u32)(copy.source() >> 60);
+    return f(from, copy.size() - std::min(unread, copy.size())), true;
+}
 
 // With a mask: for each run of the bytes that it chooses of each chunk.
 template <typename F> bool each_row(const BulkStore &copy, F f) {
