@@ -207,8 +207,8 @@ class Multiply(Issue):
                 plan.a = [units[each] for each in a]
             plan.b = [units[each] for each in b]
             plan.run()
-            if self.shifts:
-                move_down(cells, LANES, self.cell(self.a, lane))
+            if self.shifts and isinstance(start, TensorCell):
+                move_down(cells, LANES, start)
 
         self.start(np.array([lane]), ctas, run)
 

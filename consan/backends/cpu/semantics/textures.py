@@ -45,7 +45,7 @@ class _Object:
 
     def __init__(self, context: DecodeContext) -> None:
         operand = context.instruction.operands[1]
-        base = getattr(operand, "base", None)
+        base: Any = getattr(operand, "base", None)
         if getattr(operand, "sampler", None) is not None:
             raise context.unsupported("a sampler of its own")
         if not isinstance(base, Register) and context.place(base).param is not None:
