@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import twin_file
 
 import consan
 from consan._errors import EnvironmentFailure
@@ -180,3 +182,23 @@ def test_what_needed_no_comparison_is_counted(source: str, accesses: int, compar
     assert (shown["global_compared"], shown["global_proven"]) == (compared, proven)
     (kernel,) = _report(source, "off").kernels
     assert kernel.global_accesses == 0
+
+
+KERNELS = Path(__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("name", "racy", "kinds"),
+    [
+        ("global/bulk_load_beside_stores", True, {"data-race"}),  # before the issue of the copy: no missing wait
+        ("global/bulk_load_beside_stores", False, set()),
+        ("global/flag_then_bulk_load", False, set()),  # ordered by a flag, which was not recorded
+        ("clean/bulk_results", False, set()),  # an atomic operation beside a reduction in bulk
+    ],
+)
+def test_copies_of_a_cta_are_checked_where_global_memory_is_not(name: str, racy: bool, kinds: set[str]) -> None:
+    spec = twin_file.read(KERNELS / f"{name}.cu")
+    values = spec.parameters(spec.fresh_args())
+    kernel = twin_file.kernel(spec.path, racy)
+    report = consan.launch(kernel, spec.grid, spec.block, values, smem=spec.smem, device="cpu", global_memory="off")
+    assert {finding.kind for finding in report.findings} == kinds

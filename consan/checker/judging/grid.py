@@ -126,15 +126,31 @@ def check_grid(
     return done
 
 
+def _accesses(tables: Tables) -> npt.NDArray[np.void]:
+    """The accesses to global memory in the logs, but for those of asynchronous copies."""
+    events = tables[1]
+    return events[np.isin(events["kind"], (GlobalRead.number, GlobalWrite.number))]
+
+
 def meets_copies(tables: Tables) -> bool:
     """Whether the logs have accesses to global memory, which asynchronous copies may meet."""
-    return bool(np.isin(tables[1]["kind"], (GlobalRead.number, GlobalWrite.number)).any())
+    return bool(len(_accesses(tables)))
 
 
-def check_copies(tables: Tables, history: History, isa: bool, patience: Patience) -> list[np.void]:
-    """The findings of copies and accesses of one cluster in global memory (R-GM11), where its races are not looked for."""
+def check_copies(tables: Tables, history: History, isa: bool, patience: Patience, *, unordered: bool) -> list[np.void]:
+    """The findings of copies and accesses of one cluster in global memory (R-GM11), where its races are not looked for.
+
+    `unordered`: nothing orders the kernel's threads through memory. Else an order may be there that was not recorded: a copy that races is
+    certain only if it is behind the issue.
+    """
     (done,) = check_grid(tables, [history], Mode.ALONE, whole=False, isa=isa, patience=patience)
-    found = [record for record in selected(done.records) if record["kind"] in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)]
+    accesses = set(_accesses(tables)["site"].tolist())
+
+    def of_copies(record: np.void) -> bool:
+        races = unordered and record["kind"] == Kind.DATA_RACE and not {int(record["site"]), int(record["other_site"])} <= accesses
+        return races or record["kind"] in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)
+
+    found = list(filter(of_copies, selected(done.records)))
     for record in found:
         record["flags"] &= ~np.uint32(FindingFlags.GRID)  # its threads are those of the cluster
     return found

@@ -318,7 +318,8 @@ class _Checker:
         found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
         found = proven(found, deadlocks=deadlocked)
         if self.copies:
-            found += check_copies(self.recorded.tables, history, self.recorded.isa, self.patience)
+            unordered = self.recorded.entries[self.collected.launched.entry] in self.recorded.unordered
+            found += check_copies(self.recorded.tables, history, self.recorded.isa, self.patience, unordered=unordered)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
 

@@ -12,7 +12,8 @@ from consan.instrument.isa import MemoryAccess, row_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record.analyses import data
 from consan.instrument.record.families import wmma
-from consan.instrument.record.families.lowering import element_bytes, lower, put
+from consan.instrument.record.families.global_operands import element_bytes
+from consan.instrument.record.families.lowering import lower, put
 from consan.instrument.record.text import orders
 from consan.instrument.record.text.stored_rows import row_fold
 from consan.instrument.record.text.words import Words

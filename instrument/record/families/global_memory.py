@@ -30,7 +30,8 @@ from consan.instrument.record.analyses import data
 from consan.instrument.record.analyses.awaited import awaits_store
 from consan.instrument.record.analyses.stored_values import stores_of_values
 from consan.instrument.record.families import annotated, wmma
-from consan.instrument.record.families.lowering import element_bytes, lower, put
+from consan.instrument.record.families.global_operands import element_bytes
+from consan.instrument.record.families.lowering import lower, put
 from consan.instrument.record.text import text
 from consan.instrument.record.text.orders import order_of
 from consan.instrument.record.text.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls

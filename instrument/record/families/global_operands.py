@@ -13,6 +13,7 @@ from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalAccess, G
 from consan.instrument.isa import NO_ACCESS, MemoryAccess, row_of
 from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.text import surfaces, textures
+from consan.instrument.record.text.orders import order_of
 from consan.instrument.record.text.words import keys_of
 from consan.instrument.rewriting.context import FunctionPlan, Work
 from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address, word
@@ -60,7 +61,13 @@ def add_access(kernel: FunctionRecorder, instruction: Instruction) -> None:
     site = kernel.context.site(kernel.plan, work, access.access, access.space, access.total_bytes).number
     address = global_address(kernel, instruction, access.address, access.space)
     kind = GlobalWrite if access.writes else GlobalRead
-    block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, adds=access.updates))
+    strength = {"strong": access.is_strong, "order": order_of(work.event), "element": element_bytes(work, access), "adds": access.updates}
+    block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, **strength))
+
+
+def element_bytes(work: Work, access: MemoryAccess) -> int:
+    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
+    return access.width_bytes // (2 if work.row.modifiers(work.instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def global_guard(kernel: FunctionRecorder, instruction: Instruction, access: MemoryAccess) -> int:

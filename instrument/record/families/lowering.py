@@ -12,7 +12,7 @@ from consan.instrument.effects.model import Effect, Role, leaves
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.ptx import Operand
 from consan.instrument.record.families import tensors
-from consan.instrument.record.families.global_operands import global_address, global_guard
+from consan.instrument.record.families.global_operands import element_bytes, global_address, global_guard
 from consan.instrument.record.text import operand_words
 from consan.instrument.record.text.orders import order_of, reach_of
 from consan.instrument.rewriting.context import Work, operand_of
@@ -53,11 +53,6 @@ def lower(kernel: FunctionRecorder, work: Work, made: Makes, access: MemoryAcces
         raise Unsupported(f"{work.instruction.opcode}: access of unknown size")
     site = kernel.context.site(kernel.plan, work, *_touch(made.kind, access)).number
     return made.kind(**fields, site=site)
-
-
-def element_bytes(work: Work, access: MemoryAccess) -> int:
-    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
-    return access.width_bytes // (2 if work.row.modifiers(work.instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def _guard(kernel: FunctionRecorder, work: Work, made: Makes, access: MemoryAccess | None) -> int:
