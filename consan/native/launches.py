@@ -26,7 +26,7 @@ from consan._errors import ConsanError, UsageError
 from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
 from consan.native.remote import ClientBackend, NativeModule
-from consan.native.wire import NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
+from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 from consan.session.modules.variables import bound
@@ -39,6 +39,7 @@ _MOST_THREADS, _MOST_CTAS = 1024, 16  # of a CTA, and of a cluster
 # In place of a stream: what a kernel is handed over for.
 _UNFOLLOWED: Final = {
     NO_LAUNCH: "the program adds them to a graph node by node: capture the launches (cuStreamBeginCapture)",
+    CHANGED_NODE: "the program changes parameters of a graph's nodes: capture the launches anew",
     OF_THREAD: "in a thread's own default stream: launch them in a stream that the program makes",
     OF_DEVICES: "by one call for several devices: launch them on each device by itself",
 }
@@ -114,6 +115,7 @@ class RecordedModules:
         context, why = asked.context or backend.found_context, _UNFOLLOWED.get(asked.stream, "")
         if why or context != backend.found_context:
             self.unchecked |= {found[0]: why} if why else {}
+            session.followed.captures.altered |= asked.stream == CHANGED_NODE
             return self._own(backend, context, asked, *found)
         backend.launching = True
         try:

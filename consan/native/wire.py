@@ -14,10 +14,11 @@ _HEAD: Final = struct.Struct("<IIQQQ")
 _CALL: Final = struct.Struct("<64s12QQQQQ")
 LAUNCH: Final = struct.Struct("<QQ")  # an entry of the table of launches: handle, count
 SHAPE: Final = struct.Struct("<10IQ")  # of a launch: grid, block, cluster, bytes of dynamic shared memory; its context
-# In place of a stream: a node of a graph that is not captured, the default stream of a thread, a call for several devices.
+# In place of a stream: a node that is added to a graph, or changed; the default stream of a thread; a call for several devices.
 NO_LAUNCH: Final = (1 << 64) - 1
 OF_THREAD: Final = 2
 OF_DEVICES: Final = (1 << 64) - 2
+CHANGED_NODE: Final = (1 << 64) - 3
 
 
 class MessageKind(enum.IntEnum):

@@ -329,6 +329,10 @@ Result cuGraphAddKernelNode_v2(Handle *made, Handle graph, const Handle *before,
 Result cuGraphAddNode(Handle *made, Handle graph, const Handle *before, size_t count, const Handle *about) {  // behind 16 bytes
     return *(const int *)about ? 1 : cuGraphAddKernelNode_v2(made, graph, before, count, about + 2);
 }
+Result cuGraphKernelNodeSetParams_v2(Handle node, const Handle *about) {
+    ((struct Node *)node)->what = *about;
+    return TOLD("cuGraphKernelNodeSetParams_v2", 0, (uintptr_t)node, (uintptr_t)about);
+}
 Result cuGraphGetNodes(Handle graph, Handle *nodes, size_t *count) {
     struct Graph *whole = graph;
     *count = whole->count;
@@ -434,7 +438,9 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
     X(cuStreamCreate) X(cuEventCreate) X(cuEventRecord) X(cuStreamWaitEvent) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuStreamEndCapture)
 #define FORM(name) {#name, (void *)name},
 static const struct { const char *name; void *function; } forms[] = {
-    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuModuleGetGlobal", (void *)cuModuleGetGlobal_v2}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2}, {"cuStreamBeginCapture", (void *)cuStreamBeginCapture_v2},
+    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuModuleGetGlobal", (void *)cuModuleGetGlobal_v2}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuGraphKernelNodeSetParams", (void *)cuGraphKernelNodeSetParams_v2},
+    {"cuGraphKernelNodeGetParams", (void *)cuGraphKernelNodeGetParams_v2}, {"cuGraphGetNodes", (void *)cuGraphGetNodes}, {"cuFuncGetName", (void *)cuFuncGetName},
+    {"cuGraphNodeGetType", (void *)cuGraphNodeGetType}, {"cuLinkCreate", (void *)cuLinkCreate_v2}, {"cuStreamBeginCapture", (void *)cuStreamBeginCapture_v2},
     {"fakeGetFunction", (void *)cuModuleGetFunction}, {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
 
 Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {

@@ -129,6 +129,17 @@ def test_a_graph_whose_own_nodes_do_not_run_is_incomplete(drops: str, case: Case
     assert any("sums left no record" in reason for reason in report.incomplete), report.incomplete
 
 
+def test_a_node_that_the_program_makes_larger_has_no_log(case: Case) -> None:
+    """It would write behind its log: the kernel as it was takes its place, though the program names that of the node."""
+    words = "asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED, "larger", "run"
+    status, report, handed = case.run(*words)
+    assert (status, report.verdict) == (STATUS, INCOMPLETE), str(handed)
+    assert handed.count("cuGraphLaunch sums") == 3
+    assert handed.count("cuModuleLoadDataEx text") == 1
+    assert any("3 launches of sums ran unchecked: the program changes parameters" in why for why in report.incomplete), report.incomplete
+    assert not report.findings, "nothing has written the log"
+
+
 def test_a_process_that_dies_behind_a_graph(case: Case) -> None:
     _, report, _ = case.run("asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED, "kill")
     assert report.verdict == INCOMPLETE

@@ -103,12 +103,12 @@ static Result graph_launched(Result result, Handle handle) {
 }
 
 // A kernel that the program puts into a graph, or changes there. The first version of the parameters ends before `kernel`.
-static bool for_graph(struct KernelNode *about, bool first_version) {
+static bool for_graph(struct KernelNode *about, bool first_version, Handle instead) {
     struct Shape shape = {.cluster = {1, 1, 1}, .shared = about->shared, .context = first_version ? 0 : (uintptr_t)about->context};
     memcpy(shape.grid, about->grid, sizeof shape.grid);
     memcpy(shape.block, about->block, sizeof shape.block);
     Handle own = about->function ? about->function : first_version ? NULL : about->kernel, other = own;
-    if (!without_log(&other, NO_LAUNCH, shape)) return false;
+    if (!without_log(&other, instead, shape)) return false;
     if (other == own) return true;
     about->function = other;
     if (!first_version) about->kernel = NULL;
@@ -124,34 +124,34 @@ struct NodeParams {  // CUgraphNodeParams
 };
 
 #define FIRST_BYTES offsetof(struct KernelNode, kernel)
-#define KERNEL_NODE_CALL(name, bytes, parameters, ...) \
+#define KERNEL_NODE_CALL(name, instead, bytes, parameters, ...) \
     EXPORTED Result name parameters { \
         struct KernelNode about = {0}; \
         if (given) memcpy(&about, given, bytes); \
-        if (given && !for_graph(&about, bytes == FIRST_BYTES)) return UNKNOWN; \
+        if (given && !for_graph(&about, bytes == FIRST_BYTES, instead)) return UNKNOWN; \
         return ORIGINAL(name, __VA_ARGS__, given ? &about : NULL); \
     }
-#define NODE_CALL(name, parameters, ...) \
+#define NODE_CALL(name, instead, parameters, ...) \
     EXPORTED Result name parameters { \
         struct NodeParams about = {0}; \
         if (given == NULL || *(const int *)given != KERNEL_NODE) return ORIGINAL(name, __VA_ARGS__, given); \
         memcpy(&about, given, sizeof about); \
-        if (!for_graph(&about.kernel, false)) return UNKNOWN; \
+        if (!for_graph(&about.kernel, false, instead)) return UNKNOWN; \
         return ORIGINAL(name, __VA_ARGS__, &about); \
     }
 #define ADDED (Handle * node, Handle graph, const Handle *before, size_t count, void *given)
 
-KERNEL_NODE_CALL(cuGraphAddKernelNode, FIRST_BYTES, ADDED, node, graph, before, count)
-KERNEL_NODE_CALL(cuGraphAddKernelNode_v2, sizeof about, ADDED, node, graph, before, count)
-KERNEL_NODE_CALL(cuGraphKernelNodeSetParams, FIRST_BYTES, (Handle node, const void *given), node)
-KERNEL_NODE_CALL(cuGraphKernelNodeSetParams_v2, sizeof about, (Handle node, const void *given), node)
-KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams, FIRST_BYTES, (Handle graph, Handle node, const void *given), graph, node)
-KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams_v2, sizeof about, (Handle graph, Handle node, const void *given), graph, node)
-NODE_CALL(cuGraphAddNode, ADDED, node, graph, before, count)
-NODE_CALL(cuGraphAddNode_v2, (Handle * node, Handle graph, const Handle *before, const void *edges, size_t count, void *given), node, graph, before, edges,
-          count)
-NODE_CALL(cuGraphNodeSetParams, (Handle node, void *given), node)
-NODE_CALL(cuGraphExecNodeSetParams, (Handle graph, Handle node, void *given), graph, node)
+KERNEL_NODE_CALL(cuGraphAddKernelNode, NO_LAUNCH, FIRST_BYTES, ADDED, node, graph, before, count)
+KERNEL_NODE_CALL(cuGraphAddKernelNode_v2, NO_LAUNCH, sizeof about, ADDED, node, graph, before, count)
+KERNEL_NODE_CALL(cuGraphKernelNodeSetParams, CHANGED_NODE, FIRST_BYTES, (Handle node, const void *given), node)
+KERNEL_NODE_CALL(cuGraphKernelNodeSetParams_v2, CHANGED_NODE, sizeof about, (Handle node, const void *given), node)
+KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams, CHANGED_NODE, FIRST_BYTES, (Handle graph, Handle node, const void *given), graph, node)
+KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams_v2, CHANGED_NODE, sizeof about, (Handle graph, Handle node, const void *given), graph, node)
+NODE_CALL(cuGraphAddNode, NO_LAUNCH, ADDED, node, graph, before, count)
+NODE_CALL(cuGraphAddNode_v2, NO_LAUNCH, (Handle * node, Handle graph, const Handle *before, const void *edges, size_t count, void *given), node, graph, before,
+          edges, count)
+NODE_CALL(cuGraphNodeSetParams, CHANGED_NODE, (Handle node, void *given), node)
+NODE_CALL(cuGraphExecNodeSetParams, CHANGED_NODE, (Handle graph, Handle node, void *given), graph, node)
 
 // The forms differ in what follows the graph.
 #define INSTANTIATE(name) \

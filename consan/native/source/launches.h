@@ -39,6 +39,7 @@ static Result counted(Result result, Handle function, Handle stream) {
 // In place of a stream: consan cannot wait for what is launched.
 #define NO_LAUNCH ((Handle)(intptr_t)-1)
 #define OF_DEVICES ((Handle)(intptr_t)-2)
+#define CHANGED_NODE ((Handle)(intptr_t)-3)
 
 struct Shape {
     unsigned grid[3], block[3], cluster[3], shared;
@@ -48,7 +49,7 @@ struct Shape {
 // The context of a launch: that of its stream, or the thread's.
 static uint64_t context_of(Handle stream) {
     void *found = NULL;
-    Result (*get)(Handle, void **) = (uintptr_t)stream > STREAM_PER_THREAD && (uintptr_t)stream < (uintptr_t)OF_DEVICES ? of_driver("cuStreamGetCtx") : NULL;
+    Result (*get)(Handle, void **) = (uintptr_t)stream > STREAM_PER_THREAD && (uintptr_t)stream < (uintptr_t)CHANGED_NODE ? of_driver("cuStreamGetCtx") : NULL;
     return get && get(stream, &found) == 0 && found ? (uintptr_t)found : context();
 }
 

@@ -59,7 +59,7 @@ class Captures:
     events: dict[int, tuple[Capture | None, Event]] = field(default_factory=dict)
     graphs: dict[int, tuple[GraphNode, ...]] = field(default_factory=dict)
     executables: dict[int, Executable] = field(default_factory=dict)
-    altered: bool = False  # the program has changed parameters of a node
+    altered: bool = False  # the program has changed parameters of a kernel's node
     _captured: dict[int, Capture] = field(default_factory=dict)  # by the handles of their streams
 
     def place(self, handle: int) -> WorkPlace:

@@ -127,11 +127,15 @@ class GraphNodes:
                 self.device.receipts.ask(node.slip, *node.memory.receipt_of, node.stream, counts=True)
 
     def settle(self, *, altered: bool) -> None:
-        """Check what the last launches of all nodes have left. `altered`: the program has changed parameters of nodes."""
+        """Check what the last launches of all nodes have left.
+
+        `altered`: the program has changed parameters of kernels' nodes. Nobody knows what wrote into their logs, if anything did.
+        """
         if not self._nodes:
             return
         if altered:
             self.judge.watch.reasons[_ALTERED] = None
+            return
         if not self.device.lost:
             self.device.backend.synchronize()
         for node in self._nodes:
