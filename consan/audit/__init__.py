@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from consan.audit.files import sources_in
 from consan.audit.verifying import Verdict, verify
 
-__all__ = ["Verdict", "verify"]
+__all__ = ["Verdict", "sources_in", "verify"]

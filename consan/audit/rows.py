@@ -6,7 +6,8 @@ stopped or ended before its time have verdicts of their own. None of these is `c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -40,10 +41,34 @@ class RowFinding:
 
 
 @dataclass(frozen=True)
+class LaunchAnswers:
+    """What launches of a kernel did to memory (child/questions.py). `seeds`: schedules that were compared. Empty: nothing was seen."""
+
+    seeds: int
+    depends_on_schedule: str = ""
+    writes_outside: str = ""
+    reads_unwritten: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What was seen."""
+        return tuple(filter(None, (self.depends_on_schedule, self.writes_outside, self.reads_unwritten)))
+
+    def united(self, other: LaunchAnswers) -> LaunchAnswers:
+        """Of both: the first place of each kind."""
+        texts = zip(_texts(self), _texts(other), strict=True)
+        return LaunchAnswers(min(self.seeds, other.seeds), *(ours or theirs for ours, theirs in texts))
+
+
+def _texts(answers: LaunchAnswers) -> tuple[str, str, str]:
+    return answers.depends_on_schedule, answers.writes_outside, answers.reads_unwritten
+
+
+@dataclass(frozen=True)
 class KernelRow:
     """One kernel of a file. `launch`: its first shape; `launches`: how many were checked. `note`: why it is not clean.
 
-    `guessed`: its launch was.
+    `guessed`: its launch was. `answers`: None, if nobody asked, or a launch had no end or too much memory.
     """
 
     file: str
@@ -55,6 +80,19 @@ class KernelRow:
     note: str = ""
     seconds: float = 0.0
     guessed: bool = False
+    answers: LaunchAnswers | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> KernelRow:
+        """From JSON."""
+        findings = tuple(RowFinding(**{**each, "lines": tuple(each["lines"])}) for each in given["findings"])
+        return cls(**{**given, "findings": findings, "answers": _answers([given["answers"]])})
+
+
+def _answers(given: Sequence[Mapping[str, Any] | None]) -> LaunchAnswers | None:
+    """Those of all launches, from JSON. None, if one has none."""
+    known = [LaunchAnswers(**each) for each in given if each is not None]
+    return functools.reduce(LaunchAnswers.united, known) if known and len(known) == len(given) else None
 
 
 @dataclass(frozen=True)
@@ -79,10 +117,7 @@ class FileResult:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> FileResult:
         """From JSON."""
-        rows = tuple(
-            KernelRow(**{**row, "findings": tuple(RowFinding(**{**each, "lines": tuple(each["lines"])}) for each in row["findings"])})
-            for row in given["rows"]
-        )
+        rows = tuple(map(KernelRow.of, given["rows"]))
         return cls(given["file"], rows, given["error"], given["seconds"], tuple(given["notes"]))
 
 
@@ -155,4 +190,5 @@ def _launched(file: str, kernel: str, events: list[dict[str, Any]]) -> KernelRow
         *(file, kernel, verdict, first["launch"], len(events), tuple(found.values())),
         note="; ".join(notes) if verdict == INCOMPLETE else "",
         seconds=sum(event["seconds"] for event in events), guessed=first["guessed"],
+        answers=_answers([event["answers"] for event in events]),
     )  # fmt: skip

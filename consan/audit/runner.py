@@ -32,7 +32,7 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_
 class AuditRequest:
     """One file. `text`: its contents. `reference`: the text of the module with the `Model` to compare with.
 
-    `launches`: the text of its launch file.
+    `launches`: the text of its launch file. `seeds`: the schedules of each launch, whose results are compared; 0: nothing is asked.
     """
 
     file: str
@@ -42,6 +42,7 @@ class AuditRequest:
     launch_timeout: float = 20.0
     memory: int = 8 << 30
     launches: str | None = None
+    seeds: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """For the server."""

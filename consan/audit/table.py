@@ -69,6 +69,9 @@ def _details(results: Sequence[FileResult]) -> Iterator[str]:
         for row in result.rows:
             for each in row.findings:
                 yield f"{_short(each.file or result.file)}:{each.line}: {each.severity}: {row.kernel}: {each.message} [{each.kind}]"
+            yield from (
+                f"{_short(result.file)}: note: {row.kernel}: {text}" for text in (row.answers.texts if row.answers is not None else ())
+            )
             if row.note:
                 yield f"{_short(result.file)}: {row.verdict}{f': {row.kernel}' if row.kernel else ''}: {row.note}"
         if result.error is not None:

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from consan._errors import UsageError
 from consan.audit import rows
-from consan.audit.rows import FileResult, RowFinding
+from consan.audit.files import launches_of
+from consan.audit.rows import FileResult, LaunchAnswers, RowFinding
 from consan.audit.runner import AuditRequest, AuditServer
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
@@ -67,6 +68,11 @@ class Verdict:
         return tuple(each for row in self.result.rows for each in row.findings)
 
     @property
+    def answers(self) -> dict[str, LaunchAnswers]:
+        """What its kernels did to memory, by their names; only with `seeds`. It is no part of the verdict."""
+        return {row.kernel: row.answers for row in self.result.rows if row.answers is not None}
+
+    @property
     def error(self) -> float | None:
         """The largest difference from the reference, relative to its largest value; None: there was no reference, or no result."""
         return self.result.error
@@ -98,14 +104,22 @@ def _reasons(result: FileResult) -> Iterator[str]:
 
 
 def verify(
-    source: str | Path, reference: str | Path | None = None, inputs: str | None = None, budget: float = 2.0, *, memory: int = 8 << 30
+    source: str | Path,
+    reference: str | Path | None = None,
+    inputs: str | None = None,
+    budget: float = 2.0,
+    *,
+    memory: int = 8 << 30,
+    launches: str | None = None,
+    seeds: int = 0,
 ) -> Verdict:
     """Run a source's kernels with its own host code on the virtual machine, and judge them.
 
     `source`: a path (`.cu`, `.py`), or the text of one; text with a line that defines or imports something of Python is a module.
     `reference`: a path or text of a module whose `Model` gives the right results. `inputs`: text of Python with `get_inputs` and
     `get_init_inputs`, in place of those of the reference. `budget`: seconds for each launch; the whole has thirty times as long, and time
-    to build. `memory`: bytes for the process of the source.
+    to build. `memory`: bytes for the process of the source. `launches`: the text of a launch file; that of a path is found next to it.
+    `seeds`: the schedules of each launch, whose results are compared (`answers`).
 
     Raises UsageError for a file that is not there. What the source does never raises.
     """
@@ -113,7 +127,8 @@ def verify(
     other = None if reference is None else _read(reference)[1]
     if inputs is not None:
         other = f"{other or ''}\n{inputs}"
-    request = AuditRequest(name, text, other, _STARTUP + 30 * budget, budget, memory)
+    described = launches_of(Path(name)) if launches is None else launches
+    request = AuditRequest(name, text, other, _STARTUP + 30 * budget, budget, memory, described, seeds)
     with _server() as server:
         return Verdict(server.result(request))
 

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from consan import late, options
-from consan._errors import UsageError
 from consan.commands.parts.base import remark
 from consan.commands.parts.output import DOCUMENT, JSON, add_output, chosen_output, put
 from consan.files import read_file
-
-_SUFFIXES: Final = (".cu", ".py", ".ptx")
-_KERNELS: Final = re.compile(r"__global__|\bload_inline\b|\bcpp_extension\b|\bModelNew\b|\btriton\.jit\b")
 
 
 class AuditCommand:
@@ -35,6 +30,9 @@ class AuditCommand:
         group.add_argument("--file-timeout", default="120", metavar="SECONDS", help="for each file [120]")
         group.add_argument("--launch-timeout", default="20", metavar="SECONDS", help="for each launch [20]")
         group.add_argument("--memory", default="8G", metavar="SIZE", help="for each file [8G]")
+        group.add_argument(
+            "--seeds", default="0", metavar="N", help="run each launch with N schedules, compare its results, look at its writes [0]"
+        )
         group.add_argument("--journal", metavar="FILE", help="keep each result there, and take over those that it has")
         options.add(parser, [each for each in options.STATUS if each.name in ("strict", "allow_incomplete")], "checking")
         options.add_to(add_output(parser, DOCUMENT), options.TERMINAL)
@@ -47,10 +45,11 @@ class AuditCommand:
             "timeout": read("--file-timeout", args.file_timeout, options.read_seconds),
             "launch_timeout": read("--launch-timeout", args.launch_timeout, options.read_seconds),
             "memory": read("--memory", args.memory, options.read_bytes),
+            "seeds": read("--seeds", args.seeds, options.read_count),
         }
         jobs = os.cpu_count() or 1 if args.jobs is None else read("--jobs", args.jobs, options.read_positive)
         reference = None if args.reference is None else read_file(args.reference)
-        requests = [_request(path, reference, limits) for path in _files(args.paths)]
+        requests = [_request(path, reference, limits) for path in late.audit_files.sources_in(*args.paths)]
         journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
         results = late.audit_runner.run(requests, jobs, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
         status = late.audit_table.status(results, strict=args.strict, allow_incomplete=args.allow_incomplete)
@@ -60,27 +59,5 @@ class AuditCommand:
 
 
 def _request(path: Path, reference: str | None, limits: dict[str, Any]) -> Any:
-    described = path.with_suffix(".toml")
-    launches = read_file(str(described)) if path.suffix != ".py" and described.is_file() else None
+    launches = late.audit_files.launches_of(path)
     return late.audit_runner.AuditRequest(str(path), read_file(str(path)), reference, launches=launches, **limits)
-
-
-def _has_kernels(path: Path) -> bool:
-    """Whether a file of a folder is one to audit: of Python modules, those that speak of kernels."""
-    return path.suffix in (".cu", ".ptx") or (path.suffix == ".py" and _KERNELS.search(path.read_text(errors="replace")) is not None)
-
-
-def _files(paths: list[str]) -> list[Path]:
-    """The files, and those in folders. Raises UsageError where there is none."""
-    found: dict[Path, None] = {}
-    for name in paths:
-        path = Path(name)
-        if path.is_dir():
-            found |= dict.fromkeys(sorted(each.resolve() for each in path.rglob("*") if each.is_file() and _has_kernels(each)))
-        elif path.suffix not in _SUFFIXES:
-            raise UsageError(f"{name}: expected a .cu, .py or .ptx file, or a folder")
-        else:
-            found[path.resolve()] = None
-    if not found:
-        raise UsageError(f"no .cu, .py or .ptx file in {', '.join(paths)}")
-    return list(found)

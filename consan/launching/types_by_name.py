@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from consan.launching.scalars import TYPES
+
 if TYPE_CHECKING:
     from consan.instrument.ptx import Param
 
@@ -33,6 +37,13 @@ def element_type(declared: str) -> str:
     """Of the array of a parameter that is a pointer; `f32` where it is not known."""
     pointer = POINTER.fullmatch(declared)
     return _BY_NAME.get(_plain(pointer["type"]), "f32") if pointer is not None else "f32"
+
+
+def element_bytes(declared: str) -> int:
+    """Bytes of an element of a parameter that is a pointer; 1 where its type is not known."""
+    pointer = POINTER.fullmatch(declared)
+    known = _BY_NAME.get(_plain(pointer["type"])) if pointer is not None else None
+    return 1 if known is None else np.dtype(TYPES[known]).itemsize
 
 
 def scalar_type(parameter: Param, declared: str) -> str | None:

@@ -93,3 +93,11 @@ def test_a_model_is_compared_with_its_reference(add: str, verdict: str, right: b
     found = verify(text, budget=20)
     assert found.verdict == verdict, found.to_json()
     assert (found.error == 0) or not right
+
+
+def test_results_of_several_schedules_are_compared() -> None:
+    text = (MODULE + PROGRAM).replace("np.zeros(1,", "np.zeros(2,").replace("LAST", LAST)
+    first = "before = tl.atomic_add(out_ptr + 1, 1.0)\n    tl.store(out_ptr, tl.program_id(0) + part, mask=before == 0.0)"
+    answers = verify(text.replace("ADD", first), budget=20, seeds=8).answers
+    assert answers["total"].depends_on_schedule.startswith("element 0 of argument 2 (out_ptr) differs with seed ")
+    assert answers["other"].texts == ()

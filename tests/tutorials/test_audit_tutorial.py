@@ -25,3 +25,15 @@ def test_command_of_the_audit_tutorial(command: str, tmp_path: Path) -> None:
         times = re.compile(r"\d+\.\d s")
         table = README.split("```text\n")[1].split("```")[0]
         assert times.sub("", done.stdout) == times.sub("", table)
+
+
+def test_the_folder_is_a_test_each(tmp_path: Path) -> None:
+    code = next(each for each in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "parametrize" in each)
+    copy = shutil.copytree(FOLDER, tmp_path / "tutorial")
+    (copy / "test_kernels.py").write_text(code)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_kernels.py"]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    (copy / "test_kernels.py").write_text(code.replace('"solution"', '"kernels"'))
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr

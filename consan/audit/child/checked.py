@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from consan.audit.child.questions import Asked
 from consan.audit.launch_file import LaunchSize
+from consan.audit.rows import LaunchAnswers
 from consan.reports.model import Report
 from consan.reports.source.variables import Argument
 from consan.session.modules.device import Device
@@ -26,6 +28,7 @@ class CheckedLaunch:
     report: Report
     seconds: float
     guessed: bool = False
+    answers: LaunchAnswers | None = None
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,36 @@ class AuditedKernel:
 
 @dataclass
 class CheckedLaunches:
-    """Makes launches. `launched` is given each; `seconds` is the longest that one may take."""
+    """Makes launches. `launched` is given each; `seconds` is the longest that one may take. `seeds`: of the schedules that each is to have;
+    0: one, and no questions."""
 
     device: Device
     launched: Callable[[CheckedLaunch], None]
     seconds: float = 20.0
+    seeds: int = 0
+
+    @property
+    def arena(self) -> Any:
+        """The memory of the machine."""
+        return self.device.backend.machine.arena  # type: ignore[attr-defined]
+
+    def answers(self, session: Session, launch: Callable[[Session], object], entry: str, values: Sequence[bytes]) -> LaunchAnswers | None:
+        """Make a launch, with the questions about it if there are any. `launch` makes it in a session."""
+        if not self.seeds:
+            launch(session)
+            return None
+
+        def run(seed: int) -> bool:
+            session.seed = seed
+            launch(session)
+            return not session.watch.endings
+
+        def quiet() -> None:
+            other = self.opened()
+            with other.turn():
+                launch(other)
+
+        return Asked(self.arena, self.seeds, run, quiet, session.address_name).answers(entry, values)
 
     @property
     def options(self) -> SessionOptions:
@@ -63,9 +91,12 @@ class CheckedLaunches:
         """Launch it with the bytes of its parameters, and check it."""
         started, session = time.monotonic(), kernel.session
         how: dict[str, Any] = {"shared": shape.shared, "cluster": shape.cluster, "cooperative": shape.cooperative}
+        prepared, entry = kernel.prepared, kernel.entry
         with session.turn():
-            session.address_name = name_addresses(kernel.prepared, kernel.entry, buffers)
-            session.launch(kernel.prepared, kernel.entry, shape.grid, shape.block, values, **how)
+            session.address_name = name_addresses(prepared, entry, buffers)
+            answers = self.answers(
+                session, lambda used: used.launch(prepared, entry, shape.grid, shape.block, values, **how), entry, values
+            )
             report = finish(session.report())
-        self.launched(CheckedLaunch(kernel.name, shape, report, time.monotonic() - started, guessed))
+        self.launched(CheckedLaunch(kernel.name, shape, report, time.monotonic() - started, guessed, answers))
         return report

@@ -20,10 +20,12 @@ from typing import Any, Final
 from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child.checked import AuditedKernel, CheckedLaunches
+from consan.audit.child.questions import parameters_in, unwritten
 from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import unqualified_name
 from consan.backends.base import Dim3
+from consan.launching.types_by_name import element_bytes
 from consan.reports.source.variables import Argument
 from consan.toolchain.nvrtc import CompileError
 
@@ -90,7 +92,10 @@ class LaunchHooks:
     def allocate(self, nbytes: int) -> int:
         """The address of new memory; 0: there is none."""
         with contextlib.suppress(ConsanError):
-            return int(self.machine.alloc(max(nbytes, 1)))
+            address = int(self.machine.alloc(max(nbytes, 1)))
+            if self.checked.seeds:
+                self.machine.arena.span(address, nbytes)[...] = unwritten(address, nbytes)
+            return address
         return 0
 
     def release(self, address: int | None) -> None:
@@ -157,14 +162,19 @@ class LaunchHooks:
             self.note(f"{name}: of launches with the same arguments {_REPEATS} were made and checked")
             return 0
         shape = LaunchSize(grid, block, shared, cluster, cooperative)
-        report = self.checked.launch(AuditedKernel(name, entry, prepared, session), shape, values, self._buffers(values))
+        report = self.checked.launch(AuditedKernel(name, entry, prepared, session), shape, values, self._buffers(entry, values))
         return _ILLEGAL_ADDRESS if any(finding.kind == "fault" for finding in report.findings) else 0
 
-    def _buffers(self, values: Sequence[bytes]) -> list[Argument]:
+    def _buffers(self, entry: str, values: Sequence[bytes]) -> list[Argument]:
+        """The allocations that pointers refer to."""
+        declared = parameters_in(entry)
+        elements = list(map(element_bytes, declared)) if len(declared) == len(values) else [1] * len(values)
         found = [
-            (number, self.machine.arena.find(int.from_bytes(value, "little"))) for number, value in enumerate(values, 1) if len(value) == 8
+            (number, self.machine.arena.find(int.from_bytes(value, "little")), element)
+            for number, (value, element) in enumerate(zip(values, elements, strict=True), 1)
+            if len(value) == 8
         ]
-        return [Argument(f"argument {number}", each.address, each.nbytes) for number, each in found if each is not None]
+        return [Argument(f"argument {number}", each.address, each.nbytes, "", size) for number, each, size in found if each is not None]
 
 
 def _dim3(numbers: Sequence[int]) -> Dim3:

@@ -116,7 +116,7 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
         limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull), Path("/dev/shm")))
         events = worker.Events(pipe, token)
-        work = worker.FileWork(device, events, folder, request["launch_timeout"])
+        work = worker.FileWork(device, events, folder, request["launch_timeout"], request["seeds"])
         worker.audit(work, request["file"], request["text"], request.get("reference"), request.get("launches"))
         os._exit(0)
     except BaseException:

@@ -30,12 +30,17 @@ class TritonSession(Session):
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **how: Any) -> bool:
         """As a session's."""
         started = time.monotonic()
-        checked = super().launch(prepared, entry, grid, block, args, **how)
+        self.address_name, made = how["address_name"], list[bool]()
+
+        def launch(session: Session) -> None:
+            made.append(Session.launch(session, prepared, entry, grid, block, args, **how))
+
+        answers = self._checked.answers(self, launch, entry, args)
         report = self.take()
         if report is not None:
             size = LaunchSize(grid, block, how.get("shared", 0), how.get("cluster", (1, 1, 1)))
-            self._checked.launched(CheckedLaunch(entry, size, finish(report), time.monotonic() - started))
-        return checked
+            self._checked.launched(CheckedLaunch(entry, size, finish(report), time.monotonic() - started, answers=answers))
+        return made[0]
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import re
 import sys
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ class Events:
         verdict = rows.GUESSED.get(report.verdict, report.verdict) if made.guessed else report.verdict
         self.send(
             "launch", kernel=made.kernel, launch=shape, verdict=verdict, findings=found, incomplete=list(report.incomplete),
-            seconds=round(made.seconds, 3), guessed=made.guessed,
+            seconds=round(made.seconds, 3), guessed=made.guessed, answers=made.answers and asdict(made.answers),
         )  # fmt: skip
 
     def failed(self, kernel: str, verdict: str, why: str) -> None:
@@ -95,16 +95,17 @@ def _finding(found: Finding, guessed: bool) -> dict[str, Any]:
 
 @dataclass
 class FileWork:
-    """One file in its process. `folder`: where it may write."""
+    """One file in its process. `folder`: where it may write. `seconds`: for a launch. `seeds`: schedules of each (checked.py)."""
 
     device: Device
     events: Events
     folder: Path
     seconds: float
+    seeds: int = 0
 
     def checked(self) -> CheckedLaunches:
         """Makes launches, and sends each."""
-        return CheckedLaunches(self.device, self.events.launch, self.seconds)
+        return CheckedLaunches(self.device, self.events.launch, self.seconds, self.seeds)
 
     def launcher(self) -> LaunchHooks:
         """The hooks, in place."""

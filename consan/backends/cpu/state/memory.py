@@ -160,9 +160,14 @@ class Arena:
         self._live.insert(index, allocation)
         return allocation
 
+    @property
+    def allocations(self) -> list[Allocation]:
+        """Those that live, but consan's own."""
+        return [each for each in self._live if not each.separate]
+
     def saved(self, most: int) -> Callable[[], None] | None:
         """Keep what the allocations hold, but those of consan: the result brings it back. None: it is more than `most` bytes."""
-        kept = [each for each in self._live if not each.separate]
+        kept = self.allocations
         if sum(each.nbytes for each in kept) > most:
             return None
         contents = [(self.span(each.address, each.nbytes), self.span(each.address, each.nbytes).copy()) for each in kept]
