@@ -1,10 +1,11 @@
-"""Hands files to servers, as many at a time as there are cores, and keeps what they answer.
+"""Hands files to servers, as many at a time as there are cores here or on a Dask cluster, and keeps what they answer.
 
 A journal has a line for each file that is done, so that a run that was stopped goes on. A server that ends is replaced.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import json
@@ -12,13 +13,13 @@ import os
 import queue
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from consan._errors import EnvironmentFailure
+from consan._errors import ConsanError, EnvironmentFailure
 from consan.audit import rows
 from consan.audit.child.limits import TAKEN
 from consan.audit.python_text import builds_extensions, uses_triton
@@ -107,7 +108,6 @@ class Journal:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._lock = threading.Lock()
         self._known: dict[str, FileResult] = {}
         if path is not None and path.is_file():
             for line in path.read_text().splitlines():
@@ -122,48 +122,80 @@ class Journal:
     def put(self, request: AuditRequest, result: FileResult) -> None:
         """Keep a result."""
         if self._path is not None:
-            with self._lock, self._path.open("a") as file:
+            with self._path.open("a") as file:
                 file.write(json.dumps({"digest": request.digest, "result": result.as_dict()}) + "\n")
 
 
+class ServerPool:
+    """Servers for threads that each use one at a time."""
+
+    def __init__(self) -> None:
+        self._free: queue.LifoQueue[AuditServer] = queue.LifoQueue()
+
+    def result(self, request: AuditRequest) -> FileResult:
+        """The result of a file, from a server that nobody else uses meanwhile."""
+        try:
+            server = self._free.get_nowait()
+        except queue.Empty:
+            server = AuditServer()
+        try:
+            return server.result(request)
+        finally:
+            self._free.put(server)
+
+    def close(self) -> None:
+        """End the servers."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._free.get_nowait().close()
+
+
+SERVERS: Final = ServerPool()
+"""Those of this process, which may be a worker of a cluster."""
+atexit.register(SERVERS.close)
+
+
+def audited(request: AuditRequest) -> FileResult:
+    """The result of a file, in any process."""
+    return SERVERS.result(request)
+
+
 def run(
-    requests: Sequence[AuditRequest], jobs: int, journal: Journal, each: Callable[[FileResult], None] = lambda result: None
+    requests: Sequence[AuditRequest],
+    executor: Executor,
+    journal: Journal,
+    each: Callable[[FileResult], None] = lambda result: None,
 ) -> list[FileResult]:
-    """The results of all files, in their order."""
+    """The results of all files, in their order. The workers of `executor` audit them: threads of this process, or a cluster's processes."""
     results: dict[int, FileResult] = {}
-    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    waiting: dict[Future[FileResult], int] = {}
     for number, request in enumerate(requests):
         known = journal.get(request)
         if known is None:
-            waiting.put(number)
+            waiting[executor.submit(audited, request)] = number
         else:
             results[number] = known
             each(known)
-    errors: list[BaseException] = []
-
-    def serve() -> None:
-        server = AuditServer()
-        try:
-            for number in _drained(waiting):
-                results[number] = server.result(requests[number])
-                journal.put(requests[number], results[number])
-                each(results[number])
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            server.close()
-
-    threads = [threading.Thread(target=serve, daemon=True) for _ in range(min(jobs, waiting.qsize()))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    try:
+        for future in as_completed(waiting):
+            number = waiting[future]
+            results[number] = _finished(future, requests[number])
+            journal.put(requests[number], results[number])
+            each(results[number])
+    finally:
+        for future in waiting:
+            future.cancel()
+        executor.shutdown(wait=False)
+        SERVERS.close()
     return [results[number] for number in sorted(results)]
 
 
-def _drained(waiting: queue.SimpleQueue[int]) -> Iterator[int]:
-    with contextlib.suppress(queue.Empty):
-        while True:
-            yield waiting.get_nowait()
+def _finished(future: Future[FileResult], request: AuditRequest) -> FileResult:
+    """What a worker gave. A file that ends the worker of a cluster has a row that says so."""
+    try:
+        return future.result()
+    except ConsanError:
+        raise
+    except Exception as error:
+        row = KernelRow(request.file, "", rows.CRASHED, note=f"the worker of the audit failed: {type(error).__name__}: {error}"[:300])
+        return FileResult(request.file, (row,))

@@ -7,11 +7,8 @@ results.
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import hashlib
 import json
-import queue
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +18,7 @@ from consan._errors import UsageError
 from consan.audit import rows
 from consan.audit.files import launches_of
 from consan.audit.rows import FileResult, LaunchAnswers, RowFinding
-from consan.audit.runner import AuditRequest, AuditServer
+from consan.audit.runner import SERVERS, AuditRequest
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
 _SCORES: Final = {
@@ -38,7 +35,6 @@ _SCORES: Final = {
 }
 """Of the gravest row: a kernel with a race, which ran, is above one with wrong results, and that is above what did not run."""
 _STARTUP: Final = 60.0  # seconds: building host code is not the source's own time
-_SERVERS: queue.LifoQueue[AuditServer] = queue.LifoQueue()
 
 
 @dataclass(frozen=True)
@@ -129,29 +125,12 @@ def verify(
         other = f"{other or ''}\n{inputs}"
     described = launches_of(Path(name)) if launches is None else launches
     request = AuditRequest(name, text, other, _STARTUP + 30 * budget, budget, memory, described, seeds)
-    with _server() as server:
-        return Verdict(server.result(request))
+    return Verdict(SERVERS.result(request))
 
 
-@contextlib.contextmanager
-def _server() -> Iterator[AuditServer]:
-    """A server that nobody else uses meanwhile."""
-    try:
-        server = _SERVERS.get_nowait()
-    except queue.Empty:
-        server = AuditServer()
-    try:
-        yield server
-    finally:
-        _SERVERS.put(server)
-
-
-@atexit.register
 def close() -> None:
     """End the servers of this process."""
-    with contextlib.suppress(queue.Empty):
-        while True:
-            _SERVERS.get_nowait().close()
+    SERVERS.close()
 
 
 def _read(source: str | Path) -> tuple[str, str]:

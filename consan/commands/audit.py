@@ -6,7 +6,10 @@ Not handled: GPUs. Files are run, in processes with limits (consan/audit/child/l
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ class AuditCommand:
         )
         group = parser.add_argument_group("audit")
         group.add_argument("-j", "--jobs", metavar="N", help="files at a time [cores]")
+        group.add_argument("--executor", metavar="dask://HOST:PORT", help="audit on an existing Dask cluster (install consan[dask])")
         group.add_argument("--reference", metavar="FILE", help="a module whose Model gives the right results")
         group.add_argument("--file-timeout", default="120", metavar="SECONDS", help="for each file [120]")
         group.add_argument("--launch-timeout", default="20", metavar="SECONDS", help="for each launch [20]")
@@ -47,15 +51,29 @@ class AuditCommand:
             "memory": read("--memory", args.memory, options.read_bytes),
             "seeds": read("--seeds", args.seeds, options.read_count),
         }
-        jobs = os.cpu_count() or 1 if args.jobs is None else read("--jobs", args.jobs, options.read_positive)
         reference = None if args.reference is None else read_file(args.reference)
         requests = [_request(path, reference, limits) for path in late.audit_files.sources_in(*args.paths)]
         journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
-        results = late.audit_runner.run(requests, jobs, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
+        with _executor(args) as executor:
+            results = late.audit_runner.run(requests, executor, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
         status = late.audit_table.status(results, strict=args.strict, allow_incomplete=args.allow_incomplete)
         text = late.audit_table.as_json(results, status) if chosen == JSON else late.audit_table.as_text(results)
         written = put(args, text, f"verdict: {late.audit_table.verdict(results)}")
         return status or written
+
+
+@contextlib.contextmanager
+def _executor(args: argparse.Namespace) -> Iterator[Executor]:
+    """What audits the files: threads that each have a server, or the workers of a cluster."""
+    if args.executor is None:
+        jobs = os.cpu_count() or 1 if args.jobs is None else options.read_as("--jobs", args.jobs, options.read_positive)
+        yield ThreadPoolExecutor(jobs)
+        return
+    client = late.executors.connected(args.executor)
+    try:
+        yield client.get_executor(pure=False, retries=0)
+    finally:
+        client.close()
 
 
 def _request(path: Path, reference: str | None, limits: dict[str, Any]) -> Any:

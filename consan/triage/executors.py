@@ -46,7 +46,7 @@ class Workers:
 
     def __enter__(self) -> Workers:
         if self.address is not None:
-            self._client = _connect(self.address)
+            self._client = connected(self.address)
             self.count = max(sum(self._client.nthreads().values()), 1)
             self._pool = self._client.get_executor(pure=False, retries=0)
         return self
@@ -129,7 +129,7 @@ def _begin() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
-def _connect(address: str) -> Any:
+def connected(address: str) -> Any:
     """A client of the cluster at dask://HOST:PORT."""
     if not address.startswith(DASK) or address == DASK:
         raise UsageError(f"--executor: expected dask://HOST:PORT, got '{address}'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -125,10 +126,10 @@ def test_what_nvrtc_refuses_is_said_with_its_line() -> None:
 def test_a_journal_is_taken_up(tmp_path: Path) -> None:
     request = AuditRequest("k.cu", KERNEL % "")
     path = tmp_path / "journal"
-    first = run([request], 1, Journal(path))
+    first = run([request], ThreadPoolExecutor(1), Journal(path))
     assert [each.verdict for each in first] == ["clean"]
     path.write_text(path.read_text() + '{"digest": "cut')
     journal = Journal(path)
     assert journal.get(request) == first[0]
-    assert run([request], 1, journal) == first
+    assert run([request], ThreadPoolExecutor(1), journal) == first
     assert journal.get(AuditRequest("k.cu", KERNEL % "int a;")) is None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consan.audit.child.questions import Asked
+from consan.audit.child.questions import MemoryQuestions
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import LaunchAnswers
 from consan.reports.model import Report
@@ -72,7 +72,7 @@ class CheckedLaunches:
             with other.turn():
                 launch(other)
 
-        return Asked(self.arena, self.seeds, run, quiet, session.address_name).answers(entry, values)
+        return MemoryQuestions(self.arena, self.seeds, run, quiet, session.address_name).answers(entry, values)
 
     @property
     def options(self) -> SessionOptions:

@@ -38,18 +38,19 @@ def parameters_in(entry: str) -> list[str]:
 def unwritten(address: int, nbytes: int) -> Bytes:
     """What memory holds that nobody has written."""
     words = (np.arange(-(-nbytes // 8), dtype=np.uint64) + np.uint64(address // 8)) * _FACTOR
-    return (words ^ (words >> _HIGH)).view(np.uint8)[:nbytes]
+    found: Bytes = (words ^ (words >> _HIGH)).view(np.uint8)[:nbytes]
+    return found
 
 
 @dataclass
-class Contents:
+class MemoryContents:
     """The program's memory at one moment: the bytes of its allocations."""
 
     arena: Any
     bytes: dict[int, Bytes] = field(default_factory=dict)
 
     @classmethod
-    def now(cls, arena: Any) -> Contents | None:
+    def now(cls, arena: Any) -> MemoryContents | None:
         """None: it is too much to be kept."""
         found = [each for each in arena.allocations if not each.name]
         if sum(each.nbytes for each in found) > _MOST:
@@ -62,7 +63,7 @@ class Contents:
             if self.arena.find(address) is not None:
                 self.arena.span(address, data.size)[...] = data
 
-    def differing(self, other: Contents) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    def differing(self, other: MemoryContents) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
         """The allocations of both that differ, and the bytes where."""
         for address, data in self.bytes.items():
             theirs = other.bytes.get(address)
@@ -71,7 +72,7 @@ class Contents:
 
 
 @dataclass
-class Asked:
+class MemoryQuestions:
     """The questions about one launch. `run(seed)` makes it, and says whether it has ended well; `quiet` makes it without a report.
 
     `named`: names addresses.
@@ -86,9 +87,9 @@ class Asked:
     def answers(self, entry: str, values: Sequence[bytes]) -> LaunchAnswers | None:
         """Make the launch with each seed. The memory is then as the first has left it. None: it did not end, or its memory is too
         large."""
-        before = Contents.now(self.arena)
+        before = MemoryContents.now(self.arena)
         ended = self.run(0)
-        after = Contents.now(self.arena) if before is not None and ended else None
+        after = MemoryContents.now(self.arena) if before is not None and ended else None
         if before is None or after is None:
             return None
         depends = next(filter(None, (self._other(before, after, seed) for seed in range(1, self.seeds))), "")
@@ -96,12 +97,12 @@ class Asked:
         after.restore()
         return found
 
-    def _other(self, before: Contents, after: Contents, seed: int) -> str:
+    def _other(self, before: MemoryContents, after: MemoryContents, seed: int) -> str:
         """Where the results of another seed differ."""
         before.restore()
         if not self.run(seed):
             return f"it does not end with seed {seed}"
-        now = Contents.now(self.arena)
+        now = MemoryContents.now(self.arena)
         assert now is not None
         return next((f"{self._place(address, at)} differs with seed {seed}" for address, at in after.differing(now)), "")
 
@@ -116,7 +117,7 @@ class Asked:
 
     # -- writes ---------------------------------------------------------------------------------------------------------------
 
-    def _outside(self, before: Contents, after: Contents, entry: str, values: Sequence[bytes]) -> str:
+    def _outside(self, before: MemoryContents, after: MemoryContents, entry: str, values: Sequence[bytes]) -> str:
         """What it has changed that is no output of it."""
         referred = [list(self._referred(value)) for value in values]
         constant = [each.endswith("const*") for each in parameters_in(entry)]
@@ -147,7 +148,7 @@ class Asked:
 
     # -- memory that nobody wrote -----------------------------------------------------------------------------------------------
 
-    def _reads_unwritten(self, before: Contents, after: Contents) -> str:
+    def _reads_unwritten(self, before: MemoryContents, after: MemoryContents) -> str:
         """Where results depend on it."""
         masks = {address: data == unwritten(address, data.size) for address, data in before.bytes.items()}
         whole = {address: _in_words(mask) for address, mask in masks.items()}
@@ -157,7 +158,7 @@ class Asked:
         for address, mask in whole.items():
             self.arena.span(address, mask.size)[mask] ^= 0xFF
         self.quiet()
-        now = Contents.now(self.arena)
+        now = MemoryContents.now(self.arena)
         assert now is not None
         for address, at in after.differing(now):
             ours, theirs, mask = after.bytes[address], now.bytes[address], whole[address]
