@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from consan import adapters, config, suppressions
     from consan.adapters.standin import context as standin_context
-    from consan.audit import files as audit_files, runner as audit_runner, table as audit_table
+    from consan.audit import runner as audit_runner, table as audit_table
     from consan.backends import cuda as cuda_backend, second_context, virtual as virtual_backend
     from consan.backends.cpu.decode import patience
     from consan.backends.cpu.state import faults as machine_faults, memory as machine_memory
@@ -60,7 +60,6 @@ HOMES: Final = {
     "patience": "consan.backends.cpu.decode.patience",
     "machine_faults": "consan.backends.cpu.state.faults",
     "machine_memory": "consan.backends.cpu.state.memory",
-    "audit_files": "consan.audit.files",
     "audit_runner": "consan.audit.runner",
     "audit_table": "consan.audit.table",
     "cuda_backend": "consan.backends.cuda",

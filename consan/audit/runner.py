@@ -13,7 +13,7 @@ import os
 import queue
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,10 @@ from typing import Any, Final
 from consan._errors import ConsanError, EnvironmentFailure
 from consan.audit import rows
 from consan.audit.child.limits import TAKEN
+from consan.audit.files import launches_of, sources_in
 from consan.audit.python_text import builds_extensions, uses_triton
 from consan.audit.rows import FileResult, KernelRow
+from consan.files import read_file
 
 _STARTS: Final = 20
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -61,6 +63,12 @@ class AuditRequest:
     def digest(self) -> str:
         """Tells whether a journal's line is about the same file."""
         return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()[:24]
+
+
+def requests_for(paths: Iterable[str], reference: str | None, limits: Mapping[str, Any]) -> list[AuditRequest]:
+    """Those of files, and of the files in folders. `limits`: more fields of a request. Raises UsageError where there is none."""
+    found = sources_in(*paths)
+    return [AuditRequest(str(each), read_file(str(each)), reference, launches=launches_of(each), **limits) for each in found]
 
 
 class AuditServer:

@@ -52,7 +52,7 @@ class AuditCommand:
             "seeds": read("--seeds", args.seeds, options.read_count),
         }
         reference = None if args.reference is None else read_file(args.reference)
-        requests = [_request(path, reference, limits) for path in late.audit_files.sources_in(*args.paths)]
+        requests = late.audit_runner.requests_for(args.paths, reference, limits)
         journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
         with _executor(args) as executor:
             results = late.audit_runner.run(requests, executor, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
@@ -74,8 +74,3 @@ def _executor(args: argparse.Namespace) -> Iterator[Executor]:
         yield client.get_executor(pure=False, retries=0)
     finally:
         client.close()
-
-
-def _request(path: Path, reference: str | None, limits: dict[str, Any]) -> Any:
-    launches = late.audit_files.launches_of(path)
-    return late.audit_runner.AuditRequest(str(path), read_file(str(path)), reference, launches=launches, **limits)

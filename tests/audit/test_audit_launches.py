@@ -155,3 +155,31 @@ def test_a_guess_is_not_correct() -> None:
     text = TRANSPOSE.partition("struct Pair")[0].replace("BARRIER", "__syncthreads();")
     verdict = Verdict(_result("k.cu", text, None))
     assert (verdict.verdict, verdict.correct, verdict.score) == ("clean (guessed launch)", False, 0.25)
+
+
+FRICTION = """
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <algorithm>
+#include <vector>
+__global__ void names(float *out, const float *in, int64_t n) {
+  int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (i < n) out[i] = std::max(-INFINITY, std::min(in[i], FLT_MAX)) + M_PI + std::numeric_limits<float>::epsilon() + (NAN == NAN);
+}
+__global__ void halves(at::Half *out, const c10::BFloat16 *in, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = static_cast<at::Half>(static_cast<float>(in[i]) + UINT_MAX * 0.0f + INT64_MAX * 0.0f);
+}
+template <typename scalar_t, int THREADS = 128> __global__ void typed(scalar_t *out, const scalar_t *in, size_t n) {
+  int i = blockIdx.x * THREADS + threadIdx.x;
+  if (i < n) out[i] = in[i];
+}
+torch::Tensor run(torch::Tensor x) { std::vector<int> host; return x; }
+"""
+
+
+def test_names_that_nvcc_has_compile() -> None:
+    found = _by_kernel(_result("k.cu", FRICTION, None))
+    assert {name: found[name].verdict for name in ("names", "halves")} == dict.fromkeys(("names", "halves"), "clean (guessed launch)")
+    launch = LAUNCH.format("typed<at::Half, 64>", '"f16[64]=zeros", "f16[64]=random", "u64=64"')
+    assert _by_kernel(_result("k.cu", FRICTION, launch))["typed<__half, 64>"].verdict == "clean"

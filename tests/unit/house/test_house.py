@@ -116,8 +116,8 @@ ROOMS = {
         *(MACHINE, "consan.launching", "consan.session", "consan.native.run", "consan.process", "consan.toolchain.extras"),
     ),
     "consan.audit": (
-        *(ERRORS, "consan.reports", "consan.suppressions", "consan.toolchain", "consan.backends", MACHINE, "consan.session"),
-        *("consan.instrument", "consan.launching", "consan.adapters"),
+        *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.toolchain", "consan.backends", MACHINE),
+        *("consan.session", "consan.instrument", "consan.launching", "consan.adapters"),
     ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
