@@ -58,7 +58,8 @@ class Kernel:
     """One kernel, from CUDA C++ or PTX.
 
     `source` is a path (`.cu`, `.ptx`) or source text (PTX if it has a `.version` directive). `entry` names the kernel, plain or
-    mangled; it may be omitted if there is only one. `rev<float, 128>` instantiates a CUDA C++ template. `arch` defaults to "sm_90a".
+    mangled; it may be omitted if there is only one. `rev<float, 128>` instantiates a CUDA C++ template. The rest is for CUDA C++:
+    `arch` (default "sm_90a"), `defines` (macros and their values; None: defined without one), `include_dirs`, `std` (the dialect).
 
     Raises `UsageError` if the source is missing or does not compile, or if no kernel has this name.
     """
@@ -124,7 +125,7 @@ _CHECKS: list[_Block] = []
 """Those that are open: `launch` belongs to the innermost one."""
 
 OBSERVERS: list[Callable[[Report], None]] = []
-"""Who is told of each report that a caller gets from `launch` or `check`: pytest counts what tests judge by themselves."""
+"""Called with each report that a caller gets from `launch` or `check`: pytest counts what tests judge by themselves."""
 
 
 def _observed(report: Report) -> None:
@@ -161,9 +162,11 @@ def launch(
     programmatic: bool = False,
     ranks: int = 1,
 ) -> Report:
-    """Launch once, sanitized, and return the report of this launch.
+    """Launch `kernel` once, sanitized, and return the report of this launch.
 
-    `grid`, `block`, `cluster`: an int or up to three, x first. `cluster` is in CTAs. `args`: one value for each parameter.
+    `grid` (CTAs), `block` (threads), `cluster` (CTAs): an int or up to three, x first. `args`: one value for each parameter: a NumPy
+    array of any shape, which is copied to the device and back; an array in device memory (`__cuda_array_interface__`); a `TensorMap`;
+    a `Texture`; or a number, which takes the type of the parameter. `device`: "auto", "gpu" or "cpu".
     `smem`: dynamic shared memory in bytes. `seed`: the schedule of the virtual machine. `timeout`: seconds, as `--timeout`; so is
     `explore` (0: a test asks for the launch that it makes). `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
 
@@ -380,7 +383,9 @@ def check(
 ) -> Iterator[LiveReport]:
     """Sanitize every kernel launched inside the block, through any adapter or by `launch`.
 
-    The yielded report is complete when the block ends. Options are those of `launch` except its shapes and arguments.
+    The yielded report is complete when the block ends. `device`, `seed`, `policy`, `skip`, `checks`, `suppress` and `options` are those of
+    `launch`, all but its shapes and arguments.
+
     Raises `UsageError` for an unknown device, policy or option.
     """
     session = Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options}))

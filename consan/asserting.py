@@ -19,9 +19,12 @@ def assert_clean(
     allow_incomplete: bool = False,
     **options: Any,
 ) -> Report:
-    """Launch once, as `consan.launch`, and raise `RacyKernelError` unless the verdict is `clean`.
+    """Launch once, as `consan.launch`, and return the report if its verdict is `clean`.
 
-    `kernel`: a `Kernel`, a path, or source text. `allow_incomplete`: accept `incomplete`, too. `options`: those of `launch`.
+    `kernel`: a `Kernel`, a path, or source text. `grid`, `block`, `args`, `options`: as in `launch`. `allow_incomplete`: accept
+    `incomplete`, too.
+
+    Raises `RacyKernelError`, whose text is the report, for another verdict, and `UsageError` for bad arguments.
     """
     made = kernel if isinstance(kernel, Kernel) else Kernel(os.fspath(kernel))
     report = launch(made, grid, block, args, **options)

@@ -195,7 +195,7 @@ class Relations(Protocol):
     """The relations between a module's sites that follow from its text."""
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
-        """The intended order of two accesses in a program that lacks a barrier; None if the text does not tell.
+        """The intended order of two accesses in a program that lacks a barrier; None if the text does not show it.
 
         `barriers`: the kind that would order them, of a "warp", a "cta" or a "cluster".
         """
@@ -240,11 +240,11 @@ class Relations(Protocol):
         ...
 
     def stores(self, access: Site) -> Stores | None:
-        """The stores of the kernel to the shared variable that an access touches. None if the text does not tell."""
+        """The stores of the kernel to the shared variable that an access touches. None if the text does not show it."""
         ...
 
     def variable(self, access: Site) -> str:
-        """The symbol of the shared variable from which the address of an access is computed; empty if the text does not tell."""
+        """The symbol of the shared variable from which the address of an access is computed; empty if the text does not show it."""
         ...
 
     def in_branches(self, first: Site, second: Site, threads: Threads) -> tuple[bool, bool]:
@@ -255,5 +255,5 @@ class Relations(Protocol):
         ...
 
     def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
-        """The synchronisation around (1) and (2), for their threads; None if the text does not tell."""
+        """The synchronisation around (1) and (2), for their threads; None if the text does not show it."""
         ...

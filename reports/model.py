@@ -268,10 +268,10 @@ class KernelSummary:
     global_compared: int = 0  # those of bytes that several threads touch, and one writes
     global_proven: int = 0  # those that were proven apart before their launch, by arithmetic on its parameters
     global_checked: int = 0  # launches whose accesses to global memory were compared in full, or proven apart
-    global_ctas: int = 0  # recorded CTAs of which that holds
+    global_ctas: int = 0  # recorded CTAs for which that holds
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
-    global_shapes: tuple[str, ...] = ()  # `4x1x1 x 256x1x1` (CTAs, threads), of which a launch was checked there in full, or proven
-    global_missed: tuple[str, ...] = ()  # shapes of which none was
+    global_shapes: tuple[str, ...] = ()  # `4x1x1 x 256x1x1` (CTAs, threads): shapes with a launch that was checked there in full, or proven
+    global_missed: tuple[str, ...] = ()  # shapes without such a launch
     excluded: tuple[str, ...] = ()  # areas that the user's options leave out
     missing: tuple[str, ...] = ()  # areas that were not checked in it, as "AREA: why"
     annotations: tuple[str, ...] = ()  # of consan.h, in words
@@ -321,7 +321,7 @@ class Report:
     incomplete: tuple[str, ...] = ()  # why the run is not fully checked; empty if it is
     command: tuple[str, ...] = ()  # what reproduces the run, as typed
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`
-    tests: tuple[RanTest, ...] = ()
+    tests: tuple[RanTest, ...] = ()  # of a pytest run
     version: str = ""  # of the consan that made the run
     cost: Cost | None = None  # of a program under `consan run`
 

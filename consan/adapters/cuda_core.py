@@ -52,7 +52,7 @@ class _Made:
     """An object that holds an instrumented cubin, and what it would hold without consan."""
 
     prepared: PreparedLike
-    session: SessionLike  # of which it is
+    session: SessionLike  # to which it belongs
     shown: Any
     plain: Any
     planted: bool = False

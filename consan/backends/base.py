@@ -151,7 +151,7 @@ class CallSource(Protocol):
         """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
 
     def kernel(self, function: int) -> str:
-        """The name of a kernel; empty where the driver does not tell."""
+        """The name of a kernel; empty where the driver does not give it."""
 
 
 class Contexts(Protocol):

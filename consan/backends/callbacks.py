@@ -302,7 +302,7 @@ class DriverCalls(DriverFacts):
         return api.driver().status(function, *arguments)
 
     def kernel(self, function: int) -> str:
-        """The name of a kernel; empty where the driver does not tell (before 12.3)."""
+        """The name of a kernel; empty where the driver does not give it (before 12.3)."""
         name = ctypes.c_char_p()
         for ask in filter(api.driver().has, ("cuFuncGetName", "cuKernelGetName")):  # a launch takes either handle
             if not self.status(ask, ctypes.byref(name), ctypes.c_void_p(function)):

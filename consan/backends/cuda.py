@@ -267,7 +267,7 @@ class CudaBackend(DriverTextures):
         return EntryResources(*numbers)
 
     def shared_offsets(self, handle: CudaModule, entry: str) -> None:
-        """The assembler places shared variables, and a cubin does not tell where."""
+        """The assembler places shared variables, and a cubin does not say where."""
 
     def resident_ctas(self, handle: CudaModule, entry: str, threads: int, shared: int = 0) -> int:
         """CTAs of an entry that fit on the device at once: the limit of a cooperative launch."""

@@ -68,13 +68,13 @@ def _sizes(sizes: Sequence[int]) -> str:
 
 
 def parameter_sizes(driver: api.Driver, function: ctypes.c_void_p) -> tuple[int, ...] | None:
-    """Bytes of each parameter of a kernel; None if the driver does not tell."""
+    """Bytes of each parameter of a kernel; None if the driver does not give them."""
     if not driver.has("cuFuncGetParamInfo"):
         return None
     sizes: list[int] = []
     offset, size = ctypes.c_size_t(), ctypes.c_size_t()
     arguments = (ctypes.byref(offset), ctypes.byref(size))
-    # An index past the last parameter gives CUDA_ERROR_INVALID_VALUE; that tells how many there are.
+    # An index past the last parameter gives CUDA_ERROR_INVALID_VALUE, which shows how many there are.
     while not driver.status("cuFuncGetParamInfo", function, ctypes.c_size_t(len(sizes)), *arguments):
         sizes.append(size.value)
     return tuple(sizes)

@@ -174,7 +174,7 @@ class Placement:
         return [self._backend.read(copy.address, copy.array.nbytes) for copy in self._copies]
 
     def put(self, contents: Sequence[bytes]) -> None:
-        """Let the copies hold what `contents` has told."""
+        """Give the copies what `contents` has returned."""
         for copy, data in zip(self._copies, contents, strict=True):
             self._backend.write(copy.address, data)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Param
 
 Source = Callable[[], str]
-"""Gives the text of the file that the kernel is in; asked for only if the name does not tell."""
+"""Gives the text of the kernel's file. It is called only if the name does not give the types."""
 
 
 def kinds_of(entry: Function, source: Source | None = None) -> list[CType]:
@@ -84,7 +84,7 @@ _OTHER: Final = CType(CLASS, "another type")
 
 
 def in_source(name: str, text: str) -> tuple[CType, ...] | None:
-    """The parameters of the kernel of this name; None if the text does not tell."""
+    """The parameters of the kernel of this name; None if the text does not have them."""
     plain = _NOISE.sub(" ", text)
     heads = re.finditer(rf"__global__(?:[^;{{}}()]|\([^()]*\))*?\b{re.escape(name)}\s*\(", plain)
     found = {_parameters(plain, head.end()) for head in heads}

@@ -1,4 +1,4 @@
-"""The type of `--arg` for a type of CUDA C++, or of PTX where the source does not tell."""
+"""The type of `--arg` for a type of CUDA C++, or of PTX where the source does not have it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _WORD: Final = (1 << 64) - 1
 
 
 class CallFailed(Exception):  # noqa: N818 - what a program is answered, not an error of consan
-    """A call returns an error of the driver. `why`: a sentence for the user, where the code does not tell."""
+    """A call returns an error of the driver. `why`: a sentence for the user, where the code says too little."""
 
     def __init__(self, code: int, why: str = "") -> None:
         super().__init__(code, why)

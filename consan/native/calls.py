@@ -1,4 +1,4 @@
-"""The calls of the driver that a native program makes, as its interposer tells them (`CallSource`).
+"""The calls of the driver that a native program makes, as its interposer reports them (`CallSource`).
 
 The interposer subscribes to CUPTI in the program, as consan/backends/callbacks.py does in a Python program: the same library and the same
 calls, with the same meaning.
@@ -80,7 +80,7 @@ class RemoteCalls(DriverFacts):
         return 1 if self.backend is None else self.backend.status(function, *arguments)
 
     def kernel(self, function: int) -> str:
-        """The name of a kernel; empty where the driver does not tell."""
+        """The name of a kernel; empty where the driver does not give it."""
         return "" if self.backend is None else self.backend.name_of(function)
 
     def answer(self, message: Message, *, wanted: bool) -> Message:

@@ -240,7 +240,7 @@ class Client:
             return REFUSED
 
     def _calls_of_driver(self, message: Message) -> Message:
-        """A call that may order streams, or what of them is to be told."""
+        """A call that may order streams, or that must be reported of them."""
         return self._calls.answer(message, wanted=self._options.global_memory != "off")
 
     # -- reports -----------------------------------------------------------------------------------------------------------------

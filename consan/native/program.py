@@ -18,7 +18,7 @@ _NO_EFFECT: Final = "LD_PRELOAD has no effect there, so what it loads is not see
 
 @dataclass(frozen=True)
 class NativeProgram:
-    """A program to run: the file, and its words, of which the first is its name."""
+    """A program to run: the file, and its words; the first word is its name."""
 
     file: str
     words: tuple[str, ...]
@@ -31,7 +31,7 @@ class NativeProgram:
 
 
 def out_of_reach(file: str) -> str:
-    """Why the interposer cannot be loaded into a program. Empty if it can, as far as the file tells."""
+    """Why the interposer cannot be loaded into a program. Empty if it can, as far as the file shows."""
     with contextlib.suppress(OSError, struct.error):
         what = _other_user(file) or _static(file)
         return what and f"{file} is {what}: {_NO_EFFECT}"

@@ -166,7 +166,7 @@ class ClientBackend(CudaBackend):
         return self._driver.status(function, *arguments)
 
     def name_of(self, function: int) -> str:
-        """A kernel's name; empty if the driver does not tell."""
+        """A kernel's name; empty if the driver does not give it."""
         found = self._orders(call("cuFuncGetName", [0, function], 1, b"", scratch=8, input_at=8, output=8))
         if found.a or not (place := int.from_bytes(found.data, "little")):
             return ""

@@ -97,7 +97,7 @@ class Server:
             thread.start()
 
     def _greet(self, connection: socket.socket) -> None:
-        """The first message tells what a connection is for."""
+        """The first message says what a connection is for."""
         pid, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         try:
             connection.settimeout(_GREETING)

@@ -173,7 +173,7 @@ class Handover:
         if lock is None or self._pid != os.getpid() or not lock.acquire(timeout=_LONGEST_WAIT):
             return
         try:
-            with uninterrupted(), contextlib.suppress(OSError):  # a full disk: the mark tells
+            with uninterrupted(), contextlib.suppress(OSError):  # a full disk: the mark shows it
                 session, self._session = self._session, None
                 if session is not None:
                     self._finish(session)

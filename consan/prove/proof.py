@@ -146,7 +146,7 @@ class PairDecision:
         self._stays: dict[int, bool] = {}
 
     def decide(self, pairs: Sequence[AccessPair], whole: Sequence[ThreadAccess]) -> KernelProof:
-        """The answer. `whole`: the accesses of a thread's life, each of which must be able to happen. Raises `Unproven`."""
+        """The answer. `whole`: the accesses of a thread's life; each must be able to happen. Raises `Unproven`."""
         proof, used, reasons = KernelProof(PROVEN, pairs=len(pairs)), dict[int, ThreadAccess](), dict[ProofReason, None]()
         if len(pairs) > MOST_PAIRS:
             raise Unproven(f"{len(pairs):,} pairs of accesses are too many")

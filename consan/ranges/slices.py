@@ -83,7 +83,7 @@ class Slice:
         return uses, makes
 
     def _may_be_base(self, place: ParameterWord) -> bool:
-        """Whether a word may be a pointer, of which nothing but the whole is read."""
+        """Whether a word may be a pointer: it is always read as a whole."""
         whole = place.end - place.begin == _WIDE // 8 and place.end <= self.parameters[place.parameter][1]
         return whole and place not in self._narrow and not any(each.overlaps(place) for each in self.words if each != place)
 

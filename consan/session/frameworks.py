@@ -205,13 +205,13 @@ class Frameworks:
             return self.modules.plain(prepared, launch.module)
 
     def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> LaunchBytes | None:
-        """The bytes that a launch touches, if its text and its parameters tell."""
+        """The bytes that a launch touches, if its text and its parameters determine them."""
         proofs = self.judge.proofs
         args = launch.args() if proofs.may_prove(prepared, launch.entry) else None
         return proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
 
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
-        """Whether the launch has nothing to tell: its kernel records nothing, and an equal launch was judged."""
+        """Whether the launch can show nothing new: its kernel records nothing, and an equal launch was judged."""
         judge = self.judge
         if prepared.recorded is None or launch.entry not in prepared.recorded.silent:
             return False

@@ -35,10 +35,12 @@ OPTIONS: Final = {"swizzle": 0, "interleave": 0, "l2": 0, "oob": "zero", "elemen
 class TensorMap:
     """A tensor map of `array` for `consan.launch`. The kernel takes it as `const __grid_constant__ CUtensorMap`, 128 bytes.
 
-    `box` is the shape that one copy moves, in elements. `swizzle` is 0, 32, 64 or 128 bytes, `interleave` 0, 16 or 32 bytes,
-    `l2` (promotion) 0, 64, 128 or 256 bytes, `oob` "zero" or "nan".
+    `box` is the shape that one copy moves, in elements. `dtype` names an element type that NumPy lacks, such as "bf16" for words of
+    16 bits. `swizzle` is 0, 32, 64 or 128 bytes, `interleave` 0, 16 or 32 bytes, `l2` (promotion) 0, 64, 128 or 256 bytes, `oob`
+    "zero" or "nan". `element_strides`: the step of a copy along each axis. `box` and `element_strides` are in NumPy's order, the
+    outermost axis first.
 
-    Raises `UsageError` for what the driver would refuse.
+    Raises `UsageError` for what the driver would refuse (CUDA driver API, `cuTensorMapEncodeTiled`).
     """
 
     def __init__(

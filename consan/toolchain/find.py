@@ -34,7 +34,7 @@ _VERSIONED = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
 
 @dataclass(frozen=True)
 class Library:
-    """A shared library consan looks for, and what to tell the user who lacks it."""
+    """A shared library that consan looks for, and what to say to a user who does not have it."""
 
     stem: str
     purpose: str
@@ -121,7 +121,7 @@ def ptxas() -> str | None:
 
 
 def has_libcudacxx(folder: Path) -> bool:
-    """Whether an include folder offers libcu++, of which a compilation must see exactly one."""
+    """Whether an include folder offers libcu++. A compilation must see exactly one."""
     return (folder / "cuda" / "std").is_dir()
 
 

@@ -9,7 +9,7 @@ MEMORY, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int | None:
-    """The memory that this process can take: the least of the machine's and its control group's. None if nothing tells."""
+    """The memory that this process can take: the smaller of the machine's and its control group's. None if it is not known."""
     try:
         lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines())
         found = [int(lines["MemAvailable"].split()[0]) << 10]

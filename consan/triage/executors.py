@@ -124,7 +124,7 @@ def _pool(count: int) -> ProcessPoolExecutor:
 
 
 def _begin() -> None:
-    """Ignore Ctrl-C in a worker, and end its program when the worker is told to end."""
+    """Ignore Ctrl-C in a worker, and end its program when the worker is asked to end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 

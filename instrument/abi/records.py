@@ -80,7 +80,7 @@ STAND = record(
     u32 pad       -
     """,
 )
-# In parts, of which a variant of the runtime has those up to its own (`thread_bytes`).
+# In parts: a variant of the runtime has the parts up to its own (`thread_bytes`).
 THREAD = record(
     "Thread",
     "what a thread has done; all but range_address is cleared for the next thread",

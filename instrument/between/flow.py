@@ -163,7 +163,7 @@ class Flow:
         return any(self._reaches({vertex}, {vertex}, set()) for vertex in vertices)
 
     def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
-        """The order of two accesses of which one can follow the other. `wanted`: whether to swap them if the graph allows both orders."""
+        """The order of two accesses, where one can follow the other. `wanted`: whether to swap them if the graph allows both orders."""
         walls = self.calls | {v for v, i in self.instructions.items() if BARRIERS[barriers](i) and i.predicate is None}
         for blocked in (set[int](), walls):
             forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)

@@ -190,7 +190,7 @@ class BulkWait(GroupWait, InFlight):
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchAnswer(Effect):
-    """A response has been decoded. `cancelled`: 1 if it tells of a cluster; `query`: its number if it is one for the id, or 0."""
+    """A response has been decoded. `cancelled`: 1 if it names a cluster; `query`: its number if it is one for the id, or 0."""
 
     recorded = When.BEHIND
     cancelled: Number = ZERO

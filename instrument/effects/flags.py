@@ -32,13 +32,13 @@ class Flag(enum.IntFlag):
     PAIR = 262144  # .cta_group::2; a multicast: the mbarrier is one of each pair of CTAs
     MULTICAST = 524288  # for all CTAs of a mask
     SINGLE = 1048576  # .cta_group::1
-    OWN_ROWS = 2097152  # an operand of which each warp reads a quarter of the rows
+    OWN_ROWS = 2097152  # an operand: each warp reads a quarter of its rows
     FOUR_ROWS = 4194304  # a tensor copy of four rows: tile::gather4, tile::scatter4
     MAP = 8388608  # a tensor copy whose map may be in global memory
     NC = 1 << 24  # a load from memory that is claimed to be read-only
     READS = 1 << 25  # a strong access: the thread gets the value
     WRITES = 1 << 26  # the same: it stores one
-    SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (record/seals.py)
+    SEAL = 1 << 27  # a barrier after which no thread has copies in flight (record/seals.py)
     WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes of a text
     CONSTANT = 1 << 29  # a stored value that the text gives
     DATA = 1 << 30  # a relaxed load: what it gives is stored, or added up, and decides nothing; a strong store: it counts (R-MO1)

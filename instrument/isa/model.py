@@ -388,7 +388,7 @@ def _space(rule: str, modifiers: Mapping[str, str]) -> str:
 
 
 def _width(rule: str, modifiers: Mapping[str, str]) -> tuple[int, int]:
-    """Bytes of an element, and number of elements; 0 bytes if the text does not tell."""
+    """Bytes of an element, and number of elements; 0 bytes if the text does not say."""
     if rule.isdigit():
         return int(rule), 1
     if rule != "type":

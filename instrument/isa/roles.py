@@ -131,7 +131,7 @@ def names(operand: Operand) -> Iterator[str]:
 
 
 def is_constant(operand: Operand) -> bool:
-    """Whether the text tells the operand's value, up to the addresses of symbols: no register is in it."""
+    """Whether the text determines the operand's value, up to the addresses of symbols: no register is in it."""
     kind = type(operand).__name__
     if kind == "Register":
         return False

@@ -68,7 +68,7 @@ class Leaving:
         return _look() + self._leave(first.line)
 
     def counted(self) -> str:
-        """Count a place, so that the host can tell how far a thread that left has come. In the expansion: leave where it did."""
+        """Count a place, so that the host knows how far a thread that left has come. In the expansion: leave where it did."""
         if self.variant is TextVariant.FULL:
             return ""
         count = "add.u32 %__consan_n, %__consan_n, 1;\n"

@@ -135,7 +135,7 @@ class Pass:
     isa: bool
     leaves: bool
     delays: bool = False
-    unsupported: dict[str, str] = field(default_factory=dict)  # kernels of which a part was found that is not recorded yet, and why
+    unsupported: dict[str, str] = field(default_factory=dict)  # kernels with a part that is not recorded yet, and why
 
     def write(self, variant: TextVariant, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
         """One of the texts. `known`: what the host can compute of each kernel."""

@@ -69,7 +69,7 @@ class FunctionRecorder:
     def __post_init__(self) -> None:
         mode, shared = self.function.mode, self.function.shared
         self.global_races = None if mode is Mode.OFF else global_memory.GlobalRecorder(self, mode, shared=shared)
-        self.words.hashes = self.leaving is not None and self.leaving.positions  # then hashes tell which threads have ended
+        self.words.hashes = self.leaving is not None and self.leaving.positions  # then hashes show which threads have ended
 
     @property
     def context(self) -> Context:

@@ -98,7 +98,7 @@ class LaunchSide:
 
 @dataclass(frozen=True)
 class TouchedSide:
-    """Bytes that an instruction of one launch touches, of which nobody knows the thread. `place`: None if its line is not known."""
+    """Bytes that an instruction of one launch touches; which thread does so is not known. `place`: None if its line is not known."""
 
     framework: str
     entry: str

@@ -26,7 +26,7 @@ MOST_LISTED: Final = 3  # thread counts, or places, that a sentence lists
 
 
 def explained_misuse(finding: Finding, site: Site | None, relations: Relations | None, threads: Dim3) -> Finding:
-    """The finding with what the text tells. `site`: of the last access; `threads`: of the CTA."""
+    """The finding with what is known from the text. `site`: of the last access; `threads`: of the CTA."""
     rule = _RULES.get(finding.situation) if finding.kind == "barrier-misuse" else None
     return rule(finding, site, relations, threads) if rule is not None and relations is not None and site is not None else finding
 

@@ -28,7 +28,7 @@ from consan.reports.words.verified import left_in_flight
 
 
 def situation_of(found: FindingRecord) -> str | None:
-    """The catalogue's situation, as far as the device tells."""
+    """The catalogue's situation, as far as the device reports it."""
     reason, flags = found.reason, found.flags
     if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE) and FindingFlags.SAME_VALUE in flags:
         return "replicated" if found.site == found.other_site else "same-value"

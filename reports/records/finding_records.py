@@ -76,7 +76,7 @@ def layout_of(found: FindingRecord, module: ModuleSites) -> Layout:
 
 
 def barrier_of(found: FindingRecord) -> MbarrierPhase | None:
-    """The mbarrier of a misuse, or that which signals the completion of an operation."""
+    """The mbarrier of a misuse, or the one that signals the completion of an operation."""
     if found.completion is not None:
         return found.completion.barrier
     return found.barrier if found.kind is Kind.BARRIER_MISUSE else None

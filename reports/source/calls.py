@@ -28,7 +28,7 @@ class CalledText:
 
 
 def calls_of(line: str, kind: str) -> Iterator[CalledText]:
-    """The calls whose names have a part that a pattern tells, outside of comments."""
+    """The calls whose names have a part that matches a pattern, outside of comments."""
     code = COMMENT.sub(lambda found: " " * len(found[0]), line)
     for found in re.finditer(rf"\b(\w*(?:{kind})\w*)\s*\(", code, re.IGNORECASE):
         if places := tuple(_arguments(code, found.end())):

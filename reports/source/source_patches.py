@@ -43,7 +43,7 @@ _BY_ONE: Final = {
 _REPLACED: Final = re.compile(r"with \d+ in place of (\d+)$")
 _ENDS: Final = re.compile(r"[;{}:]$|^#|^$")
 _NUMBER: Final = re.compile(r"(?<![\w.%])\d+(?![\w.])")
-# The number that a step wants, of that which is there.
+# The number that a step wants, from the one that is there.
 _WANTED: Final[tuple[tuple[re.Pattern[str], Callable[[int, re.Match[str]], int]], ...]] = (
     (re.compile(r"wait_group\S* (\d+)$"), lambda _, new: int(new[1])),
     (re.compile(r"with a count of (\d+)$"), lambda _, new: int(new[1])),
@@ -53,7 +53,7 @@ _WANTED: Final[tuple[tuple[re.Pattern[str], Callable[[int, re.Match[str]], int]]
     (re.compile(r"with (\d+) bytes (more|less)$"), lambda old, step: old + int(step[1]) * (1 if step[2] == "more" else -1)),
     (re.compile(r"with (\d+) in place of \d+$"), lambda _, step: int(step[1])),
 )
-# A pattern of the step, the calls of a line of which it alters the last argument, and what comes in its place.
+# A pattern of the step, the calls of a line whose last argument it alters, and what comes in its place.
 _ARGUMENTS: Final = (
     (r"with the other parity$", r"wait", r"(\\g<0>) ^ 1"),
     (r"with (\d+) bytes$", r"expect|arrive|tx", r"\1"),
@@ -114,7 +114,7 @@ def _depths(source: str) -> list[int]:
 
 
 def between(source: str, accesses: Iterable[int]) -> list[int]:
-    """The lines behind which synchronisation of two lines may belong: between them, also outside of nested blocks; then around them."""
+    """The lines after which synchronisation of two lines may belong: between them, also outside of nested blocks; then around them."""
     own = sorted(accesses)
     if not own or not own[0]:
         return []

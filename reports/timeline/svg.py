@@ -50,7 +50,7 @@ def cut(text: str, room: int) -> str:
 
 
 def cut_left(text: str, room: int) -> str:
-    """The text, or an ellipsis and its end: the end of a place tells most."""
+    """The text, or an ellipsis and its end: the end of a place says most."""
     return text if len(text) <= room else "\u2026" + text[-max(1, room - 1) :]
 
 

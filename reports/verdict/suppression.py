@@ -80,7 +80,7 @@ class ExcludedKind(Rule):
 
 
 def exclude(kind: str, by: str) -> ExcludedKind:
-    """Exclude a kind. Raises SuppressionError if it is unknown, or is always told."""
+    """Exclude a kind. Raises SuppressionError if it is unknown, or is always reported."""
     if kind in KINDS and KINDS[kind].ends_launch:
         raise SuppressionError(f"{by}: {kind} cannot be excluded: nothing behind it is checked")
     made = make_rule(kind, EXCLUDED, by)

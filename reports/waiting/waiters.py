@@ -40,7 +40,7 @@ class Waiter:
 
 
 def deadlock_of(kernel: str, waiters: Sequence[Waiter], relations: Relations | None = None) -> Finding:
-    """The deadlock in which they wait for each other. `relations`: what the kernel's text tells."""
+    """The deadlock in which they wait for each other. `relations`: what is known from the kernel's text."""
     phases = [waiter.phase for waiter in waiters if waiter.phase is not None]
     numbers = [waiter.barrier for waiter in waiters if waiter.barrier is not None]
     ranks = [waiter.cluster_rank for waiter in waiters if waiter.why == "cluster-barrier" and waiter.cluster_rank is not None]

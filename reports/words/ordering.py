@@ -51,7 +51,7 @@ def _line_of(site: Site) -> tuple[str, int]:
 
 
 def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, situation: str | None = None) -> tuple[Finding, Pair, str]:
-    """The finding with (1) before (2), the two sites, and their position to each other. An edge tells the order by itself."""
+    """The finding with (1) before (2), the two sites, and their position to each other. An edge gives the order by itself."""
     first, second = pair
     if situation in _EDGES or (finding.kind == "missing-order" and situation not in _WITHIN):
         return finding, pair, ""

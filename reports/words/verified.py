@@ -173,7 +173,7 @@ def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:
 
 
 def with_whole_fixes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings with the verified fixes of those kernels of which every error and warning has one: else something would be found."""
+    """The findings, with the verified fixes of kernels in which every error and warning has one: others keep a finding when repaired."""
     found = tuple(findings)
     counting = [each for each in found if each.severity != "note" and each.suppressed is None]
     open_ = {each.kernel for each in counting if each.verified is None or misses_cause(each.verified, each)}

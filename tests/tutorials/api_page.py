@@ -18,7 +18,11 @@ _HEAD = """# API reference
 The public names of `consan`, from their docstrings (`python tests/tutorials/api_page.py` writes this page). [Python](python.md) shows how
 they are used.
 """
-_OF_CONSAN = {"consan.Stream": ("place", "launched"), "consan.TensorMap": ("on_device", "at")}  # methods that consan calls
+_OF_CONSAN = {
+    "consan.Stream": ("place", "launched"),
+    "consan.TensorMap": ("on_device", "at"),
+    "consan.Texture": ("at",),
+}  # methods that consan calls
 _FIELD = re.compile(r"^    (\w+): (.*?)(?: = .*?)?(?:  # (.*))?$", re.MULTILINE)
 
 

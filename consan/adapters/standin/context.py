@@ -90,7 +90,7 @@ def host_waits(stream: ProgramStream | None = None) -> None:
 def operated(
     name: str, reads: Iterable[Any] = (), writes: Iterable[Any] = (), stream: ProgramStream | None = None, *, known: bool = True
 ) -> None:
-    """Tell the session of an operation on NumPy arrays, of which those in device memory count. Not `known`: of others too."""
+    """Report an operation on NumPy arrays to the session. Those in device memory count. Not `known`: others may be touched, too."""
     places = ([each for array in given for each in _placed(array)] for given in (reads, writes))
     current().session.streams.operated(name, stream or current_stream(), *places, known=known)
 

@@ -22,7 +22,7 @@ _FILE = re.compile(r"^([ \t]*\.file[ \t]+\d+[ \t]+)\"([^\"\n]+)\"", re.M)
 
 
 def ptx_of(kernel: Any) -> str:
-    """The PTX of a `CompiledKernel`. NotSupported if Triton was told to keep none."""
+    """The PTX of a `CompiledKernel`. NotSupported if Triton was set to keep none."""
     ptx = kernel.asm.get("ptx")
     if ptx is None:
         raise NotSupported(f"{kernel.name} comes without its PTX: unset TRITON_STORE_BINARY_ONLY and empty Triton's cache")

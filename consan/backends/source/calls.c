@@ -1,6 +1,6 @@
 // The function that CUPTI calls, on the thread that has called the driver. It does not wait for the interpreter of Python.
 //
-// It drops what tells nothing of the order of streams, notes calls that Python reads later, and tells Python of all others at once
+// It drops what has no effect on the order of streams, notes calls that Python reads later, and reports all others to Python at once
 // (consan/backends/call_filter.py has the kinds of calls, and when they are noted).
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct CallRule {
     uint32_t behind; // the bytes before its stream among the parameters, plus one; 0: it has none
     int32_t within;  // there is an address, and the stream is so many bytes behind it; less than 0: it is the stream
     uint32_t kind, nbytes;
-    uint32_t allocates; // it is told if the device has no memory for it
+    uint32_t allocates; // it is reported if the device has no memory for it
 };
 
 struct NotedCall {

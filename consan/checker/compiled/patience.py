@@ -24,7 +24,7 @@ class Patience:
     _began: float = field(default_factory=time.monotonic)
 
     def over(self, done: int, total: int) -> bool:
-        """Whether the time is over, or will be before `total` things are done of which `done` are."""
+        """Whether the time is over, or will be before all of `total` things are done; `done` are done now."""
         taken = time.monotonic() - self._began
         return bool(self.halt.value) or taken > self.seconds or (taken > _EARLY and done > 0 and taken * total > self.seconds * done)
 

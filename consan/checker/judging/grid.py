@@ -210,7 +210,7 @@ def _called(values: Mapping[str, Any]) -> dict[str, int]:
 
 
 class _Textures:
-    """The texture objects of a launch. Which these are, only its logs tell: a replay ends at once where it finds an unknown handle."""
+    """The texture objects of a launch. Only its logs have their handles: a replay ends where it finds one that is unknown."""
 
     def __init__(self, memory_of: MemoryOf) -> None:
         self._memory_of, self._known = memory_of, list[tuple[int, ...]]()

@@ -204,7 +204,7 @@ class _Checker:
 
     def __post_init__(self) -> None:
         self._window = self.launch.window()
-        # Addresses in global memory are no part of a history's name, so other processes tell nothing of them.
+        # Addresses in global memory are no part of a history's name, so results of other processes say nothing of them.
         self.copies = self.recorded.modes[self.collected.launched.entry] is Mode.OFF and meets_copies(self.recorded.tables)
         self.earlier = None if self.copies else self.earlier
 

@@ -63,8 +63,8 @@ class Launch:
     symbol_addresses: Sequence[int] = ()  # the addresses of the module's variables
     background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
-    stopped: bool = False  # the host has told its threads to leave
-    most_read: int = 0  # lines of a warp's log, of which the rest is left out as if there had been no room; 0: all
+    stopped: bool = False  # the host has asked its threads to leave
+    most_read: int = 0  # lines of a warp's log that are read; the rest is left out, as if there had been no room. 0: all are read
 
     def __post_init__(self) -> None:
         self.pieces = LogPieces(self.memory)
@@ -99,7 +99,7 @@ class Launch:
         return self.symbol_addresses[0] + text.SWITCH
 
     def used_lines(self) -> int:
-        """The most lines that a thread has stored; 0: the launch does not tell."""
+        """The most lines that a thread has stored; 0: not known."""
         if self.silent or self.compact is None or not self.compact.counts:
             return 0
         return int(self._counts(range(self.ctas), self.compact).max(initial=0))

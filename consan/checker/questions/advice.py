@@ -114,7 +114,7 @@ def statements_of(questions: Questions | AskedLaunches) -> dict[Statement, list[
 
 
 def notices(questions: Questions, checked: Checked, spots: list[Spot]) -> bool | None:
-    """Whether the launch would show that a statement is gone; None if that cannot be told."""
+    """Whether the launch would show that a statement is gone; None if that is not known."""
     if trouble_of(questions, checked) or questions.exhausted:
         return None
     answer = questions.ask(questions.places.left_out(spots))

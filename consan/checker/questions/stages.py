@@ -1,4 +1,4 @@
-"""Finds rings of stages in shared memory, and tells whether fewer stages would serve: it replays a launch as if its kernel had fewer.
+"""Finds rings of stages in shared memory, and asks whether fewer stages would serve: it replays a launch as if its kernel had fewer.
 
 A ring is recognised by an instruction that copies to shared memory and repeats a series of equidistant addresses. The copies of a thread
 to the stages, and its reads of them, are numbered: the first, the second, and so on. With fewer stages, each number has another slot, and
@@ -38,7 +38,7 @@ _DESCRIBED, _CLUSTER = 0x3FFF, 4  # the bits of a descriptor's start, and their 
 
 
 class Unclear(Exception):  # noqa: N818
-    """The log does not tell where fewer stages would be."""
+    """The log does not show where fewer stages would be."""
 
 
 @dataclass(frozen=True)

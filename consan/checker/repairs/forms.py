@@ -34,7 +34,7 @@ Holds = Callable[[effects.Effect], bool]
 
 @dataclass(frozen=True)
 class RepairStep:
-    """One step of a repair: an instruction that is added, moved, altered or left out, and the statement that tells where."""
+    """One step of a repair: an instruction that is added, moved, altered or left out, and the statement beside which it stands."""
 
     action: str  # "add", "move", "alter", "leave-out"
     instruction: str

@@ -1,4 +1,4 @@
-"""The instructions of a module as events, where no log tells them: one template for each stretch of its text.
+"""The instructions of a module as events, where there is no log: one template for each stretch of its text.
 
 Enough for edits (edits.py): kinds, operands that the text tells, and places. Nothing can be replayed with them. A register that is
 written once, with a number, is that number.

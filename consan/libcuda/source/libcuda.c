@@ -50,7 +50,7 @@ EXPORT int consan_call(const char *name, const word *words) { return call(name, 
 #include "runtime.h"
 #undef RUNTIME
 
-// ---- calls that nobody serves: each name that is asked for gets a function that tells it ----
+// ---- calls that are not served: each name that is asked for gets a function that reports the name ----
 
 // clang-format off
 #define SIXTEEN(make, x)                                         \

@@ -1,4 +1,4 @@
-// Machine code that is linked at run time: the server is told of what. ptxas and nvlink are programs that nvcc, Triton and XLA start.
+// Machine code that is linked at run time: the server gets its parts. ptxas and nvlink are programs that nvcc, Triton and XLA start.
 #pragma once
 
 #include "images.h"

@@ -29,7 +29,7 @@ static void report(enum Kind kind, uint64_t a, uint64_t b, const void *data, uin
 
 struct Seen {  // a call
     uint32_t number, bytes;
-    uint64_t context;  // what is told begins here
+    uint64_t context;  // the part that is reported begins here
     char values[MOST_OF_CALL];
 };
 

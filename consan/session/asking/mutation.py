@@ -26,7 +26,7 @@ Place = tuple[str, str, int, str]  # kernel, file, line (of the PTX, if there is
 
 @dataclass
 class Mutation:
-    """The statements of all kernels of a run: noticed or not; None: no launch could tell."""
+    """The statements of all kernels of a run: noticed or not; None: no launch could show it."""
 
     noticed: dict[Place, bool | None] = field(default_factory=dict)
 

@@ -19,7 +19,7 @@ ROWS: Final = np.dtype([*dtype(RETAINED).descr, ("device", "<u8")])
 
 
 class Extents(Protocol):
-    """The part of a NumPy array that tells where its elements are."""
+    """The part of a NumPy array that says where its elements are."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -101,7 +101,7 @@ class LaunchShape:
     grid: Dim3
     block: Dim3
     memory: Memory
-    footprint: LaunchBytes | None = None  # the bytes that it touches, where its text and its parameters tell
+    footprint: LaunchBytes | None = None  # the bytes that it touches, where its text and its parameters determine them
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class SeenCall(Protocol):
 
     @property
     def thread(self) -> int:
-        """The thread that has made it. 0: the one that tells."""
+        """The thread that has made it. 0: the one that reports it."""
 
     @property
     def noted(self) -> bool:

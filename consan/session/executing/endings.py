@@ -228,7 +228,7 @@ def _stopped(fault: Fault, prepared: Prepared, entry: str) -> Finding:
 
 
 def fault_of_device(entry: str, error: DeviceLost) -> list[Finding]:
-    """The finding for an error that only a kernel causes: the driver tells no place, and `entry` is the kernel or who it can be."""
+    """The finding for an error that only a kernel causes. The driver gives no place; `entry`: the kernel, or those that it can be."""
     situation = _FAULTS_OF_DEVICE.get(error.name)
     if situation is None:
         return []
@@ -249,7 +249,7 @@ def _touched(fault: Fault) -> tuple[int, int] | None:
 
 
 def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
-    """A matrix instruction that part of a warp has executed. The kernel's own record tells where the other lanes are."""
+    """A matrix instruction that part of a warp has executed. The kernel's own record has the places of the other lanes."""
     place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
     access = Access(
         role=TOGETHER,

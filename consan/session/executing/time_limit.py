@@ -46,7 +46,7 @@ class TimeLimit:
             while not self.device.lost:
                 self._busy.wait()
                 time.sleep(LOOK_EVERY)
-                with contextlib.suppress(Exception):  # who waits for a launch asks the same, and tells
+                with contextlib.suppress(Exception):  # whoever waits for a launch asks the same, and reports the error
                     self._look()
 
     def _look(self) -> None:

@@ -78,7 +78,7 @@ class SessionWatch:
             self.unfinished(entry, "there was not enough memory")
             raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
         except KeyboardInterrupt as error:
-            if hasattr(error, endings.STOOD):  # the virtual machine has ended the launch, and tells where it stood
+            if hasattr(error, endings.STOOD):  # the virtual machine has ended the launch, and says where its threads were
                 self.reasons[endings.interrupted(error, prepared, entry)] = None
             else:
                 self._end_running(entry, "interrupted", 0.0, threads)
@@ -128,7 +128,7 @@ class SessionWatch:
         """
         recorded = self.recorded
         left = self._abort(patience)
-        if recorded is not None and recorded.memory is not None and recorded.recorded.leaves:  # its log tells where they were
+        if recorded is not None and recorded.memory is not None and recorded.recorded.leaves:  # its log has their places
             recorded.ending.stopped, recorded.memory.hangs = why, not left
         else:
             self._stands(entry, why, threads, left=left)
@@ -136,7 +136,7 @@ class SessionWatch:
             self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
 
     def _stands(self, entry: str, why: str, threads: int, *, left: bool) -> None:
-        """Note the places of threads that the hooks have told."""
+        """Note the places of threads that the hooks have reported."""
         if not self._device.has_hooks:
             self.reasons[unfinished(entry, why, [], 0, threads)] = None
             return

@@ -87,12 +87,12 @@ class KernelParameters:
 
     @functools.cached_property
     def _names(self) -> tuple[str, ...]:
-        """Empty where the source does not tell."""
+        """Empty where the source does not say."""
         names = SourceTexts(sources_of(self.prepared).values()).parameters(function_name(self.entry).rsplit("::", 1)[-1])
         return tuple(_GENERATED.sub("", name) for name in names) if len(names) == len(self._function.params) else ()
 
     def name(self, number: int) -> str:
-        """The name of a parameter, from one on; empty where the source does not tell."""
+        """The name of a parameter, from one on; empty where the source does not have it."""
         return self._names[number - 1] if number <= len(self._names) else ""
 
     @functools.cached_property
@@ -125,7 +125,7 @@ class AddressNames:
         return self._kernels.setdefault((prepared.number, entry), KernelParameters.of(prepared, entry))
 
     def note_parameters(self, prepared: Prepared, entry: str, args: Callable[[], Sequence[bytes] | None]) -> None:
-        """The same for a launch of a framework. If it has not told its buffers, the pointers among the parameters name addresses."""
+        """The same for a launch of a framework. If its buffers are not known, the pointers among the parameters name addresses."""
         given = isinstance(prepared.address_name, NamedBuffers) and prepared.address_name.given
         if not given and (values := args()) is not None:
             prepared.address_name = PointedBuffers(self.parameters(prepared, entry), tuple(values))
@@ -133,7 +133,7 @@ class AddressNames:
 
 
 def name_addresses(prepared: Prepared, entry: str, given: Sequence[Argument]) -> NamedBuffers:
-    """For `Session.address_name`: tells global addresses by the buffers that a launch was `given`."""
+    """For `Session.address_name`: names global addresses by the buffers that a launch was `given`."""
     return NamedBuffers(tuple(given), KernelParameters.of(prepared, entry))
 
 

@@ -91,7 +91,7 @@ class Prepared:
     unseen: str | None = None  # a framework loads it, and its program reaches its variables: why its launches get no log; empty: they do
     launched: bool = False
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
-    logs: KnownLogs = field(default_factory=KnownLogs)  # recorded: what earlier launches tell of the logs of later ones
+    logs: KnownLogs = field(default_factory=KnownLogs)  # recorded: what is known of the logs of later launches from earlier ones
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory

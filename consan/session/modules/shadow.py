@@ -121,7 +121,7 @@ class Shadow:
                 backend.fill(address, 0, _TABLES[name])
         self._ring_address, pinned = backend.host_ring(_RING_BYTES + 4 * _WORDS)
         self.ring, self._words = pinned[:_RING_BYTES], pinned[_RING_BYTES:].view("<u4")
-        self._first_words: dict[int, int] = {}  # of modules whose kernels tell addresses
+        self._first_words: dict[int, int] = {}  # of modules whose kernels report addresses
         self._used_words = 0
         self._counters = 0
         self.address = backend.alloc_separate(records.size(records.RUNTIME))

@@ -1,4 +1,4 @@
-"""The variables of a module of which a session loads several forms: each form uses those of the module that the program has loaded.
+"""The variables of a module. A session loads several forms of it; each uses the variables of the form that the program has loaded.
 
 The program launches one form and its driver tells the addresses there. Another form (with called hooks, with global memory, without
 anything) is made of a text in which each use of a variable is its address in the loaded module: `bound`. So there is one copy, whatever

@@ -65,7 +65,7 @@ class Proofs:
         return 0 if proof is None else proof.count
 
     def touched(self, prepared: Prepared, entry: str, args: Sequence[bytes] | None, shape: LaunchExtents) -> LaunchBytes | None:
-        """The bytes that a launch touches. None: its text and its parameters do not tell."""
+        """The bytes that a launch touches. None: its text and its parameters do not determine them."""
         kernel, found = (prepared.number, entry), None if args is None else self._slice_of(prepared, entry)
         if args is None or found is None:
             return None
@@ -86,7 +86,7 @@ class Proofs:
         return self._slices[kernel] if PROVES else None
 
     def _of(self, kernel: _OfModule, found: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, near: _Near) -> Proof | None:
-        """The proof for pointers of which some are near to each other; None: there is none."""
+        """The proof for pointers if some of them are near to each other; None: there is none."""
         places = {base: (leader, distance) for base, leader, distance in near}
         return self._kept(
             self._known,

@@ -1,4 +1,4 @@
-"""Instructions in the reach of a synchronising instruction that are not in the log: a replay cannot tell then whether it is needed.
+"""Instructions in the reach of a synchronising instruction that are not in the log: then a replay does not show whether it is needed.
 
 The reach goes along the control flow, forwards and backwards, up to the next barrier of all threads. Warp-synchronous instructions behind a
 `bar.warp.sync` may rely on it to bring the lanes together.
@@ -71,7 +71,7 @@ class BarrierReach:
         return "there is a flag in global memory in its reach: the run had one order of its accesses" if flag else ""
 
     def _is_flag(self, instruction: Instruction) -> bool:
-        """Whether threads may tell each other something by an access to shared memory: a strong one, whose value is used if it has one."""
+        """Whether threads may signal each other by an access to shared memory: a strong one, whose value is used if it has one."""
         row = lookup(instruction.parts)
         if row is None or not row.describe(instruction).is_strong:
             return False

@@ -235,7 +235,7 @@ class GlobalRecorder:
         }  # fmt: skip
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:
-        """Store the words of an address, which tell shared from global memory."""
+        """Store the words of an address, which distinguish shared from global memory."""
         assert access.address is not None
         scope = instruction.scope
         low, high = snippet.register("b32"), snippet.register("b32")

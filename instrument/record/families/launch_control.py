@@ -28,7 +28,7 @@ _JOINS = ("and", "or")  # of predicates; of words they are arithmetic, as in the
 
 
 def add_answer(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
-    """Behind a query: whether the response tells of a cluster."""
+    """After a query: whether the response names a cluster."""
     instruction, block, snippet = work.instruction, kernel.open_block(), Snippet()
     guard = kernel.guard(block, instruction)
     number = instruction.start if instruction.start in kernel.facts.queries else 0

@@ -1,4 +1,4 @@
-"""Readings of the clocks that tell the order of the accesses to one address (global_memory.py).
+"""Readings of the clocks that give the order of the accesses to one address (global_memory.py).
 
 A launch has many clocks. That of an address follows from its lower half: one for the widest vector.
 """

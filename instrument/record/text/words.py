@@ -66,7 +66,7 @@ class Words:
         self.template = Template(self.number)
 
     def header(self, *, late: bool) -> str:
-        """The text that begins the block. `late`: its number is stored last, and so tells that all words are there."""
+        """The text that begins the block. `late`: its number is stored last, so who finds it knows that all words are there."""
         if self.variant is not TextVariant.FULL:
             return ""
         return ("" if late else text.number(self.number)) + (text.hash_constant(self.number) if self.hashing else "")

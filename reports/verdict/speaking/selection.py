@@ -1,4 +1,4 @@
-"""Which findings of a run are reported: those of tables, records, ends of launches and texts tell of the same defects."""
+"""Which findings of a run are reported. Tables, records, ends of launches and texts give several for one defect."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _rank(barrier: Mapping[str, Any] | None) -> Any:
 
 
 def _is_named(finding: Finding, variable: str) -> bool:
-    """Whether the culprit is an instruction on the mbarrier of this name. The name of an array does not tell the element."""
+    """Whether the culprit is an instruction on the mbarrier of this name. The name of an array does not name the element."""
     culprit = finding.culprit
     return bool(variable) and "[" not in variable and culprit is not None and culprit.name == variable
 
@@ -103,7 +103,7 @@ def takes_lock(opcode: str) -> bool:
 
 
 def counter(root: Finding, finding: Finding) -> bool:
-    """CTAs, of which a flag that is no lock may be a counter that nobody waits for."""
+    """CTAs: a flag between them that is no lock may be a counter that nothing waits for."""
     return not lock(root, finding) and blocks(root, finding)
 
 
@@ -129,7 +129,7 @@ def variable(root: Finding, finding: Finding) -> bool:
 
 
 def named_variable(root: Finding, finding: Finding) -> bool:
-    """A variable, of which the bytes may be others: code that counts on threads in step has a finding for each pair of lines."""
+    """A variable, whose bytes may differ: code that counts on threads in step has a finding for each pair of lines."""
     one, other = root.buffer, finding.buffer
     return (
         one is not None

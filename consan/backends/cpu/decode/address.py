@@ -99,7 +99,7 @@ class GlobalLocator(Locator):
         return self.view, t.view(np.int64) >> self.count
 
     def part_sized(self, sel: Any, sizes: Array) -> Located:
-        """Units of which each selected lane reads only the first `sizes` bytes; only those must exist."""
+        """Units. Each selected lane reads only the first `sizes` bytes of its unit, so only those must exist."""
         addresses = self.source[sel] + np.uint64(self.offset & _M64)
         self.check_alignment(addresses, sel, "global")
         wrong = (~self.wave.arena.valid(addresses, sizes.astype(np.uint64))).nonzero()[0]

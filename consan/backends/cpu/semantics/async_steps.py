@@ -62,7 +62,7 @@ def _is_cache_policy(context: DecodeContext, operands: list[Operand]) -> bool:
 
 
 def _sized_sources(from_: GlobalLocator, lanes: Array, taken: Array) -> Located:
-    """Sources of which only `taken` bytes are read. A source that is not read may lie anywhere."""
+    """Sources; of each only `taken` bytes are read. A source that is not read may lie anywhere."""
     index, reading = np.zeros(len(lanes), np.int64), taken > 0
     view, index[reading] = from_.part_sized(lanes[reading], taken[reading])
     return view, index

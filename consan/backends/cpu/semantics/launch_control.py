@@ -82,7 +82,7 @@ def decode_query(context: DecodeContext) -> Step:
     """clusterlaunchcontrol.query_cancel."""
     destination, source = context.instruction.operands
     low, high = halves(context, source)
-    parts = ((_low, low), (_high, low), (_low, high), (_high, high))  # x, y, z, and the word that tells a refusal
+    parts = ((_low, low), (_high, low), (_low, high), (_high, high))  # x, y, z, and the word that says whether it is a refusal
     if "is_canceled" in context.modifiers:
         predicate = context.target(destination, "pred")
         return selective(lambda sel: predicate.write(sel, high[sel] >= _CANCELLED))

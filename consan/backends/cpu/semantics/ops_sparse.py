@@ -65,7 +65,7 @@ _PACKED = Element(4, "b32", U8, _packed_e2m1)
 
 
 def scale_factors(word: str, codes: Array) -> Array:
-    """Scale factors from their bytes: ue4m3, or ue8m0, powers of two of which the last code is NaN."""
+    """Scale factors from their bytes: ue4m3, or ue8m0 (powers of two; the last code is NaN)."""
     if word == "ue4m3":
         return np.asarray(_table("e4m3")[codes & 0x7F])
     return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
@@ -199,7 +199,7 @@ def _kind(shape: str, d: str, a: str, b: str, c: str, *, sparse: bool, scales: S
 
 
 def _packed(shape: str, factor_type: str, vector: str, *, sparse: bool) -> Op | None:
-    """e2m1 of which a byte holds two. Without a word there are two factors."""
+    """e2m1: a byte holds two. Without a word there are two factors."""
     count = int(vector.removeprefix("scale_vec::")[0]) if vector else 2
     if factor_type == "ue4m3" and count != 4:
         return None

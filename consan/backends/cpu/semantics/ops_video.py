@@ -62,7 +62,7 @@ SECOND: dict[str, Callable[[Array, Array], Array]] = {"add": np.add, "min": np.m
 
 
 def _set(count: str, first: str, second: str, compare: str, add: str) -> Op:
-    """vset2 and vset4: 1 in each lane of which the comparison is true, or how many there are and the third operand."""
+    """vset2 and vset4: 1 in each lane whose comparison is true, or the number of these lanes plus the third operand."""
     a_lanes, b_lanes, out = LANE_DTYPES[count, first], LANE_DTYPES[count, second], LANE_DTYPES[count, "u32"]
 
     def fn(a: Array, b: Array, c: Array) -> Array:

@@ -22,7 +22,7 @@ _HALF = np.uint64(32)
 
 
 class NearLocator(GenericLocator):
-    """Generic addresses of shared memory, of which the upper half may be missing."""
+    """Generic addresses of shared memory; the upper half may be missing."""
 
     def resolve(self, addresses: npt.NDArray[Any], sel: Any) -> Located:  # noqa: D102 - as in Locator
         return super().resolve(np.where(addresses >> _HALF, addresses, addresses + np.uint64(SHARED_WINDOW)), sel)

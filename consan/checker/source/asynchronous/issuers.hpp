@@ -29,7 +29,7 @@ class Issuers {
         return {known->second, issuers_[known->second].issued++};
     }
 
-    // tcgen05.commit: the actor and the number that its arrival tells of. All earlier operations of the thread are complete before it.
+    // tcgen05.commit: the actor and the number that its arrival stands for. All earlier operations of the thread are complete before it.
     std::pair<u32, u32> commit(u32 thread, u32 place) {
         auto known = names_.find(name_of(thread, BY_COMMIT));
         if (known == names_.end()) {

@@ -90,7 +90,7 @@ class Operations {
             }
     }
 
-    // The site and thread of a copy that will signal an mbarrier, of which a thread does not know that it is over (R-M12).
+    // The site and thread of a copy that will signal an mbarrier, if a thread does not know that the copy is over (R-M12).
     std::pair<u32, u32> signalling(u32 place, u32 thread) const {
         Mbarriers::Phase now;
         if (mbarriers_.current(place, now))

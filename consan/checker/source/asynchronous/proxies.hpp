@@ -1,7 +1,7 @@
 // R-PX (SEMANTICS 5): a write through the generic proxy, then a use of its bytes through the asynchronous proxy, with order but no proxy fence.
 //
 // Such writes are kept beyond barriers, because a barrier is no fence. A write matters while its bytes are there: what comes behind a later
-// write of the same bytes need not care for it. Within one warp the missing fence is told before the missing bar.warp.sync: warps run nearly
+// write of the same bytes need not care for it. Within one warp the missing fence is reported before the missing bar.warp.sync: warps run nearly
 // in step, but a fence is never implied. Modules without asynchronous proxies keep nothing here.
 #pragma once
 

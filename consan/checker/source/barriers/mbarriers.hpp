@@ -43,7 +43,7 @@ class Mbarriers {
         objects_.push_back(made);
     }
 
-    // `signal`: the site and thread of an operation that will signal it, of which the thread does not know that it is over; 0 if there is none.
+    // `signal`: the site and thread of an operation that will signal it, if the thread does not know that it is over; 0 if there is none.
     void inval(u32 thread, u32 site, u32 place, std::pair<u32, u32> signal, std::vector<u32> &released) {
         Object *object = use(thread, site, place);
         if (!object) return;
@@ -83,7 +83,7 @@ class Mbarriers {
         count(*object, total, leader, site, flags, released);
     }
 
-    // tcgen05.commit: one arrival. It tells that an actor has come up to a number.
+    // tcgen05.commit: one arrival. Who observes it knows that an actor has come up to a number.
     void signal(u32 thread, u32 site, u32 place, u32 actor, u32 number, std::vector<u32> &released) {
         Object *object = use(thread, site, place);
         if (!object) return;

@@ -17,7 +17,7 @@ enum class Edge : u32 {
     ACQUIRE,               // the same: an acquire
     RELEASE_FENCE,         // the same: a fence before a relaxed write
     ACQUIRE_FENCE,         // the same: a fence behind a relaxed read
-    PRODUCTS_SIGNALLED,    // a release tells that groups of products are over
+    PRODUCTS_SIGNALLED,    // a release publishes that groups of products are over
     COPY_WAIT,             // cp.async: another thread is behind the issuer's wait
     COPY_PHASE,            // cp.async: complete with a phase of an mbarrier
     BULK_RESULTS,          // cp.async.bulk.wait_group: results are there
@@ -35,7 +35,7 @@ enum class Edge : u32 {
     FENCE_SC,              // a fence.sc takes what is behind one that an observation has passed (R-GM6)
     FENCE_SC_ACQUIRE,      // the same of an acquire
     OBSERVED,              // a write that an observation has seen comes before what follows it (R-GM8)
-    VALUE_IS_USED,         // a value that nothing reads tells nothing (R-GM8)
+    VALUE_IS_USED,         // nothing is learnt by a value that nothing reads (R-GM8)
     ANNOTATION,            // an annotated acquire takes what annotated releases have left
     GRID_WAIT,             // an access is behind griddepcontrol.wait
 };

@@ -8,7 +8,7 @@
 
 inline bool is_texture(u64 name) { return name >> 62 == 2; }
 
-// The texture objects that a launch fetches from. The host tells the bytes of each, once it has seen its handle.
+// The texture objects that a launch fetches from. The host gives the bytes of each, once it has seen its handle.
 class Textures {
   public:
     struct Bytes {
@@ -25,7 +25,7 @@ class Textures {
         else if (!memory->bytes) arrays_ = true;
         else if (!numbers(*memory, name)) any_.push_back(*memory);
     }
-    // The handle of a texture of which the host has said nothing, with a bit that is always set; 0: there is none.
+    // The handle of a texture whose bytes the host has not given, with a bit that is always set; 0: there is none.
     u64 asked() const { return asked_; }
 
     // The bytes of the element that a fetch names; none, if it is outside of them, has no address, or if the fetch names no element.

@@ -292,7 +292,7 @@ class GlobalRaces : GlobalRaceItems {
         if (old.proxy == TENSORMAP_PROXY) found.reason = MAP_CHANGED;
     }
 
-    // What lacks between two threads. The first accesses of a pair of sites tell.
+    // What is missing between two threads. Only the first accesses of a pair of sites are asked.
     const Explained &explained(const Item &item, const RacingAccess &now, bool separate) {
         const RacingAccess &old = item.access;
         Explained &explained = explained_[(u64)separate << 63 | (u64)old.site << 32 | now.site];

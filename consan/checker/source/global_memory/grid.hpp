@@ -32,7 +32,7 @@ struct Grid {
     std::vector<u32> stored;  // the stores that each thread executes, as bits of the text (instrument/record/uses.py), cluster by cluster
     u32 threads = 0;          // of a cluster
 
-    // D26: whether what a load gives goes into stores only, of which the thread executes none.
+    // D26: whether the value of a load goes into stores only, and the thread executes none of them.
     bool unused(const effects::GlobalRead &load, u32 cluster, u32 thread) const {
         return load.stores() && !(stored[cluster * threads + thread] & load.stores());
     }
@@ -148,7 +148,7 @@ class Part {
         if (grid_) grid_->map_fences.release(cluster_, thread);
     }
 
-    // A race in shared memory: what lacks between a moment of a thread and what another one does now. The first of a pair of sites tell.
+    // A race in shared memory: what is missing between a moment of a thread and what another one does now. Only the first accesses of a pair of sites are asked.
     void explain(Record &found, u32 other, u32 time, u32 thread) {
         if (!synced() || found.reason != NO_BARRIER || shape_.home(thread) != shape_.home(other)) return;
         if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
@@ -162,7 +162,7 @@ class Part {
         if (synced()) at_barrier_ = grid_->views.made();
     }
 
-    // The strong read behind which a thread's log ends, if it does.
+    // The strong read that is the last event of a thread's log, if it is one.
     Stopped polled(u32 thread, const Event &last) const {
         if (!synced() || last.kind != PUBLISH || !(last.flags & READS)) return {};
         return grid_->flags.polled(current_[thread]);

@@ -158,7 +158,7 @@ class Edges {
         Release fences[4] = {};  // the last one of .cta, of .cluster, of .gpu and of .sys; of one GPU those of the last two are alike
         std::unordered_map<u64, Release> releases;
         std::vector<Pending> pending;  // of each address and root the last
-        std::vector<u32> relaxed;      // sites of strong reads behind which the thread has not acquired
+        std::vector<u32> relaxed;      // sites of strong reads after which the thread has not acquired
         std::vector<Knowledge> sc;     // what is behind a fence.sc of what was observed so far
         u32 sc_actor = NOTHING;
         std::vector<std::pair<u32, u32>> narrow;  // fences of narrow scope: the thread's time, the site

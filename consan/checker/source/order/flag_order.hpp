@@ -28,7 +28,7 @@ struct FlagAccess {
     u32 operation;
     Scope scope;
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
-    bool unused;                     // nothing reads the value, so it tells the thread nothing (R-GM8, D22)
+    bool unused;                     // nothing reads the value, so the thread learns nothing by it (R-GM8, D22)
     bool data;                       // of a load: the value is stored, and decides nothing (R-MO1)
     bool again;                      // of a load of data: a loop may throw it away
     bool polls;                      // it is in a loop that may wait for another thread

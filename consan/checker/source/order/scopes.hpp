@@ -51,7 +51,7 @@ class Scopes {
         if (decided<Edge::PRODUCTS_SIGNALLED>(orders)) add(progress_[thread], to);
     }
 
-    // tcgen05.commit: a release at .cluster scope, behind which an actor has come up to a number.
+    // tcgen05.commit: a release at .cluster scope, at which an actor has come up to a number.
     void signal(u32 thread, Progress progress, Given &to) {
         release(thread, true, true, to);
         if (progress.actor == NOTHING || !decided<Edge::TENSOR_COMMIT>()) return;

@@ -37,7 +37,7 @@ struct Side {
 
 namespace race_rule {
 
-// The facts where a memory states no others: of two weak accesses of one CTA, none of which is of an operation.
+// The facts where a memory states no others: two weak accesses of threads of one CTA.
 struct PlainFacts {
     static constexpr bool of_lanes = false;
     Scope narrowest() const { return CTA_SCOPE; }
@@ -150,7 +150,7 @@ template <typename Facts> inline Record compare(const Side &old, const Side &now
     return found;
 }
 
-// Two accesses with common bytes, of which one writes. `add` takes the finding, if there is one.
+// Two accesses with common bytes; one of them writes. `add` takes the finding, if there is one.
 template <typename Facts, typename Add> inline void meet(const Side &old, const Side &now, const Facts &facts, Add add) {
     if (morally_strong(old, now, facts)) return;
     if (facts.complete()) facts.bridge(add);

@@ -14,7 +14,7 @@
 // An access to shared memory. Of a row, `flag` is the number of its matrix instruction.
 struct Access : Side {
     u8 operation = 0;         // an OperationKind, if it is no access of a thread
-    u8 row = 0;               // R-ROW: how lanes of the warp share the bytes, of which `thread` only gives the address
+    u8 row = 0;               // R-ROW: how lanes of the warp share the bytes; `thread` only gives the address
     bool allocation = false;  // the word of a tcgen05.alloc
     u32 offset = 0;
     bool constant = false;    // the text gives the value
@@ -243,7 +243,7 @@ class Races {
         }
     }
 
-    // R-ROW: whether accesses, of which one is a row, are of one thread, or in order. The lanes that have the row know what the lane that
+    // R-ROW: whether two accesses are of one thread, or in order, where one of them is a row. The lanes that have the row know what the lane that
     // gives its address has done before its last release at most.
     bool ordered_rows(const Item &item, u32 cell, const Access &now) const {
         const Access &old = item.access;

@@ -228,7 +228,7 @@ class TensorOrder {
     }
     bool is_waiting(const Item &item, const TensorAccess &now) const { return knows_earlier(item, now) && !released(item, now); }
 
-    // Whether it adds to what the earlier ones have left, and its commit tells the thread nothing: then the other commit came too early.
+    // Whether it adds to what the earlier ones have left, and the thread does not wait for its commit: then the other commit came too early.
     bool adds_up(const Item &item, const TensorAccess &now) const {
         bool adds = item.access.updates() && !overwritten(item, now);
         return decided<EARLIER_COMMIT>(adds && !issuers_.informed(item.access.ticket, now.thread));
