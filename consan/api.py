@@ -166,16 +166,14 @@ def launch(
 
     `grid` (CTAs), `block` (threads), `cluster` (CTAs): an int or up to three, x first. `args`: one value for each parameter: a NumPy
     array of any shape, which is copied to the device and back; an array in device memory (`__cuda_array_interface__`); a `TensorMap`;
-    a `Texture`; or a number, which takes the type of the parameter. `device`: "auto", "gpu" or "cpu".
-    `smem`: dynamic shared memory in bytes. `seed`: the schedule of the virtual machine. `timeout`: seconds, as `--timeout`; so is
-    `explore` (0: a test asks for the launch that it makes). `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
-
+    a `Texture`; or a number, which takes the type of the parameter. `device`: "auto", "gpu" or "cpu". `smem`: dynamic shared memory in
+    bytes. `seed`: the schedule of the virtual machine. `timeout`, `explore`: seconds, as `--timeout`, and `--explore` (0 if not given).
+    `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
     `engine`, `global_memory`: as `--engine` and `--global`. `trace_memory`: limit on the logs of a recorded launch in bytes.
     `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `sample`: how many CTAs are replayed at most.
-    `keep_histories`: write a file for `consan replay`.
-    `skip`, `checks`: kinds of findings that are not reported, or the only ones that are, as text with commas or as a sequence of names.
-    `suppress`: a file of suppressions. Inside of `check()` its rules hold, too.
+    `keep_histories`: write a file for `consan replay`. `skip`, `checks`: kinds of findings that are not reported, or the only ones that
+    are: text with commas, or a sequence of names. `suppress`: a file of suppressions. Inside of `check()` its rules hold, too.
     `ranks`: so many GPUs run the launch at the same time, each with `args` of its own: a list of these, or a function of the rank.
     `stream`, `programmatic`: only inside of `check()` (session/comparing/streams.py); without a stream the launch comes after all others.
 
@@ -384,9 +382,7 @@ def check(
     """Sanitize every kernel launched inside the block, through any adapter or by `launch`.
 
     The yielded report is complete when the block ends. `device`, `seed`, `policy`, `skip`, `checks`, `suppress` and `options` are those of
-    `launch`, all but its shapes and arguments.
-
-    Raises `UsageError` for an unknown device, policy or option.
+    `launch`, all but its shapes and arguments. Raises `UsageError` for an unknown device, policy or option.
     """
     session = Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options}))
     rules = _rules(skip, checks, suppress)
