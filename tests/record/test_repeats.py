@@ -21,6 +21,7 @@ from consan.session.repeated_launch import NOT_REPEATED
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Streams:
     slow_clock(monkeypatch)
+    monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)  # its look takes launches over
     return Streams()
 
 
@@ -124,6 +125,18 @@ def test_kernels_and_streams_share_the_variables_of_a_module(backend: Streams) -
     assert framework.counts() == ("violations", made, 2 * made, 3)
 
 
+def test_a_launch_into_a_graph_goes_the_long_way(backend: Streams) -> None:
+    framework = Framework(backend, TWO)
+    framework.learn(entry="turns")
+    framework.learn(stream=5)
+    framework.launch(entry="turns")  # the stream that is captured would wait for it
+    backend.captured[5] = []
+    repeated = framework.known[5, "waits"]
+    assert repeated.make(lambda: None, lambda: pytest.fail("it is made"), ()) is NOT_REPEATED
+    assert not backend.captured.pop(5)
+    assert repeated.make(lambda: None, lambda: "made", ()) == "made"
+
+
 def test_the_host_waits_where_many_have_no_receipt(backend: Streams) -> None:
     framework = Framework(backend)
     made = framework.learn()
@@ -220,15 +233,15 @@ def test_a_second_stream_makes_launches_go_the_long_way(backend: Streams) -> Non
 
 def test_the_program_gets_the_memory_back(backend: Streams) -> None:
     framework = Framework(backend)
-    made = framework.learn() + 5
-    framework.launch()
-    framework.launch()
-    framework.repeat(2)
+    made = framework.learn() + 1
+    repeats = framework.known[0, "waits"].repeats
+    repeats.failed(repeats.begin())  # the slot of the last launch is free
+    backend.advance(0)
     device = framework.session.device
     used = device.logs.used
     device.give_back()
     assert device.logs.used < used
-    framework.repeat(1)
+    framework.launch()
     assert framework.counts()[:2] == ("clean", made)
 
 

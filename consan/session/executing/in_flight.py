@@ -141,8 +141,9 @@ class Repeats:
             slot = self._free.pop()
             before = background.last.get(slot.symbol)
             try:
-                if before is not None and before.stream != self.stream and before.slip is not None:
-                    background.work.after(before.slip.ended, self.stream[0])
+                if before is not None and before.stream != self.stream and not self._comes_after(before):
+                    self._free.append(slot)
+                    return None
                 made = slot.around.before(self.stream[0], copies=before is None or before.started is not slot.started)
             except DeviceLost as error:
                 background.lost(error)
@@ -152,6 +153,16 @@ class Repeats:
                 return None
             background.last[slot.symbol] = slot
             return slot
+
+    def _comes_after(self, before: InFlightLaunch | Slot) -> bool:
+        """Let the stream wait for a launch in another one. False: it is captured."""
+        work, stream = self.background.work, self.stream[0]
+        if self.background.device.backend.capturing(stream):
+            return False
+        if before.slip is not None:
+            with work.entered():
+                work.after(before.slip.ended, stream)
+        return True
 
     def _has_slot(self) -> bool:
         """Look at the receipts. Returns whether a slot is free: the one that was used last comes first."""
@@ -265,7 +276,7 @@ class Repeating:
         background.look()
         with background.lock:
             spare = background.spare.get(repeats.shape, [])
-            while spare and repeats.add(spare[-1]):
+            if spare and repeats.add(spare[-1]):
                 spare.pop()
             if not spare:
                 background.spare.pop(repeats.shape, None)
