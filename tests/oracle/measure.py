@@ -9,6 +9,7 @@ by operation, and written to DIR as a file that test_regressions.py can run.
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -23,6 +24,7 @@ from oracle_programs import Batch, Program
 from oracle_programs_global import GlobalBatch
 from oracle_run import oracle
 from oracle_strategies import OF_GRIDS, OF_RANKS, STRATEGIES, batches
+from oracle_verdict import GLOBAL
 
 import consan
 from consan.checker.repairs import fixes
@@ -84,24 +86,46 @@ def _ranks(batch: Batch) -> int:
     return batch.ranks if isinstance(batch, GlobalBatch) else 1
 
 
+def _given(ranks: int) -> list[Any]:
+    """The arguments of one launch: new ones, since a launch leaves its results in them."""
+    args = arguments()
+    return [[*args, rank] for rank in range(ranks)] if ranks > 1 else args
+
+
 def _agreement(batch: Batch, schedule: int) -> tuple[Agreement, Any]:
     kernel, ctas = consan.Kernel(batch.ptx), batch.grid
-    of_grid, ranks, args = isinstance(batch, GlobalBatch), _ranks(batch), arguments()
-    given = [[*args, rank] for rank in range(ranks)] if ranks > 1 else args
+    of_grid, ranks = isinstance(batch, GlobalBatch), _ranks(batch)
     how: dict[str, Any] = {"engine": "record", "global_memory": "on"} if of_grid else {}
     with mock.patch.object(fixes, "MOST_PAIRS", 0):  # fixes are not compared, and take ten times as long as all else
-        report = consan.launch(kernel, ctas, batch.threads, given, device="cpu", seed=schedule, ranks=ranks, **how)
-    global_races = of_grid or "global-memory" in report.checked
-    hung, best = any(finding.kind == "deadlock" for finding in report.findings), None
+        report = consan.launch(kernel, ctas, batch.threads, _given(ranks), device="cpu", seed=schedule, ranks=ranks, **how)
+    in_full = of_grid or "global-memory" in report.checked
+    global_races = in_full or any(finding.kind == GLOBAL for finding in report.findings)
+    hung, differs = any(finding.kind == "deadlock" for finding in report.findings), None
     for plain in range(schedule, schedule + SCHEDULES):
-        verdict = oracle(kernel, ctas, batch.threads, given, seed=plain, global_memory=global_races, ranks=ranks)
+        verdict = oracle(kernel, ctas, batch.threads, _given(ranks), seed=plain, global_memory=global_races, ranks=ranks)
         if hung and "deadlock" not in verdict.kinds:
             continue
         found = compare(verdict, report)
-        best = found if best is None or len(found.wrong) < len(best.wrong) else best
-        if not best.wrong:
+        if not in_full:  # the report says so, and need not name them all
+            found.missed = [line for line in found.missed if GLOBAL not in line]
+        differs = found if differs is None else _in_both(found, differs)
+        if not differs.wrong:
             break
-    return best or Agreement(), report
+    return differs or Agreement(), report
+
+
+def _in_both(found: Agreement, before: Agreement) -> Agreement:
+    """What the oracle has in this schedule, with the differences that it had in the earlier ones, too."""
+    kept = {}
+    for what in DIFFERENCES:
+        known = {_subject(line) for line in getattr(before, what)}
+        kept[what] = [line for line in getattr(found, what) if _subject(line) in known]
+    return replace(found, **kept)
+
+
+def _subject(line: str) -> str:
+    """A difference without what the oracle counted in one run."""
+    return re.split(", (?:bytes|the oracle has) ", line)[0]
 
 
 def reduced(program: Program, differs: Callable[[Program], bool]) -> Program:

@@ -16,7 +16,7 @@ from oracle_clocks import Clocks
 from oracle_rows import BULK, COPY, LIFE, PRODUCT, STORE, SYNC, Rows
 from oracle_scopes import EXACT, EXECUTION, Scopes
 from oracle_trace import CTA_SHIFT
-from oracle_verdict import MISUSE, PROXY, RACE, WAIT, Found, Pair, Verdict
+from oracle_verdict import MISUSE, PROXY, RACE, SCOPE, WAIT, Found, Pair, Verdict
 
 Array = npt.NDArray[Any]
 GROUP = 4 * WARP  # threads of a warpgroup
@@ -140,12 +140,13 @@ class Pairs:
             return
         if new.write and not old_write:
             self.unwritten.get(r, set()).difference_update(range(*span))
-        kinds = {RACE}
+        race = SCOPE if self._excluded(new, i, r) else RACE
+        kinds = {race}
         if old_who != SYNC:
             known = old_who in (BULK, STORE) and bool(self.clocks.before(np.array([actor]), rows.issuer[[r]], rows.issued[[r]])[0])
-            kinds = {WAIT} if known and not self.observed(int(rows.actor[r])) else {WAIT, RACE}
+            kinds = {WAIT} if known and not self.observed(int(rows.actor[r])) else {WAIT, race}
         elif new.who != SYNC:
-            kinds = {WAIT, RACE}
+            kinds = {WAIT, race}
         mild = (over == "warp" and new.who == SYNC) or self._atomics(new, i, r)
         self.report(new.line, r, kinds, span, mild=mild or self._same_value(new, i, r, span))
         within = int(rows.thread[r]) // WARP == int(new.threads[i]) // WARP
@@ -153,16 +154,22 @@ class Pairs:
 
     def _atomics(self, new: Access, i: int, r: int) -> bool:
         """Whether two read-modify-writes that overlap in part stay atomic (8.7.2)."""
-        near = self.home_of[new.threads[i]] == self.home_of[self.rows.thread[r]] or not (new.narrow or self.rows.narrow[r])
-        return bool(near and new.strong and new.rmw and self.rows.strong[r] and self.rows.rmw[r])
+        return bool(self._included(new, i, r) and new.strong and new.rmw and self.rows.strong[r] and self.rows.rmw[r])
 
     def _morally_strong(self, new: Access, i: int, r: int) -> bool:
         """Both strong, of the same bytes, and each of a scope that includes the other thread (R-RACE)."""
         rows = self.rows
         if not (new.strong and rows.strong[r] and new.element == rows.element[r]):
             return False
-        near = self.home_of[new.threads[i]] == self.home_of[rows.thread[r]] or not (new.narrow or rows.narrow[r])
-        return bool(near and new.start[i] == rows.start[r] and new.end[i] == rows.end[r])
+        return bool(self._included(new, i, r) and new.start[i] == rows.start[r] and new.end[i] == rows.end[r])
+
+    def _included(self, new: Access, i: int, r: int) -> bool:
+        """Whether the scope of each of two strong accesses includes the other thread."""
+        return self.home_of[new.threads[i]] == self.home_of[self.rows.thread[r]] or not (new.narrow or self.rows.narrow[r])
+
+    def _excluded(self, new: Access, i: int, r: int) -> bool:
+        """Whether a scope alone keeps two accesses from being morally strong."""
+        return bool(new.strong and self.rows.strong[r] and new.element == self.rows.element[r] and not self._included(new, i, r))
 
     def _over(self, row: int, thread: int) -> str:
         """Whether a thread may take a product for over: "yes", "no", or "warp" if only its own warp has waited.

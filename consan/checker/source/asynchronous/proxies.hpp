@@ -48,7 +48,8 @@ class Proxies {
         }
     }
 
-    // A store that completes with a phase. `own`: through the async proxy; then the text asks for a fence between two CTAs only (D4).
+    // A store that completes with a phase. `own`: through the async proxy; then the text asks for a fence between two CTAs only (D4). Whoever
+    // knows of a store through the generic proxy need not care for what it has replaced.
     void store(const Access &access, const Mbarriers::Phase &phase, bool own = false) {
         if (heads_.empty() || (own && !(isa_ && shape_.ctas() > 1))) return;
         Item made{};
@@ -56,6 +57,8 @@ class Proxies {
         made.store = true, made.own = own, made.phase = phase;
         for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             made.mask = Races::mask_of(access, cell), made.cell = cell;
+            for (u32 at = heads_[cell]; at && !own; at = items_[at].next)
+                if (ordered(items_[at], access.thread)) items_[at].after.push_back({made.mask, true, NOTHING, 0, 0, NOTHING, phase});
             keep(heads_[cell], made);
         }
     }
