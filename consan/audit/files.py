@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from consan._errors import UsageError
+from consan.audit.host.makefile import without_parts
 from consan.audit.launch_file import SUFFIX
+from consan.files import read_file
 
 _SUFFIXES: Final = (".cu", ".py", ".ptx")
 _KERNELS: Final = re.compile(r"__global__|\bload_inline\b|\bcpp_extension\b|\bModelNew\b|\btriton\.jit\b")
@@ -27,7 +29,7 @@ def sources_in(*paths: str | Path) -> list[Path]:
 
 def _sources(path: Path) -> Iterable[Path]:
     if path.is_dir():
-        return sorted(each.resolve() for each in path.rglob("*") if each.is_file() and _has_kernels(each))
+        return without_parts(each.resolve() for each in path.rglob("*") if each.is_file() and _has_kernels(each))
     if path.suffix not in _SUFFIXES:
         raise UsageError(f"{path}: expected a .cu, .py or .ptx file, or a folder")
     return [path.resolve()]
@@ -36,6 +38,16 @@ def _sources(path: Path) -> Iterable[Path]:
 def _has_kernels(path: Path) -> bool:
     """Whether a file of a folder is one to audit: of Python modules, those that speak of kernels."""
     return path.suffix in (".cu", ".ptx") or (path.suffix == ".py" and _KERNELS.search(path.read_text(errors="replace")) is not None)
+
+
+def text_of(path: Path) -> str:
+    """The text of a source, in whatever encoding its comments are."""
+    try:
+        return read_file(str(path))
+    except UsageError:
+        if not path.is_file():
+            raise
+        return path.read_text(errors="replace")
 
 
 def launches_of(path: Path) -> str | None:

@@ -22,10 +22,9 @@ from typing import Any, Final
 from consan._errors import ConsanError, EnvironmentFailure
 from consan.audit import rows
 from consan.audit.child.limits import TAKEN
-from consan.audit.files import launches_of, sources_in
+from consan.audit.files import launches_of, sources_in, text_of
 from consan.audit.python_text import builds_extensions, uses_triton
 from consan.audit.rows import FileResult, KernelRow
-from consan.files import read_file
 
 _STARTS: Final = 20
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -36,6 +35,7 @@ class AuditRequest:
     """One file. `text`: its contents. `reference`: the text of the module with the `Model` to compare with.
 
     `launches`: the text of its launch file. `seeds`: the schedules of each launch, whose results are compared; 0: nothing is asked.
+    `arguments`: of its `main`. `folders`: with more headers.
     """
 
     file: str
@@ -46,6 +46,8 @@ class AuditRequest:
     memory: int = 8 << 30
     launches: str | None = None
     seeds: int = 0
+    arguments: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For the server."""
@@ -68,7 +70,7 @@ class AuditRequest:
 def requests_for(paths: Iterable[str], reference: str | None, limits: Mapping[str, Any]) -> list[AuditRequest]:
     """Those of files, and of the files in folders. `limits`: more fields of a request. Raises UsageError where there is none."""
     found = sources_in(*paths)
-    return [AuditRequest(str(each), read_file(str(each)), reference, launches=launches_of(each), **limits) for each in found]
+    return [AuditRequest(str(each), text_of(each), reference, launches=launches_of(each), **limits) for each in found]
 
 
 class AuditServer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +32,8 @@ class AuditCommand:
         group.add_argument("-j", "--jobs", metavar="N", help="files at a time [cores]")
         group.add_argument("--executor", metavar="dask://HOST:PORT", help="audit on an existing Dask cluster (install consan[dask])")
         group.add_argument("--reference", metavar="FILE", help="a module whose Model gives the right results")
+        group.add_argument("--arguments", default="", metavar="TEXT", help="of each main [those of `make run`, with smaller numbers]")
+        group.add_argument("-I", "--include", action="append", default=[], metavar="FOLDER", help="with headers; may be repeated")
         group.add_argument("--file-timeout", default="120", metavar="SECONDS", help="for each file [120]")
         group.add_argument("--launch-timeout", default="20", metavar="SECONDS", help="for each launch [20]")
         group.add_argument("--memory", default="8G", metavar="SIZE", help="for each file [8G]")
@@ -48,6 +51,8 @@ class AuditCommand:
         limits: dict[str, Any] = {
             "timeout": read("--file-timeout", args.file_timeout, options.read_seconds),
             "launch_timeout": read("--launch-timeout", args.launch_timeout, options.read_seconds),
+            "arguments": tuple(shlex.split(args.arguments)),
+            "folders": tuple(str(Path(each).resolve()) for each in args.include),
             "memory": read("--memory", args.memory, options.read_bytes),
             "seeds": read("--seeds", args.seeds, options.read_count),
         }

@@ -123,6 +123,11 @@ class Cache:
                 self.problem = f"{folder}: {who}: the cache is not used. {VARIABLE} names another folder"
         return self._safe[folder]
 
+    def measure(self) -> None:
+        """Learn the size of all entries, for processes that are forked: each would walk the folder at its first `put`."""
+        with contextlib.suppress(OSError, RuntimeError):
+            self._stored = self.size()
+
     def _count(self, added: int) -> None:
         """Keep the size of all entries, and remove old ones where they are too large."""
         self._stored = self.size() if self._stored is None else self._stored + added

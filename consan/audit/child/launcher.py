@@ -1,7 +1,8 @@
 """The CUDA runtime's hooks (source/runtime.cpp): memory, variables and launches go to the virtual machine, each launch in a session of its
 own.
 
-A launch that has been made `_REPEATS` times with the same arguments is not made again, and a note says so: programs measure time in loops.
+A launch that has been made `_REPEATS` times with the same arguments is not made again, nor is a kernel that has been launched `_MOST`
+times, and a note says so: programs measure time in loops.
 A launch that takes too long is not run to its end, and its report is incomplete.
 """
 
@@ -21,6 +22,7 @@ from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child.checked import AuditedKernel, CheckedLaunches
 from consan.audit.child.questions import parameters_in, unwritten
+from consan.audit.host.building import first_error
 from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import unqualified_name
@@ -30,6 +32,7 @@ from consan.reports.source.variables import Argument
 from consan.toolchain.nvrtc import CompileError
 
 _REPEATS: Final = 2
+_MOST: Final = 24  # launches of one kernel
 _LAUNCH_FAILURE, _ILLEGAL_ADDRESS, _INVALID_VALUE = 719, 700, 1
 _FAILED: Final = {"launch": _LAUNCH_FAILURE, "attributes": _LAUNCH_FAILURE}  # what a hook that fails returns
 SIGNATURES: Final = {
@@ -60,6 +63,7 @@ class LaunchHooks:
     note: Callable[[str], None]
     programs: list[HostProgram] = field(default_factory=list)
     _made: Counter[Any] = field(default_factory=Counter)
+    _parameters: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
 
     def install(self, library: bytes, path: Path) -> ctypes.CDLL:
@@ -137,7 +141,7 @@ class LaunchHooks:
         try:
             return self._launch(program, name, numbers, shared, bool(cooperative), (count, values, sizes))
         except ConsanError as error:
-            self.failed(name, rows.NOT_COMPILED if isinstance(error, CompileError) else rows.CRASHED, str(error))
+            self.failed(name, *_why(error))
             return _LAUNCH_FAILURE
 
     def attributes(self, stub: int, attributes: int) -> int:
@@ -153,17 +157,34 @@ class LaunchHooks:
         if min(*grid, *block) < 1 or math.prod(block) > 1024:
             return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
         result, entry = program.compiled(name)
+        values = _values(given, self._sizes(program, result.ptx, entry))
+        if self._is_enough(name, (entry, grid, block, shared, *values)):
+            return 0
         session = self.checked.opened()
         prepared: Any = session.prepare(result.ptx, name=program.source.name)
-        values = _values(given, [each.nbytes for each in prepared.loaded.entry(entry).params])
-        key = (entry, grid, block, shared, *values)
-        self._made[key] += 1
-        if self._made[key] > _REPEATS:
-            self.note(f"{name}: of launches with the same arguments {_REPEATS} were made and checked")
-            return 0
         shape = LaunchSize(grid, block, shared, cluster, cooperative)
         report = self.checked.launch(AuditedKernel(name, entry, prepared, session), shape, values, self._buffers(entry, values))
         return _ILLEGAL_ADDRESS if any(finding.kind == "fault" for finding in report.findings) else 0
+
+    def _sizes(self, program: HostProgram, ptx: str, entry: str) -> list[int]:
+        """The sizes of a kernel's parameters."""
+        key = program.path, entry
+        if key not in self._parameters:
+            prepared: Any = self.checked.opened().prepare(ptx, name=program.source.name)
+            self._parameters[key] = [each.nbytes for each in prepared.loaded.entry(entry).params]
+        return self._parameters[key]
+
+    def _is_enough(self, name: str, key: tuple[Any, ...]) -> bool:
+        """Whether the kernel was launched often enough: with these arguments, or at all."""
+        self._made[key] += 1
+        same = self._made[key] > _REPEATS
+        if not same:
+            self._made[name] += 1
+        if same:
+            self.note(f"{name}: of launches with the same arguments {_REPEATS} were made and checked")
+        elif self._made[name] > _MOST:
+            self.note(f"{name}: {_MOST} of its launches were made and checked")
+        return same or self._made[name] > _MOST
 
     def _buffers(self, entry: str, values: Sequence[bytes]) -> list[Argument]:
         """The allocations that pointers refer to."""
@@ -180,6 +201,13 @@ class LaunchHooks:
 def _dim3(numbers: Sequence[int]) -> Dim3:
     x, y, z = numbers
     return (x, y, z)
+
+
+def _why(error: ConsanError) -> tuple[str, str]:
+    """The verdict of a launch that failed, and its reason."""
+    if isinstance(error, CompileError):
+        return rows.NOT_COMPILED, first_error(str(error))
+    return rows.CRASHED, str(error)
 
 
 def _values(given: tuple[int, Any, Any], sizes: Sequence[int]) -> list[bytes]:

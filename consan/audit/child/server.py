@@ -66,7 +66,7 @@ def _prepare_extensions() -> None:
     _import_torch()
     with contextlib.suppress(ConsanError):
         if "torch" in sys.modules:
-            building.precompiled()
+            building.precompiled_torch()
             building.converting()
 
 
@@ -116,7 +116,8 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
         limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull), Path("/dev/shm")))
         events = worker.Events(pipe, token)
-        work = worker.FileWork(device, events, folder, request["launch_timeout"], request["seeds"])
+        given = tuple(request["arguments"]), tuple(map(Path, request["folders"]))
+        work = worker.FileWork(device, events, folder, request["launch_timeout"], request["seeds"], *given)
         worker.audit(work, request["file"], request["text"], request.get("reference"), request.get("launches"))
         os._exit(0)
     except BaseException:

@@ -9,6 +9,7 @@ from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.suppressions import finish
 from consan.toolchain import nvrtc
+from consan.toolchain.cache import CACHE
 
 _KERNEL: Final = """
 .version 8.0
@@ -40,6 +41,7 @@ _THREADS: Final = 32
 def warm(device: Device) -> None:
     """Launch a kernel, and load the compiler."""
     nvrtc.version()
+    CACHE.measure()
     session = Session(SessionOptions(device="cpu"), on=device)
     address = device.backend.alloc(4 * _THREADS)
     prepared = session.prepare(_KERNEL, name="warm.ptx")

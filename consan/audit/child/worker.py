@@ -13,6 +13,7 @@ import re
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, first_error, runtime
+from consan.audit.host.makefile import recipe_of, smaller_arguments
 from consan.audit.host.program import DeviceProgram, HostProgram
 from consan.audit.host.sizes import shrunk_text
 from consan.audit.launch_file import SUFFIX, LaunchSize
@@ -95,13 +97,18 @@ def _finding(found: Finding, guessed: bool) -> dict[str, Any]:
 
 @dataclass
 class FileWork:
-    """One file in its process. `folder`: where it may write. `seconds`: for a launch. `seeds`: schedules of each (checked.py)."""
+    """One file in its process. `folder`: where it may write. `seconds`: for a launch. `seeds`: schedules of each (checked.py).
+
+    `arguments`: of its `main`. `folders`: with more headers.
+    """
 
     device: Device
     events: Events
     folder: Path
     seconds: float
     seeds: int = 0
+    arguments: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
 
     def checked(self) -> CheckedLaunches:
         """Makes launches, and sends each."""
@@ -116,7 +123,10 @@ class FileWork:
 
 def audit_cuda(work: FileWork, path: str, text: str) -> None:
     """A `.cu` file with a `main`, which is run."""
-    source = sources.whole(path, shrunk_text(text))
+    recipe = recipe_of(Path(path))
+    others = [each for each in recipe.sources if each != Path(path)]
+    source = sources.whole(path, shrunk_text(text), (*recipe.folders, *work.folders), others).defining(recipe.macros)
+    arguments = work.arguments or smaller_arguments(source.text, recipe.arguments)
     work.events.send("kernels", names=source.kernels)
     try:
         library = built(source)
@@ -132,7 +142,19 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
         work.events.note("it has no main and no launch file: launches are guessed")
         audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
         return
-    _run_modes(program, main, source.text, work)
+    if arguments:
+        _run(program, main, arguments, work)
+    if not work.events.launches and arguments != recipe.arguments and not work.arguments:
+        _run(program, main, recipe.arguments, work)
+    if not arguments:
+        _run_modes(program, main, source.text, work)
+
+
+def _run(program: HostProgram, main: int, arguments: Sequence[str], work: FileWork) -> None:
+    """Run `main` with arguments."""
+    status = _in_child(lambda: _call(main, [program.source.name, *arguments]))
+    if status:
+        _send_status(work.events, status)
 
 
 def _run_modes(program: HostProgram, main: int, text: str, work: FileWork) -> None:

@@ -27,8 +27,12 @@ from consan.toolchain.host_library import CXX
 FOLDER: Final = Path(__file__).parent / "source"
 _ERROR: Final = re.compile(r"^(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
 _TRIES: Final = 5
+_LIBRARIES: Final = ("-x", "none", "-Wl,--as-needed", "-lgomp")  # of OpenMP, for programs that ask it for the time
+_EXTENSION: Final = "-DTORCH_EXTENSION_NAME=consan_extension"
 _TIMEOUT: Final = 300  # seconds
-_FIXED: Final = ("-std=c++17", "-O0", "-w", "-fPIC", "-fpermissive", "-x", "c++")
+_FIXED: Final = ("-std=c++17", "-O0", "-w", "-fPIC", "-fpermissive", "-x", "c++")  # torch: the time to compile counts
+# Programs initialise and verify with loops. -O1 keeps each kernel's stub and the call in it, by whose place the kernel is known.
+_PROGRAM: Final = ("-O1", "-fno-ipa-pure-const", "-DCONSAN_PROGRAM")
 _DROPPED: Final = {cuda.TYPE, cuda.DEVICE, cuda.BOTH, cuda.VARIABLE, cuda.CONSTANT, cuda.GLOBAL}
 
 
@@ -83,7 +87,7 @@ def _compiled(command: Sequence[str], text: str) -> bytes:
         path, target = Path(folder, "host.cpp"), Path(folder, "host.so")
         path.write_text(text)
         try:
-            words = [*command, "-shared", "-o", str(target), str(path)]
+            words = [*command, "-shared", "-o", str(target), str(path), *_LIBRARIES]
             done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
         except subprocess.TimeoutExpired:
             raise HostBuildError(f"the host's part did not compile in {_TIMEOUT} s") from None
@@ -105,12 +109,13 @@ def _compiler() -> list[str]:
     return command
 
 
-def _folders() -> list[str]:
-    return [f"-I{folder}" for folder in (FOLDER, *find.include_dirs())]
+def _folders() -> tuple[str, ...]:
+    return tuple(f"-I{folder}" for folder in (FOLDER, *find.include_dirs()))
 
 
 def _own_options() -> list[str]:
-    return [*_folders(), "-include", "consan_host.h"]
+    header = precompiled("consan_host.h", _PROGRAM, _folders())
+    return [*_PROGRAM, *_folders(), "-include", str(header) if header else "consan_host.h"]
 
 
 def _headers(folders: Sequence[str] = ("",)) -> list[str]:
@@ -121,42 +126,45 @@ def _headers(folders: Sequence[str] = ("",)) -> list[str]:
 # -- torch ----------------------------------------------------------------------------------------------------------------------
 
 
-def _torch_folders() -> list[str]:
+def _torch_folders() -> tuple[str, ...]:
     found = util.find_spec("torch")
     origin = found.origin if found is not None else None
     assert origin is not None, "the caller has imported torch"
     include = Path(origin).parent / "include"
     own = (FOLDER / "torch", FOLDER)
-    return [
-        f"-I{each}" for each in (*own, include, include / "torch/csrc/api/include", sysconfig.get_paths()["include"], *find.include_dirs())
-    ]
+    api = include / "torch/csrc/api/include"
+    return tuple(f"-I{each}" for each in (*own, include, api, sysconfig.get_paths()["include"], *find.include_dirs()))
 
 
 def _torch_options() -> list[str]:
-    header = precompiled()
-    return [*_torch_folders(), "-include", str(header) if header else "consan_torch.h", "-DTORCH_EXTENSION_NAME=consan_extension"]
+    header = precompiled_torch()
+    return [*_torch_folders(), "-include", str(header) if header else "consan_torch.h", _EXTENSION]
 
 
-@functools.lru_cache(maxsize=1)
-def precompiled() -> Path | None:
+def precompiled_torch() -> Path | None:
     """The header of extensions, with its compiled form next to it. None where the cache has no folder for it."""
-    command = [*_compiler(), *_FIXED[:-2], *_torch_folders(), "-DTORCH_EXTENSION_NAME=consan_extension"]
-    included = [(FOLDER / "consan_host.h").read_text(), *_headers(("crt", "torch"))]
-    name = key("audit precompiled", *command, *included)[:24]
-    folder = default_folder() / "precompiled" / name
-    header = folder / "consan_torch.h"
+    return precompiled("torch/consan_torch.h", (_EXTENSION,), _torch_folders())
+
+
+@functools.lru_cache
+def precompiled(name: str, options: tuple[str, ...], folders: tuple[str, ...]) -> Path | None:
+    """One of our headers, with its compiled form next to it. None where the cache has no folder for it."""
+    command = [*_compiler(), *_FIXED[:-2], *options, *folders]
+    path = FOLDER / name
+    folder = default_folder() / "precompiled" / key("audit precompiled", *command, path.read_text(), *_headers())[:24]
+    header = folder / path.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (folder / "consan_torch.h.gch").is_file():
-                header.write_text((FOLDER / "torch" / "consan_torch.h").read_text())
+            if not Path(f"{header}.gch").is_file():
+                header.write_text(path.read_text())
                 target = folder / "made"
                 words = [*command, "-x", "c++-header", str(header), "-o", str(target)]
                 done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
                 if done.returncode:
-                    raise EnvironmentFailure(f"consan audit: torch's headers do not compile: {first_error(done.stderr)}")
-                target.rename(folder / "consan_torch.h.gch")
+                    raise EnvironmentFailure(f"consan audit: the headers of {path.name} do not compile: {first_error(done.stderr)}")
+                target.rename(f"{header}.gch")
     except (OSError, subprocess.TimeoutExpired):
         return None
     return header

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,10 @@ _TRIES: Final = 6
 _ERROR: Final = re.compile(r"^(.+?):(\d+): (?:catastrophic )?error", re.MULTILINE)
 _DROPPED: Final = {cuda.TYPE, cuda.BOTH, cuda.CONSTANT, cuda.VARIABLE}
 _OF_FUNCTION: Final = re.compile(r"&?\(?([A-Za-z_][\w:]*)\([^()<>]*\)\)?")
+_WORD: Final = re.compile(r"[A-Za-z_$][\w$]*")
+_OF_HEADERS: Final = re.compile(
+    r"^\.(?:visible \.|weak \.)?global \.align \d+ \.[a-z]\d+ (_ZN4cuda\w+)(?:\[\d+\])?(?: = [^;\n]*)?;\n", re.MULTILINE
+)
 _DEVICE: Final = str(Path(__file__).parent / "source" / "device")
 
 
@@ -33,6 +38,7 @@ class DeviceProgram:
     def __init__(self, source: AuditedSource, arch: str = "sm_90a") -> None:
         self.source = source
         self.arch = arch
+        self._brief = True  # the device's text has few names of std
         self._without: list[tuple[int, int]] = []
         self._texts: dict[tuple[str, ...], CompileResult] = {}
 
@@ -52,14 +58,25 @@ class DeviceProgram:
 
     def _try(self, names: tuple[str, ...]) -> CompileResult | None:
         """None: there is more to leave out now. Raises CompileError where there is nothing."""
+        if self._brief:
+            try:
+                return self._cached(names)
+            except MisnamedKernelError:
+                raise
+            except CompileError:  # it may take more of std
+                self._brief = False
         try:
-            return _cached(sources.for_device(self.source, self._without), self.source.name, self.arch, names)
+            return self._cached(names)
         except CompileError as error:
             more = [span for span in self._spans(str(error)) if span not in self._without]
             self._without += more
             if not more:
                 raise
         return None
+
+    def _cached(self, names: tuple[str, ...]) -> CompileResult:
+        text = sources.for_device(self.source, self._without, brief=self._brief)
+        return _cached(text, self.source.name, self.arch, names)
 
     def _spans(self, log: str) -> list[tuple[int, int]]:
         return self.source.spans_at(_ERROR, log, lambda item: item.kind in _DROPPED)
@@ -104,14 +121,20 @@ class HostProgram:
 
 def _cached(text: str, name: str, arch: str, names: tuple[str, ...]) -> CompileResult:
     """NVRTC's result; the names of instances follow the PTX in the cache."""
-    header = (Path(_DEVICE) / "consan_device.h").read_text()
+    headers = [path.read_text() for path in sorted(Path(_DEVICE).iterdir())]
 
     def make() -> str:
         result = compile_ptx(text, name=name, arch=arch, include_dirs=(_DEVICE,), instantiate=names)
-        return "\0".join((result.ptx, *(result.symbols[each] for each in names)))
+        return "\0".join((_used(result.ptx), *(result.symbols[each] for each in names)))
 
-    ptx, *symbols = CACHE.fetch_text(key("audit device", repr(version()), header, text, name, arch, *names), make).split("\0")
+    ptx, *symbols = CACHE.fetch_text(key("audit device", repr(version()), *headers, text, name, arch, *names), make).split("\0")
     return CompileResult(ptx, "", dict(zip(names, symbols, strict=True)))
+
+
+def _used(ptx: str) -> str:
+    """The module without the variables of headers that nothing in it uses: libcu++ leaves hundreds."""
+    words = Counter(_WORD.findall(ptx))
+    return _OF_HEADERS.sub(lambda found: "" if words[found[1]] == 1 else found[0], ptx)
 
 
 def expression(symbol: str) -> str:

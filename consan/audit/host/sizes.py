@@ -1,27 +1,43 @@
 """Smaller sizes for a run on the CPU. The batch goes first; inner sizes stay above what the constants of the code imply.
 
-In the `main` of a `.cu` file, and among the constants of a Python module, whole numbers are known by their names. A size is halved while
-it is even and above its limit: what divided it still does.
+In functions of the host of a `.cu` file, and among the constants of a file or a module, whole numbers are known by their names. A size is
+halved while it is even and above its limit: what divided it still does.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
+
+from consan.audit.host import text as cuda
 
 _BATCH: Final = re.compile(r"^(?:B|batch(?:_?size)?|BATCH(?:_SIZE)?|n_?batch|bs|num_(?:samples|batches))$")
 _INNER: Final = re.compile(
     r"^(?:[TNMKLSVCHW]|OC|D|seq(?:_?len(?:gth)?)?|n|m|k|dim\w*|\w*(?:size|len|length|features|height|width|dim|elements?|rows|cols|numel))$",
     re.IGNORECASE,
 )
-_REPEATS: Final = re.compile(r"^(?:repeat\w*|n?iter\w*|n?reps?|num_(?:iter\w*|runs|repeats|trials)|warmup\w*|trials|runs)$", re.IGNORECASE)
+_REPEATS: Final = re.compile(
+    r"^(?:repeat\w*|n?iter\w*|n?reps?|num_(?:iter\w*|runs|repeats|trials)|\w*steps?|\w*iterations?|loops?|warmup\w*|trials|runs)$",
+    re.IGNORECASE,
+)
+_NUMBER: Final = r"\d+(?:\s*(?:\*|<<)\s*\d+)*"
 _ASSIGNED: Final = re.compile(
-    r"\b((?:const\s+|constexpr\s+|static\s+|unsigned\s+|long\s+)*(?:int|size_t|int64_t|long)\s+|,\s*)([A-Za-z_]\w*)(\s*=\s*)(\d+)\b(?=\s*[,;])"
+    r"\b((?:const\s+|constexpr\s+|static\s+|unsigned\s+|long\s+)*(?:int|size_t|u?int\d+_t|long|unsigned)\s+|,\s*)([A-Za-z_]\w*)(\s*=\s*)"
+    rf"({_NUMBER})\b(?=\s*[,;])"
+)
+_MACRO: Final = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+)([A-Za-z_]\w*)([ \t]+\(?)({_NUMBER})(?=\)?[ \t]*(?://.*|/\*.*)?$)", re.MULTILINE)
+_OF_CODE: Final = re.compile(  # tiles, not sizes
+    r"block|tile|thread|warp|chunk|buf|shared|bin|radix|lds|table|group|bm|bn|bk|unroll|vec|code|pad|max", re.IGNORECASE
 )
 _SEQUENCE: Final = re.compile(r"^(?:T|L|seq(?:_?len(?:gth)?)?|sequence_length)$", re.IGNORECASE)
 _OTHER: Final = re.compile(r"^(?:n\w{1,3}|num\w*|\w*count|total\w*|\w*stride\w*|ld[abc]?|[nmk]_?\w{0,2}|[BTCHWNOVKM]+)$", re.IGNORECASE)
 FEWEST_BATCHES: Final = 2
 SHORTEST_SEQUENCE: Final = 64
+_LEASTS: Final = (256, 128, 32, 16)  # of one size, of each of two, ...
+_SMALL: Final = 64
+_FEW: Final = 8
+_SHRUNK: Final = (cuda.HOST, cuda.CONSTANT, cuda.GLOBAL)
 LEAST: Final = 256  # of an inner size, where the code has no larger constant
 
 
@@ -48,10 +64,53 @@ def is_size(name: str) -> bool:
     return any(each.match(name) is not None for each in (_BATCH, _INNER, _SEQUENCE, _OTHER))
 
 
+def smaller_arguments(named: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The arguments of a program, each with the name of the variable that takes it; empty: not known. Large numbers become smaller."""
+    least = _least(sum(_is_size(name, given) for name, given in named))
+    return tuple(str(_smaller_argument(name, int(given), least)) if given.isdigit() else given for name, given in named)
+
+
+def _is_size(name: str, given: str) -> bool:
+    return given.isdigit() and int(given) > _SMALL and not _REPEATS.match(name) and not _BATCH.match(name)
+
+
+def _least(sizes: int) -> int:
+    """The least of each of several sizes, which multiply."""
+    return _LEASTS[min(max(sizes, 1), len(_LEASTS)) - 1]
+
+
+def _smaller_argument(name: str, value: int, least: int) -> int:
+    found = smaller(name, value, least)
+    return found if _REPEATS.match(name) else min(halved(found, least), _FEW * least)
+
+
 def shrunk_text(text: str) -> str:
-    """A `.cu` file with smaller sizes in its `main`."""
-    begin = re.search(r"\bint\s+main\s*\(", text)
-    if begin is None:
-        return text
-    body = text[begin.start() :]
-    return text[: begin.start()] + _ASSIGNED.sub(lambda found: f"{found[1]}{found[2]}{found[3]}{smaller(found[2], int(found[4]))}", body)
+    """A `.cu` file with smaller sizes in its functions of the host, in its constants and macros."""
+    for item in reversed(cuda.items(text)):
+        if item.kind in _SHRUNK and not (item.kind == cuda.HOST and item.body is None):
+            part = text[item.begin : item.end]
+            text = text[: item.begin] + _with_smaller(_ASSIGNED, part, local=item.kind == cuda.HOST) + text[item.end :]
+    return _with_smaller(_MACRO, text, local=False)
+
+
+def _with_smaller(pattern: re.Pattern[str], text: str, *, local: bool) -> str:
+    """`local`: the names are those of a function of the host, which knows no tiles."""
+    sizes = [found for found in pattern.finditer(text) if _product(found[4]) > LEAST and _INNER.match(found[2])]
+    least = LEAST if local else max(_least(len(sizes)), _LEASTS[1])
+
+    def replaced(found: re.Match[str]) -> str:
+        value = _product(found[4])
+        kept = not local and (_OF_CODE.search(found[2]) or value <= LEAST)
+        made = value if kept else smaller(found[2], value, least)
+        return "".join(found.group(1, 2, 3)) + (found[4] if made == value else str(made))
+
+    return pattern.sub(replaced, text)
+
+
+def _product(expression: str) -> int:
+    """The value of numbers with `*` and `<<` between them."""
+    parts = re.split(r"\s*(\*|<<)\s*", expression)
+    value = int(parts[0])
+    for operator, number in zip(parts[1::2], parts[2::2], strict=True):
+        value = value * int(number) if operator == "*" else value << min(int(number), 64)
+    return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,12 +26,30 @@ _FOR_DEVICE: Final = re.compile(
     r"|cute/.*|cutlass/.*|cuComplex\.h|vector_types\.h|consan\.h"
 )
 _HOST_HAS: Final = re.compile(r"cooperative_groups.*|mma\.h|cuda/.*|cub/.*|cute/.*|cutlass/.*|cuda_(?:pipeline|awbarrier)\w*\.h|thrust/.*")
+# Headers that NVRTC compiles for a second, and a use of names that consan_std.h lacks.
+_OF_STD: Final = {name for name, text in VIRTUAL_HEADERS.items() if "<cuda/std/" in text} - {"cfloat", "climits", "cstddef", "cstdint"}
+_OF_STD.difference_update(("float.h", "limits.h", "stddef.h", "stdint.h", "inttypes.h"))
+_LONG: Final = re.compile(
+    r"\bstd\s*::(?!\s*(?:max|min|swap|abs|ceil|cos|exp|fabs|floor|fma|fmax|fmin|isinf|isnan|log|pow|round|sin|sqrt|tanh|numeric_limits|size_t"
+    r"|u?int(?:8|16|32|64)_t)\b)|\bnumeric_limits\s*<\s*(?!float|double|int|unsigned)|include\s*<(?:cub|cuda|cute|cutlass)/|\bcub::"
+)
+# A literal `(T){...}`, which nvcc takes and NVRTC does not.
+_COMPOUND: Final = re.compile(
+    r"((?:[=,(*+\-/?:]|\breturn|#[ \t]*define[ \t]+\w+(?:\([^)\n]*\))?)[ \t]*)\([ \t]*([A-Za-z_]\w*)[ \t]*\)[ \t]*\{"
+)
 # The device's view of a header that is for the host: names that kernels take from it.
 _PRELUDE: Final = '#include <cstdint>\n#include <math.h>\n#include <cfloat>\n#include <climits>\n#include "consan_device.h"\n'
+_BLOCKS: Final = (
+    *(("reduce", "Reduce"), ("scan", "Scan"), ("load", "Load"), ("store", "Store"), ("radix_sort", "RadixSort")),
+    *(("exchange", "Exchange"), ("histogram", "Histogram"), ("merge_sort", "MergeSort"), ("discontinuity", "Discontinuity")),
+)
+_WARPS: Final = (("reduce", "Reduce"), ("scan", "Scan"), ("merge_sort", "MergeSort"))
 _STANDARD: Final = (
     ("cuda_bf16.h", r"\b__nv_bfloat16"),  # which headers of the host include
     ("cuda_fp16.h", r"\b(?:__half|half2?)\b"),
     ("consan_halves.h", r"\b(?:scalar_t|(?:c10|at)::(?:Half|BFloat16))\b"),
+    *((f"cub/block/block_{name}.cuh", rf"\bcub::Block{word}\b") for name, word in _BLOCKS),
+    *((f"cub/warp/warp_{name}.cuh", rf"\bcub::Warp{word}\b") for name, word in _WARPS),
     ("algorithm", r"\bstd::(?:max|min|swap|clamp)\b"),
     ("limits", r"\bnumeric_limits\b"),
     ("type_traits", r"\bstd::(?:is_|enable_|conditional|decay)"),
@@ -44,6 +62,11 @@ class AuditedSource:
 
     name: str
     text: str
+
+    def defining(self, macros: Iterable[str]) -> AuditedSource:
+        """The source with macros, as `-D` gives them."""
+        lines = ("#define " + " ".join(f"{each}=1".split("=")[:2]) + "\n" for each in macros)
+        return replace(self, text="".join(lines) + self.text)
 
     @property
     def items(self) -> list[cuda.Item]:
@@ -66,9 +89,12 @@ class AuditedSource:
         return spans
 
 
-def whole(name: str, text: str, folders: Iterable[Path] = ()) -> AuditedSource:
-    """A source with its local headers in it."""
-    return AuditedSource(name, f'#line 1 "{name}"\n' + _expanded(name, text, (Path(name).parent, *folders), set()))
+def whole(name: str, text: str, folders: Iterable[Path] = (), others: Iterable[Path] = ()) -> AuditedSource:
+    """A source with its local headers in it, behind the other sources of its program."""
+    seen: set[Path] = set()
+    texts = {str(each): each.read_text(errors="replace") for each in others} | {name: text}
+    parts = (f'#line 1 "{each}"\n' + _expanded(each, texts[each], (Path(each).parent, *folders), seen) for each in texts)
+    return AuditedSource(name, "\n".join(parts))
 
 
 def _expanded(name: str, text: str, folders: tuple[Path, ...], seen: set[Path]) -> str:
@@ -91,15 +117,17 @@ def _expanded(name: str, text: str, folders: tuple[Path, ...], seen: set[Path]) 
 # -- the device ---------------------------------------------------------------------------------------------------------------
 
 
-def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = ()) -> str:
-    """The text that NVRTC compiles. `without`: more places to leave out."""
+def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = (), *, brief: bool = False) -> str:
+    """The text that NVRTC compiles. `without`: more places to leave out. `brief`: with the few names of std that most kernels take."""
     text = source.text
     gone = [(item.begin, item.end) for item in source.items if item.kind in (cuda.HOST, cuda.GLOBAL)]
     for begin, end in (*gone, *without):
         text = text[:begin] + _code_blanked(text[begin:end]) + text[end:]
-    text = _INCLUDE.sub(lambda found: found[0] if _on_device(found[1]) else cuda.blank(found[0]) + "//", text)
-    standard = "".join(f"#include <{header}>\n" for header, use in _STANDARD if re.search(use, text))
-    return _PRELUDE + standard + text
+    brief = brief and not _LONG.search(text)
+    text = _INCLUDE.sub(lambda found: found[0] if _on_device(found[1], brief=brief) else cuda.blank(found[0]) + "//", text)
+    text = _COMPOUND.sub(r"\1\2{", text)
+    needed = [header for header, use in _STANDARD if re.search(use, text) and not (brief and header in _OF_STD)]
+    return _PRELUDE + "".join(f"#include <{header}>\n" for header in (*needed, *(["consan_std.h"] if brief else []))) + text
 
 
 def _code_blanked(text: str) -> str:
@@ -111,8 +139,8 @@ def _code_blanked(text: str) -> str:
     return "".join((*kept, cuda.blank(text[at:])))
 
 
-def _on_device(header: str) -> bool:
-    return header in VIRTUAL_HEADERS or _FOR_DEVICE.fullmatch(header) is not None
+def _on_device(header: str, *, brief: bool) -> bool:
+    return (header in VIRTUAL_HEADERS and not (brief and header in _OF_STD)) or _FOR_DEVICE.fullmatch(header) is not None
 
 
 # -- the host -----------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,21 @@
 #include <stdlib.h>
 #include <cstring>
 #include <algorithm>
+#ifdef CONSAN_PROGRAM // what programs take from headers of CUDA's toolkit, compiled once for all
+#include <cuComplex.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+#endif
 
 extern "C" {
 void consan_shape(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);

@@ -197,6 +197,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
     properties->multiProcessorCount = 4;
     properties->l2CacheSize = 50 << 20;
     properties->cooperativeLaunch = properties->managedMemory = properties->concurrentKernels = properties->unifiedAddressing = 1;
+    properties->concurrentManagedAccess = properties->canMapHostMemory = properties->pageableMemoryAccess = 1;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
@@ -209,7 +210,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrMaxThreadsPerMultiProcessor: return *value = 2048, cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor: return *value = 9, cudaSuccess;
     case cudaDevAttrWarpSize: return *value = 32, cudaSuccess;
-    case cudaDevAttrCooperativeLaunch: return *value = 1, cudaSuccess;
+    case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrUnifiedAddressing: return *value = 1, cudaSuccess;
     default: return *value = 0, cudaSuccess;
     }
 }

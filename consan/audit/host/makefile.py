@@ -1,0 +1,112 @@
+"""The Makefile of a source: the other sources of its program, its include folders and macros, and the arguments that `make run` gives it.
+
+Variables are expanded where they stand in the same file. Not handled: functions of make, conditions (all branches count), included files.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consan.audit.host import sizes
+
+_NAMES: Final = ("Makefile", "makefile", "GNUmakefile")
+_LEVELS: Final = 2  # the folders above a source where its Makefile may be
+_ASSIGNED: Final = re.compile(r"^[ \t]*(\w+)[ \t]*[:?+]?=[ \t]*([^\n#]*)", re.MULTILINE)
+_USED: Final = re.compile(r"\$[({](\w+)[)}]")
+_SOURCES: Final = re.compile(r"^\w*(?:src|source)s?\w*$", re.IGNORECASE)
+_RUN: Final = re.compile(r"^run[ \t]*:[^\n]*\n((?:\t[^\n]*\n?)+)", re.MULTILINE)
+_PROGRAM: Final = re.compile(r"(?:^|\s)\.{1,2}/\S+((?:[ \t]+[^\n;|&><]*)?)")
+_CODE: Final = (".cu", ".cpp", ".cc", ".cxx", ".c")
+_MAIN: Final = re.compile(r"\bint\s+main\s*\(")
+_INCLUDED: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+\.cu)"', re.MULTILINE)
+_NOT_OURS: Final = ("DEBUG", "USE_MPI")  # macros of branches that are not taken
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a program is built and run. `sources`: all of it, in order. `lead`: the one that stands for it."""
+
+    sources: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
+    macros: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def lead(self) -> Path | None:
+        """The CUDA source with `main`, else the first CUDA source."""
+        cuda = [each for each in self.sources if each.suffix == ".cu"]
+        return next((each for each in cuda if _MAIN.search(each.read_text(errors="replace"))), cuda[0] if cuda else None)
+
+
+def recipe_of(source: Path) -> Recipe:
+    """The recipe of the Makefile that names a source; an empty one where there is none."""
+    folder = source.parent
+    for _ in range(_LEVELS):
+        for path in (folder / name for name in _NAMES):
+            if path.is_file():
+                made = _read(path)
+                if source in made.sources:
+                    return made
+        folder = folder.parent
+    return Recipe()
+
+
+def without_parts(files: Iterable[Path]) -> list[Path]:
+    """Files in order. A program of several sources is one, its lead; a source that another one includes is part of that."""
+    found = sorted(files)
+    parts: set[Path] = set()
+    for each in (one for one in found if one.suffix == ".cu"):
+        recipe = recipe_of(each)
+        parts |= {other for other in recipe.sources if other != recipe.lead}
+        parts |= {(each.parent / name).resolve() for name in _INCLUDED.findall(each.read_text(errors="replace"))}
+    return [each for each in found if each not in parts]
+
+
+def _read(path: Path) -> Recipe:
+    text = path.read_text(errors="replace").replace("\\\r\n", " ").replace("\\\n", " ")
+    variables: dict[str, str] = {}
+    for found in _ASSIGNED.finditer(text):
+        name, value = found[1], _expanded(found[2].strip(), variables)
+        variables[name] = f"{variables.get(name, '')} {value}".strip() if "+=" in found[0] else value
+    files = [Path(file) for name, value in variables.items() if _SOURCES.match(name) for file in value.split()]
+    named = ((path.parent / file).resolve() for file in files if file.suffix in _CODE)
+    sources = tuple(dict.fromkeys(each for each in named if each.is_file()))
+    flags = [word for value in variables.values() for word in value.split()]
+    folders = tuple(dict.fromkeys((path.parent / each[2:]).resolve() for each in flags if each.startswith("-I") and "$" not in each))
+    macros = tuple(dict.fromkeys(each[2:] for each in flags if each.startswith("-D") and "$" not in each))
+    kept = tuple(each for each in macros if each.partition("=")[0] not in _NOT_OURS)
+    return Recipe(sources, folders, kept, _arguments(path, _expanded(text, variables)))
+
+
+def _expanded(text: str, variables: dict[str, str]) -> str:
+    return _USED.sub(lambda found: variables.get(found[1], ""), text)
+
+
+def _arguments(path: Path, text: str) -> tuple[str, ...]:
+    """What the target `run`, or the script of that name, gives the program."""
+    script = path.parent / "run"
+    block = _RUN.search(text)
+    commands = block[1] if block else script.read_text(errors="replace") if script.is_file() else ""
+    found = _PROGRAM.search(commands)
+    try:
+        words = shlex.split(found[1]) if found else []
+    except ValueError:
+        return ()
+    return tuple(str((path.parent / each).resolve()) if (path.parent / each).is_file() else each for each in words)
+
+
+def smaller_arguments(text: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments of a program with smaller sizes. `text`: its source, which says by its names what each is."""
+    return sizes.smaller_arguments([(_name(text, number), each) for number, each in enumerate(arguments, 1)])
+
+
+def _name(text: str, number: int) -> str:
+    """The variable that takes an argument of `main`."""
+    read = rf"\b(\w+)\s*=\s*(?:\([\w\s]+\)\s*)?(?:std\s*::\s*)?(?:ato|strto|sto)\w+\s*\(\s*argv\s*\[\s*{number}\s*\]"
+    found = re.search(read, text)
+    return found[1] if found else ""

@@ -1,0 +1,59 @@
+"""What `consan audit` takes from the Makefile of a program, and which sizes it gives the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from consan.audit.host import sizes
+from consan.audit.host.makefile import Recipe, recipe_of, smaller_arguments
+
+MAKEFILE = """
+program = app
+source = main.cu helpers.cpp
+INC := ../shared
+CFLAGS += -I$(INC) -DUSE_FAST -DWIDTH=4
+ifeq ($(DEBUG),yes)
+CFLAGS += -DDEBUG
+endif
+run: $(program)
+\t$(LAUNCHER) ./$(program) 40960 data.txt 100
+"""
+MAIN = "int main(int argc, char **argv) { const int num_elements = atoi(argv[1]); int repeat = std::stoi(argv[3]); }"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    for name, text in (("Makefile", MAKEFILE), ("main.cu", MAIN), ("helpers.cpp", ""), ("data.txt", "1")):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_makefile_names_sources_folders_macros_and_arguments(program: Path) -> None:
+    found = recipe_of(program / "main.cu")
+    assert found.sources == (program / "main.cu", program / "helpers.cpp")
+    assert found.folders == ((program / "../shared").resolve(),)
+    assert found.macros == ("USE_FAST", "WIDTH=4")
+    assert found.arguments == ("40960", str(program / "data.txt"), "100")
+    assert found.lead == program / "main.cu"
+
+
+def test_a_source_that_no_makefile_names_has_no_recipe(program: Path) -> None:
+    (program / "other.cu").write_text(MAIN)
+    assert recipe_of(program / "other.cu") == Recipe()
+
+
+def test_arguments_become_smaller_by_the_names_of_their_variables(program: Path) -> None:
+    assert smaller_arguments(MAIN, ("40960", "data.txt", "100")) == ("320", "data.txt", "1")
+
+
+def test_several_sizes_become_smaller_than_one() -> None:
+    assert sizes.smaller_arguments([("", "4096")]) == ("256",)
+    assert sizes.smaller_arguments([("", "4096"), ("", "4096"), ("", "4096")]) == ("32", "32", "32")
+    assert sizes.smaller_arguments([("", "1000003")]) == ("2048",)
+
+
+def test_constants_of_the_host_become_smaller_and_tiles_stay() -> None:
+    text = "const int N = 1 << 20;\n#define TILE_SIZE 512\n__global__ void f() { int n = 4096; }\nvoid run() { int width = 64 * 64; }\n"
+    assert sizes.shrunk_text(text) == text.replace("1 << 20", "256").replace("64 * 64", "256")
