@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +11,6 @@ from typing import Any
 
 import pytest
 from audit_modules import FOLDER, MODULES
-
-from consan.audit.runner import AuditRequest, Journal, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # warnings of Dask's own
 
@@ -39,18 +36,3 @@ def test_a_cluster_gives_the_same_rows(tmp_path: Path, cluster: Any) -> None:
         module.written(tmp_path)
     address = cluster.scheduler_address.replace("tcp://", "dask://")
     assert _audited(tmp_path, "--executor", address) == _audited(tmp_path)
-
-
-class _Deadly(AuditRequest):
-    """Ends the process that reads it."""
-
-    def __reduce__(self) -> Any:
-        return os._exit, (3,)
-
-
-def test_a_worker_that_dies_leaves_a_row(cluster: Any) -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(cluster, set_as_default=False) as client:
-        executor = client.get_executor(pure=False, retries=0)
-        found = run([_Deadly("k.cu", "")], executor, Journal(None))
-    assert [(row.verdict, "the worker of the audit failed" in row.note) for row in found[0].rows] == [("crashed", True)]
