@@ -61,8 +61,11 @@ def add_access(kernel: FunctionRecorder, instruction: Instruction) -> None:
     site = kernel.context.site(kernel.plan, work, access.access, access.space, access.total_bytes).number
     address = global_address(kernel, instruction, access.address, access.space)
     kind = GlobalWrite if access.writes else GlobalRead
-    strength = {"strong": access.is_strong, "order": order_of(work.event), "element": element_bytes(work, access), "adds": access.updates}
-    block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, **strength))
+    made = kind(
+        site=site, guard=guard, bytes=access.total_bytes, address=address,
+        strong=access.is_strong, order=order_of(work.event), element=element_bytes(work, access), adds=access.updates,
+    )  # fmt: skip
+    block.add(made)
 
 
 def element_bytes(work: Work, access: MemoryAccess) -> int:
