@@ -193,7 +193,7 @@ class Multiply(Issue):
         b = self._chunks(lane, ctas, found, _value(self.b, lane), shift, of_b=True)
         cells, units = [self.memory.cells[cta] for cta in ctas], self.wave.arena.views[4]
         keep, off = bool(_value(self.enable, lane)) ^ self.flip, self._lanes_off(lane, len(ctas))
-        start = self.cell(self.a, lane) if isinstance(self.a, DecodedAddress) else list[Array]()
+        start: TensorCell | list[Array] = self.cell(self.a, lane) if isinstance(self.a, DecodedAddress) else []
         plan = Execution(found, cells, self.cell(self.places["taddr"], lane), start, [], keep, self.scale_d, off, zero=zero)
         for role, name in (("meta", "meta"), ("scale-a", "sfa"), ("scale-b", "sfb")):
             if role in self.places:
