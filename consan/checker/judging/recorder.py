@@ -62,7 +62,7 @@ _WHY = {
 
 @dataclass
 class Checked:
-    """The checker's findings in one launch, and what it could not check."""
+    """The checker's findings in one launch, and what it could not check. It grows while the launch is checked."""
 
     collected: Collected
     tally: Tally
@@ -76,6 +76,17 @@ class Checked:
     overtaken: bool = False  # see replay.py
     retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
     by_address: bool = False  # as `Known` has it, of any history
+
+    def gap(self, why: str, clusters: int) -> None:
+        """So many clusters were not checked in full."""
+        self.gaps[why] = self.gaps.get(why, 0) + clusters * self.collected.cluster_ctas
+
+    def add(self, cluster: int, clusters: int, known: Known) -> None:
+        """The findings of a history that so many clusters have; `cluster` is one of them."""
+        self.overtaken |= known.overtaken
+        for status in known.troubles:
+            self.gap(_WHY[status], clusters)
+        self.collected.add(cluster, clusters, known.found, known.geometry)
 
     def again(self, times: int) -> Checked:
         """The same for so many launches that did the same: one if something was found."""
@@ -141,11 +152,9 @@ def check(
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
-    collected = Collected(launched)
-    patience = patience or Patience(math.inf)
-    mode = recorded.modes[launched.entry]
-    checker = _Checker(launch, recorded, collected, histories, exhaustive, patience, earlier, keep)
-    ctas = checker.collected.cluster_ctas
+    mode, checked = recorded.modes[launched.entry], Checked(Collected(launched), Tally(1))
+    checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
+    ctas = checked.collected.cluster_ctas
     if sample:
         checker.sample = spread(found.clusters, -(-sample // ctas))
     if mode is Mode.SYNCED and not recorded.waits_together(launched.entry) and 0 < together < found.clusters * ctas:
@@ -161,57 +170,44 @@ def check(
     opened = stop.opened if stop is not None else (0, 0)
     unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
-    global_races = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
-    new = found.clusters if whole else len(histories) - before + len(unended)
-    tally = Tally(1, (found.clusters - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
+    checked.global_races = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
+    checked.tally.ctas = (found.clusters - len(cancelled)) * ctas
+    checked.tally.histories = found.clusters if whole else len(histories) - before + len(unended)
+    checked.unended, checked.deadlocked = len(unended) * ctas, bool(unended) and checker.deadlocked == len(unended)
     if more := len(left) - len(unended):
-        checker.gaps["did not end, and were not checked"] = more * ctas
+        checked.gap("did not end, and were not checked", more)
     if checker.skipped:
-        checker.gaps[f"did what no CTA of the sample did: not checked (--sample {sample})"] = checker.skipped * ctas
-    return Checked(
-        checker.collected, tally, checker.gaps, len(unended) * ctas,
-        deadlocked=bool(unended) and checker.deadlocked == len(unended), positions=tuple(checker.positions), polls=checker.polls,
-        global_races=global_races, share=checker.share, overtaken=checker.overtaken,
-        retained=None if global_races or checker.share else checker.retained, by_address=checker.by_address,
-    )  # fmt: skip
+        checked.gap(f"did what no CTA of the sample did: not checked (--sample {sample})", checker.skipped)
+    if checked.global_races or checked.share:
+        checked.retained = None
+    return checked
 
 
 @dataclass
 class _Checker:
     launch: RecordedLaunch
     recorded: Recorded
-    collected: Collected
+    checked: Checked
     histories: Histories
     exhaustive: bool
     patience: Patience
     earlier: Earlier | None
-    keep: bool = False
-    retained: Retained | None = None
+    keep: bool
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
-    share: str = ""  # of the CTAs whose global memory was compared, if not all
-    recalled: int = 0
-    gaps: dict[str, int] = field(default_factory=dict)
-    events: int = 0
-    accesses: tuple[int, int, int] = (0, 0, 0)  # to global memory, of those that were compared, and CTAs whose accesses these are
     sample: frozenset[int] | None = None  # the clusters that may be replayed; None: all
     skipped: int = 0  # clusters that were not, and did what no other did
-    overtaken: bool = False
-    by_address: bool = False
     deadlocked: int = 0  # clusters that did not end
-    positions: list[StoppedThread] = field(default_factory=list)
-    polls: tuple[Polling, ...] = ()
-    first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the cluster of this launch that was replayed for a new history
 
     def __post_init__(self) -> None:
-        self._window = self.launch.window()
+        self.launched, self._window = self.checked.collected.launched, self.launch.window()
         # Addresses in global memory are no part of a history's name, so results of other processes say nothing of them.
-        self.copies = self.recorded.modes[self.collected.launched.entry] is Mode.OFF and meets_copies(self.recorded.tables)
+        self.copies = self.recorded.modes[self.launched.entry] is Mode.OFF and meets_copies(self.recorded.tables)
         self.earlier = None if self.copies else self.earlier
 
     def one_by_one(self, ctas: int) -> Mode:
         """Check so many CTAs each for itself: their logs have no hashes. What follows from the order of flags is missing."""
         self.exhaustive = True
-        self.share = f"{ctas:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for"
+        self.checked.share = f"{ctas:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for"
         return Mode.ALONE
 
     def check_all(self, groups: Sequence[Group]) -> None:
@@ -224,7 +220,6 @@ class _Checker:
             new = {self._name(group): self._members(group) for group in some}
             first = {name: members[0] for name, members in new.items() if members and name not in self.histories and not self._recall(name)}
             self.histories.update(zip(first, self.replayed(list(first.values())), strict=True))
-            self.first |= first
             for name in first if self.earlier is not None else ():
                 self._remember(name)
             for group in some:
@@ -234,10 +229,10 @@ class _Checker:
         """Whether an earlier process has found nothing in this history."""
         if self.earlier is None or self.exhaustive or not self.earlier.knows(name[1:]):
             return False
-        launched, none = self.collected.launched, np.zeros((0, 0, LANES), np.uint32)
-        geometry = History(none, math.prod(launched.block), *self._window, self.collected.cluster_ctas)
+        none = np.zeros((0, 0, LANES), np.uint32)
+        geometry = History(none, math.prod(self.launched.block), *self._window, self.checked.collected.cluster_ctas)
         self.histories[name] = Known([], frozenset(), geometry)
-        self.recalled += 1
+        self.checked.tally.recalled += 1
         return True
 
     def _remember(self, name: tuple[object, ...]) -> None:
@@ -247,11 +242,10 @@ class _Checker:
 
     def _give_up(self, clusters: int) -> None:
         longer = f"that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
-        why = INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}"
-        self.gaps[why] = self.gaps.get(why, 0) + clusters * self.collected.cluster_ctas
+        self.checked.gap(INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}", clusters)
 
     def _name(self, group: Group) -> tuple[object, ...]:
-        launched = self.collected.launched
+        launched = self.launched
         return (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
 
     def _members(self, group: Group) -> Sequence[int]:
@@ -260,9 +254,9 @@ class _Checker:
     def _check(self, group: Group) -> None:
         known, members = self.histories.get(self._name(group)), self._members(group)
         if known is not None:
-            self.by_address |= known.by_address
+            self.checked.by_address |= known.by_address
         if known is not None and not (known.by_address or self.exhaustive):
-            self._add(group.members[0], len(group.members), known)
+            self.checked.add(group.members[0], len(group.members), known)
             return
         for at in range(0, len(members), AT_ONCE):
             clusters = members[at : at + AT_ONCE]
@@ -270,7 +264,7 @@ class _Checker:
                 self._give_up(len(members) - at)
                 return
             for cluster, own in zip(clusters, self.replayed(clusters), strict=True):
-                self._add(cluster, 1, own)
+                self.checked.add(cluster, 1, own)
         self.skipped += len(group.members) - len(members)
 
     def check_unended(self, clusters: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
@@ -290,16 +284,10 @@ class _Checker:
     def _check_unended(self, cluster: int, opened: tuple[int, int], *, stopped: bool) -> None:
         """A cluster that did not end, as far as it came. The backend says how the launch ended, unless the host has `stopped` it."""
         (known,) = self.replayed([cluster], opened, closed=stopped)
-        self._add(cluster, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
+        self.checked.add(cluster, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
         self.deadlocked += known.deadlocked
         if stopped and known.positions is not None:
-            self.positions += self.collected.positions(cluster, known.positions, known.geometry)
-
-    def _add(self, cluster: int, clusters: int, known: Known) -> None:
-        self.overtaken |= known.overtaken
-        for status in known.troubles:
-            self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + clusters * self.collected.cluster_ctas
-        self.collected.add(cluster, clusters, known.found, known.geometry)
+            self.checked.positions += tuple(self.checked.collected.positions(cluster, known.positions, known.geometry))
 
     def replayed(self, clusters: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
         """Replay clusters in both orders."""
@@ -311,14 +299,14 @@ class _Checker:
         return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
 
     def _known(self, history: History, done: list[Replayed]) -> Known:
-        self.events += sum(each.events for each in done)
+        self.checked.tally.events += sum(each.events for each in done)
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
         whole = [each for each in done if each.status is not Status.CORRUPT]
         deadlocked = all(each.proven for each in done)
         found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
         found = proven(found, deadlocks=deadlocked)
         if self.copies:
-            unordered = self.recorded.entries[self.collected.launched.entry] in self.recorded.unordered
+            unordered = self.recorded.entries[self.launched.entry] in self.recorded.unordered
             found += check_copies(self.recorded.tables, history, self.recorded.isa, self.patience, unordered=unordered)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
@@ -344,30 +332,31 @@ class _Checker:
         known = read_clusters(self.launch.histories, wanted, self._most_bytes, shares=mode is not Mode.SYNCED)
         if known is None:
             return self._too_large(grouped.clusters, whole=whole)
-        ctas = len(known) * self.collected.cluster_ctas
+        checked, collected = self.checked, self.checked.collected
+        ctas = len(known) * collected.cluster_ctas
         if len(known) < grouped.clusters:
-            compared = f"{ctas:,} of the {grouped.clusters * self.collected.cluster_ctas:,} CTAs of a launch were compared"
+            compared = f"{ctas:,} of the {grouped.clusters * collected.cluster_ctas:,} CTAs of a launch were compared"
             memory = f", because the logs of all take more than {self._most_bytes >> 20:,} MiB"
-            self.share += f"{'; ' * bool(self.share)}{compared}{memory if len(known) < len(wanted) else self._why_some()}"
+            checked.share += f"{'; ' * bool(checked.share)}{compared}{memory if len(known) < len(wanted) else self._why_some()}"
         some = next(iter(known.values())).without_log()
         histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
-        how |= {"ranks": self.collected.launched.ranks, "memory_of": self.launch.texture_memory}
+        how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory}
         done = check_grid(self.recorded.tables, histories, mode, whole=whole, **how)
-        self.retained = self.collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
-        self.events += sum(each.events for each in done)
-        self.accesses = done[0].accesses, done[0].compared, ctas
+        checked.retained = collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
+        checked.tally.add(Tally(events=sum(each.events for each in done), accesses=done[0].accesses, compared=done[0].compared))
+        checked.tally.compared_ctas = ctas
         found = selected(forward(united_records([each.records for each in done if "unseen" not in each.gaps])))
-        self.collected.add_global_races(found, histories[0])
-        stood = stopped_threads(done, self.collected, histories[0]) if stopped else StoppedThreads()
-        self.positions, self.polls = [*self.positions, *stood.positions], stood.polls
+        collected.add_global_races(found, histories[0])
+        stood = stopped_threads(done, collected, histories[0]) if stopped else StoppedThreads()
+        checked.positions, checked.polls = checked.positions + stood.positions, stood.polls
         deadlocks = stood.waits and not stood.polls
         self.deadlocked += len(grouped.unended) * deadlocks
         for cluster, orders in by_cluster(done).items():
-            self.collected.add(cluster, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
+            collected.add(cluster, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:
-            self.gaps |= {f"were replayed together, and {why}": grouped.clusters for why in incomplete}
+            checked.gaps |= {f"were replayed together, and {why}": grouped.clusters for why in incomplete}
         return (*access_gaps(done), *incomplete)
 
     def _compared(self, clusters: int, *, whole: bool) -> Sequence[int]:
@@ -388,5 +377,5 @@ class _Checker:
     def _too_large(self, clusters: int, *, whole: bool) -> tuple[str, ...]:
         why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"
         if whole:
-            self.gaps[f"were not replayed: {why}"] = clusters
+            self.checked.gaps[f"were not replayed: {why}"] = clusters
         return (why,)

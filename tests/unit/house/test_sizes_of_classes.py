@@ -16,7 +16,6 @@ PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Rep
 FIELDS = {
     "Recorded": 26,
     "Wave": 25,
-    "_Checker": 24,
 }
 # Constructors of the stand-in have CuPy's parameters.
 PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
