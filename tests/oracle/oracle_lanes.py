@@ -162,14 +162,18 @@ class Warp:
         ended = [other for other in team if not self.lists[other] and other in self.ways.ended]
         if not all(self._is_at(other, point) or other in ended for other in team):
             return False
-        if any(point.whole or self._is_past(other, point) for other in ended):
+        if any(point.whole or self._is_past(other, lane) for other in ended):
             self.found.add(frozenset((point.line,)))
         for other in {lane, *team} - set(ended):
             self.lists[other].pop(0)
         return True
 
-    def _is_past(self, lane: int, point: Came) -> bool:
-        return not self.paths.past(point.line).isdisjoint(self.ways.ran.get(lane, ()))
+    def _is_past(self, other: int, lane: int) -> bool:
+        """Whether a member is behind the point that a lane is at, and has come to it less often."""
+        line, left = self.lists[lane][0].line, len(self.lists[lane])
+        all_of = {each: [came.line for came in self.ways.points.get(each, ())] for each in (other, lane)}
+        often = all_of[lane][: len(all_of[lane]) - left + 1].count(line)
+        return all_of[other].count(line) < often and not self.paths.past(line).isdisjoint(self.ways.ran.get(other, ()))
 
     def _look_at(self, lane: int, point: Came) -> None:
         for other in self._team(point):
@@ -178,7 +182,7 @@ class Warp:
             elsewhere = self.lists[other][0] if self.lists[other] else None
             if elsewhere is not None and lane in self._team(elsewhere):
                 self.found.add(frozenset((point.line, elsewhere.line)))
-            elif self._is_past(other, point):
+            elif self._is_past(other, lane):
                 self.found.add(frozenset((point.line,)))
 
 

@@ -576,11 +576,11 @@ def _traced_run(trace: Trace, original: Any) -> Any:
 
 
 def _traced_converge(trace: Trace, original: Any) -> Any:
-    def converge(self: Any, group: Any, block: Any) -> bool:
+    def converge(self: Any, group: Any, block: Any, collective: Any) -> bool:
         line = block.function.code.instructions[block.code.start].line
-        given = per_lane(block.members, group.lanes).tolist()
+        given = per_lane(collective.members, group.lanes).tolist()
         trace.ways[-1].masks.update({(lane, line): mask for lane, mask in zip(group.lanes.tolist(), given, strict=True)})
-        went_on: bool = original(self, group, block)
+        went_on: bool = original(self, group, block, collective)
         return went_on
 
     return converge
