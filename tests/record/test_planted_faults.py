@@ -13,6 +13,7 @@ from record_support import found, launch
 
 import consan
 from consan.checker.compiled import build, replay
+from consan.checker.judging import grid
 from consan.instrument.record.text import text, words
 
 # ruff: noqa: E501 - one rule a line
@@ -69,7 +70,7 @@ RULES = {
     "groups: issuers": ("groups.hpp", "known(thread, bulk_[issuer].sources) > group", "bulk_[issuer].read > group || (thread != issuer && bulk_[thread].waits)", "bulk_store_wait_by_other", True),
     "groups: four warps": ("groups.hpp", "return inside ? seen == end - warp : seen != 0;", "return seen != 0;", "wgmma_waited_per_warp", True),
     "groups: signals of what is over": ("groups.hpp", "{signal, own.retired}", "{signal, own.commits}", "wgmma_signalled_for_older", True),
-    "groups: signals are seen": ("groups.hpp", "scopes_.signals(thread, {signal, own.retired});", "clocks_.take(thread, nullptr, signal, own.retired);", "wgmma_signal_not_seen", True),
+    "groups: signals are seen": ("groups.hpp", "scopes_.signals(thread, {signal, own.retired});", "clocks_.take(thread, {}, signal, own.retired);", "wgmma_signal_not_seen", True),
     "groups: products": ("groups.hpp", "if (own.commits <= pending || own.commits - pending <= own.retired) return;", "return;", "wgmma_one_wait_for_two", False),
     "completions: sources": ("completions.hpp", "return f(mbarriers_.actor(of.phase), of.phase.phase + 1);", "return true;", "bulk_source_overwritten", True),
     "completions: results": ("completions.hpp", "return groups_.bulk(of.thread).results != NOTHING && f(groups_.bulk(of.thread).results, of.group + 1);", "return true;", "bulk_result_no_wait", True),
@@ -100,7 +101,7 @@ def test_each_fault_changes_text_that_is_there() -> None:
 def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     file, old, new, name, racy = fault
     right, _ = launch(name, racy, "record")
-    break_checker(monkeypatch, tmp_path, (replay,), file, old, new)
+    break_checker(monkeypatch, tmp_path, (replay, grid), file, old, new)
     wrong, _ = launch(name, racy, "record")
     assert _details(wrong) != _details(right)
 
