@@ -66,7 +66,7 @@ DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
     ("Inclusion::GLOBAL_RELEASE", True): ("scope_release_cta", True),
     ("Inclusion::GLOBAL_ACQUIRE", False): ("fences_of_a_cta", False),
     ("Inclusion::GLOBAL_ACQUIRE", True): ("scope_fence_cta", True),
-    ("NO_WARP_SYNC", False): ("acquired_by_other_lane", True),
+    ("NO_WARP_SYNC", False): ("reduction_no_syncwarp", True),
     ("NO_WARP_SYNC", True): ("mbarrier_other_lane_stores", True),
     ("NOT_COMMITTED", False): ("bulk_store_never_committed", True),
     ("NOT_COMMITTED", True): ("cp_async_no_wait", True),
@@ -156,7 +156,7 @@ NO_KERNEL: dict[tuple[str, bool], str] = {
 # Of a reason: a kernel of which something else is found where its findings are lost, or have no reason.
 REASONS: dict[str, tuple[str, bool]] = {
     "NO_BARRIER": ("store_overtaken", True),
-    "NO_WARP_SYNC": ("acquired_by_other_lane", True),
+    "NO_WARP_SYNC": ("exchange_before_next_read", True),
     "NOT_COMMITTED": ("bulk_result_not_committed", True),
     "NOT_WAITED": ("load_pending", True),
     "WAITED_NO_BARRIER": ("ldmatrix_of_own_copy", True),
