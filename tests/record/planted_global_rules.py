@@ -430,7 +430,7 @@ RULES = {
         "grid.hpp",
         "if (found.reason == NO_BARRIER) GlobalRaces",
         "if (false) GlobalRaces",
-        "relaxed_message_in_shared",
+        "relaxed_message_to_peer",
         True,
     ),
     "R-MO1, shared: no order": (

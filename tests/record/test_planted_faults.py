@@ -85,7 +85,7 @@ RULES = {
     "matrix: swizzle": ("matrix.hpp", "return at ^ (((at >> 7) - base_) & (width_ / atom_ - 1)) << (3 + atom_);", "return at;", "wgmma_footprint_swizzled", True),
     "matrix: blocks": ("matrix.hpp", "row / 8 * stride_ + ", "row / 8 * 16 + ", "wgmma_footprint_blocks", True),
     "matrix: major": ("matrix.hpp", "if (major) mn_major", "if (false) mn_major", "wgmma_footprint_transposed", True),
-    "replay: lanes together": ("turns.hpp", "together_ ? next_together() : next_alone()", "next_alone()", "bulk_store_no_barrier", True),
+    "replay: lanes together": ("turns.hpp", "together_ ? next_together() : next_alone()", "next_alone()", "mbarrier_lanes_by_way_of_warp", True),
     "clocks: own time": ("clocks.hpp", "        ++time_[thread];\n", "", "raw", True),
 }  # fmt: skip
 RULES |= CLUSTERS
@@ -107,7 +107,7 @@ def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: 
 
 
 def _details(report: Any) -> Any:
-    return found(report), {(one.kind, one.hazard, one.count) for one in report.findings}, report.verdict
+    return found(report), {(one.kind, one.hazard, one.situation, one.count) for one in report.findings}, report.verdict
 
 
 SOURCE = """
