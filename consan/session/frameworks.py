@@ -213,7 +213,7 @@ class Frameworks:
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch can show nothing new: its kernel records nothing, and an equal launch was judged."""
         judge = self.judge
-        if prepared.recorded is None or launch.entry not in prepared.recorded.silent:
+        if prepared.recorded is None or not prepared.recorded.kernel(launch.entry).silent:
             return False
         if judge.keeper is not None or self.device.backend.capturing(launch.stream):
             return False

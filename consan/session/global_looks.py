@@ -169,7 +169,7 @@ class GlobalLooks:
         assert whole.recorded is not None
         if why := whole.recorded.refused.get(launch.entry):
             return why
-        if launch.entry in whole.recorded.polls:  # no CTA may wait for one that has no place
+        if whole.recorded.kernel(launch.entry).polls:  # no CTA may wait for one that has no place
             ctas, threads = math.prod(launch.grid), math.prod(launch.block)
             room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
             if room is not None and ctas > room:

@@ -12,6 +12,6 @@ Public: `record(text)` gives a `Recorded`, which names the kernels that the pass
 """
 
 from consan.instrument.record.module import record, waiting_together
-from consan.instrument.record.recorded import Compact, Recorded
+from consan.instrument.record.recorded import Compact, Expansion, Recorded
 
-__all__ = ["Compact", "Recorded", "record", "waiting_together"]
+__all__ = ["Compact", "Expansion", "Recorded", "record", "waiting_together"]

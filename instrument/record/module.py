@@ -26,7 +26,7 @@ from consan.instrument.record.facts import ModuleFacts, RecordedFunction
 from consan.instrument.record.families import global_operands
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.recordable import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
-from consan.instrument.record.recorded import NOT_RECORDED, Recorded
+from consan.instrument.record.recorded import NOT_RECORDED, Blocks, Expansion, Recorded, RecordedKernel
 from consan.instrument.record.rewrite import KernelRewrite
 from consan.instrument.record.text import expansion
 from consan.instrument.record.text.header import header, placed
@@ -71,15 +71,14 @@ def record(
             break
         except _Unrecordable as kernel:
             pass_ = replace(pass_, unsupported={**pass_.unsupported, **kernel.reasons})
-    if not (leaves and (COMPACT if compact is None else compact)) or full.calls:
+    if not (leaves and (COMPACT if compact is None else compact)) or full.blocks.calls:
         return full
     try:
         known = {kernel.recorder.function.number: kernel.computed_words() for kernel in kernels}
         done = pass_.write(TextVariant.COMPACT, known)[0]
     except Unsupported:
         return full
-    expand = functools.cache(lambda: pass_.write(TextVariant.EXPANSION, known)[0])
-    return replace(done, expand=expand)
+    return replace(done, expansion=Expansion(lambda: pass_.write(TextVariant.EXPANSION, known)[0]))
 
 
 def waiting_together(module: Module) -> frozenset[str]:
@@ -198,37 +197,53 @@ class Pass:
     ) -> Recorded:
         context, variant = facts.context, facts.variant if kernels else TextVariant.FULL
         plans, more = context.plans, expansion.variable() if variant.on_host else f"{DECLARATION}\n" * self.delays
-        calls = any(not kernel.recorder.plan.is_entry for kernel in kernels)
-        entries = tuple(plan.function.name for plan in context.entries())
-        taken = {kernel.name: kernel for kernel in kernels}
-        by_entry = [taken.get(name) for name in entries]
+        names = {plan.function.name for plan in context.entries()}
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
-        polling = {kernel.name for kernel in kernels if kernel.recorder.polled}
-        global_races = (plan for name, plan in plans.items() if self.global_races or modes.get(name, Mode.OFF) is not Mode.OFF)
-        polling |= {plan.function.name for plan in global_races if awaits_store(plan.function, weak=True)}
         return Recorded(
             target=target,
             ptx=expansion.without_clusters(text) if variant.on_host else text,
             sites=tuple(context.sites),
             functions=tuple(plan.stats for plan in plans.values()),
-            entries=entries,
-            templates=tuple(facts.templates),
-            words=words,
-            calls=calls,
-            loops=calls or any(kernel.recorder.facts.cuts and not kernel.bounded for kernel in kernels),
-            clusters=tuple(clusters.required(plan) for plan in context.entries()),
+            kernels=self._kernels(context, kernels, modes, compact=variant is TextVariant.COMPACT),
+            blocks=_blocks(facts, kernels, words),
             lines=tuple(context.edits.line_map()),
             external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
             hazards=self._hazards,
             debug=is_debug(self.module),
-            modes=tuple(modes.get(name, Mode.ALONE if self.global_races else Mode.OFF) for name in entries),
-            prunes=self.global_races and not variant.on_host and any(each not in self._refused_alone for each in entries),
+            prunes=self.global_races and not variant.on_host and not names <= self._refused_alone.keys(),
             refused=refused,
             isa=self.isa,
             leaves=self.leaves,
-            silent=frozenset(kernel.name for kernel in kernels if kernel.is_silent),
-            polls=frozenset(name for name in entries if not polling.isdisjoint(reached(plans, name))),
-            unordered=frozenset(name for name in entries if is_unordered(reached(plans, name))),
-            compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if variant is TextVariant.COMPACT else (),
         )
+
+    def _kernels(
+        self, context: Context, rewritten: list[KernelRewrite], modes: dict[str, Mode], *, compact: bool
+    ) -> tuple[RecordedKernel, ...]:
+        """How each kernel of the module is recorded. `compact`: logs have only what the host cannot compute."""
+        plans, taken = context.plans, {kernel.name: kernel for kernel in rewritten}
+        polling = {kernel.name for kernel in rewritten if kernel.recorder.polled}
+        global_races = (plan for name, plan in plans.items() if self.global_races or modes.get(name, Mode.OFF) is not Mode.OFF)
+        polling |= {plan.function.name for plan in global_races if awaits_store(plan.function, weak=True)}
+
+        def kernel(plan: FunctionPlan) -> RecordedKernel:
+            name = plan.function.name
+            functions, found = reached(plans, name), taken.get(name)
+            return RecordedKernel(
+                name=name,
+                mode=modes.get(name, Mode.ALONE if self.global_races else Mode.OFF),
+                cluster=clusters.required(plan),
+                silent=found is not None and found.is_silent,
+                polls=not polling.isdisjoint(functions),
+                unordered=is_unordered(functions),
+                compact=(found.compact() if found else NOT_RECORDED) if compact else None,
+            )
+
+        return tuple(map(kernel, context.entries()))
+
+
+def _blocks(facts: ModuleFacts, kernels: list[KernelRewrite], words: int) -> Blocks:
+    """The blocks of the logs. `words`: the most that a thread stores between two cuts."""
+    calls = any(not kernel.recorder.plan.is_entry for kernel in kernels)
+    loops = calls or any(kernel.recorder.facts.cuts and not kernel.bounded for kernel in kernels)
+    return Blocks(tuple(facts.templates), words, loops, calls)

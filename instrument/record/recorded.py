@@ -36,6 +36,58 @@ NOT_RECORDED = Compact(stores=False, hashes=False, constants={}, of_grid=False)
 
 
 @dataclass(frozen=True)
+class RecordedKernel:
+    """How one kernel of a module is recorded."""
+
+    name: str
+    mode: Mode  # how its global memory is recorded
+    cluster: Shape  # that it requires; (1, 1, 1) if the launch decides
+    silent: bool  # it records nothing, and nobody needs to stop it
+    polls: bool  # it has loops in which a thread may wait for another one's store
+    unordered: bool  # nothing orders its threads through memory (recordable.py)
+    compact: Compact | None = None  # where logs have only what the host cannot compute
+
+    @property
+    def has_global(self) -> bool:
+        """Whether its global memory is recorded."""
+        return self.mode is not Mode.OFF
+
+    @property
+    def waits_together(self) -> bool:
+        """Whether its CTAs can be checked together only."""
+        return self.mode is Mode.SYNCED and not self.unordered
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of which the logs of a module consist."""
+
+    templates: tuple[Template, ...]
+    words: int  # the most that a thread stores between two cuts
+    loops: bool  # threads may store more than that
+    calls: bool  # threads keep their place in the log in memory, across calls of device functions
+
+    @functools.cached_property
+    def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """The blocks and their events, for the checker."""
+        return tables(list(self.templates))
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """The text for the host that computes full logs from compact ones. It is written once it is needed."""
+
+    write: Callable[[], Recorded]
+    loaded: list[Any] = field(default_factory=list, repr=False)  # it on a virtual machine
+    ahead: list[Any] = field(default_factory=list, repr=False)  # tasks that write and load it (checker/ahead.py)
+
+    @functools.cached_property
+    def text(self) -> Recorded:
+        """Raises `Unsupported`."""
+        return self.write()
+
+
+@dataclass(frozen=True)
 class Recorded:
     """A recorded module: its text, its sites, and what the words of its log mean."""
 
@@ -43,51 +95,45 @@ class Recorded:
     target: str
     sites: tuple[Site, ...]
     functions: tuple[FunctionStats, ...]
-    entries: tuple[str, ...]
-    templates: tuple[Template, ...]
-    words: int  # the most that a thread stores between two cuts
-    loops: bool  # threads may store more than that
-    calls: bool  # threads keep their place in the log in memory, across calls of device functions
-    clusters: tuple[Shape, ...]  # that each kernel requires; (1, 1, 1) if the launch decides
+    kernels: tuple[RecordedKernel, ...]
+    blocks: Blocks
     lines: tuple[int, ...]
     external: tuple[str, ...]
     hazards: tuple[StaticFinding, ...] = ()
     debug: bool = False  # a debug build: its registers were not checked
-    modes: tuple[Mode, ...] = ()  # how the global memory of each kernel is recorded
     isa: bool = False  # checked by the strict reading of the ISA
     leaves: bool = False  # threads leave when the host stops the launch (leaving.py)
-    silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
-    polls: frozenset[str] = frozenset()  # kernels with loops in which a thread may wait for another one's store
-    unordered: frozenset[str] = frozenset()  # kernels whose threads nothing orders through memory (takes.py)
-    compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
-    expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
-    loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
-    ahead: list[Any] = field(default_factory=list, compare=False, repr=False)  # tasks that write and load these texts (checker/ahead.py)
+    expansion: Expansion | None = None  # if logs are compact
     prunes: bool = False  # the engine also takes the module without global memory: for launches whose accesses to it are proven apart
     refused: dict[str, str] = field(default_factory=dict)  # why kernels are not: their text is unchanged
+
+    @functools.cached_property
+    def entries(self) -> tuple[str, ...]:
+        """The names of the kernels."""
+        return tuple(kernel.name for kernel in self.kernels)
+
+    def kernel(self, entry: str) -> RecordedKernel:
+        """The kernel of this name."""
+        return self.kernels[self.entries.index(entry)]
+
+    @property
+    def compact(self) -> bool:
+        """Whether logs have only what the host cannot compute."""
+        return any(kernel.compact is not None for kernel in self.kernels)
 
     @property
     def global_races(self) -> bool:
         """Whether the global memory of a kernel is recorded."""
-        return any(map(self.has_global, self.entries))
+        return any(kernel.has_global for kernel in self.kernels)
 
     def has_global(self, entry: str) -> bool:
         """Whether the global memory of this kernel is recorded."""
-        return self.modes[self.entries.index(entry)] is not Mode.OFF
+        return self.kernel(entry).has_global
 
     @property
     def refusal(self) -> str:
         """Why no kernel of the module is recorded; empty if one is."""
-        return next(iter(self.refused.values()), "") if len(self.refused) == len(self.entries) else ""
-
-    def waits_together(self, kernel: int) -> bool:
-        """Whether the CTAs of a kernel can be checked together only."""
-        return self.modes[kernel] is Mode.SYNCED and self.entries[kernel] not in self.unordered
-
-    @functools.cached_property
-    def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-        """The blocks and their events, for the checker."""
-        return tables(list(self.templates))
+        return next(iter(self.refused.values()), "") if len(self.refused) == len(self.kernels) else ""
 
     @property
     def takes_clusters(self) -> bool:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from bench_record import MACHINE, Case, of_corpus, sgemm
 
 from consan.checker.compiled.replay import History, Tables, replay
-from consan.instrument.record.text.templates import tables
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch, log_of
 from consan.session.session import Session
@@ -32,7 +31,7 @@ def recorded(session: Session, case: Case) -> tuple[Tables, History]:
         log_of(prepared, case.entry, PlannedLaunch(case.launch["grid"], case.launch["block"], (1, 1, 1)), session.options),
     )
     session.backend.launch(prepared.loaded, case.entry, args=case.args, **case.launch)
-    return tables(list(prepared.recorded.templates)), started.launch.histories([0])[0]
+    return prepared.recorded.blocks.tables, started.launch.histories([0])[0]
 
 
 def seconds(templates: Tables, history: History, *, every: bool) -> float:

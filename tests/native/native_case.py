@@ -119,7 +119,7 @@ def _sum(data: bytes) -> int:
 
 def _record(recorded: Recorded) -> bytes:
     """What a launch of `sums` leaves: sizes, results, hashes, ends, and the logs of all warps. Zeros if it records nothing."""
-    if "sums" in recorded.silent:
+    if recorded.kernel("sums").silent:
         return bytes(32)
     backend = VirtualBackend()
     handle = backend.load(recorded.ptx)

@@ -59,7 +59,7 @@ class Work:
         backend = memory.backend
         handle = backend.load(recorded.ptx)
         number = recorded.entries.index(self.entry)
-        launched = LaunchedKernel(0, number, self.grid, self.block, recorded.clusters[number])
+        launched = LaunchedKernel(0, number, self.grid, self.block, recorded.kernels[number].cluster)
         launch = start(memory, handle, recorded, launched, most, machine=VirtualBackend)
         given = [each.tobytes() if isinstance(each, np.generic) else each for each in self.args]
         values = Placement(backend).parameters(given, "argument")
@@ -82,11 +82,11 @@ def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:
 
 def lanes(launch: Launch, cluster: int, recorded: Recorded) -> list[list[tuple[int, ...]]]:
     """The blocks that each lane of a cluster has recorded, without the readings of clocks: these follow from the schedule."""
-    blocks, _ = tables(list(recorded.templates))
+    blocks, _ = tables(list(recorded.blocks.templates))
     found = _lanes_of(launch.histories([cluster])[0].log, launch.threads, blocks["words"].tolist())
     readings = {
         template.number: {event.words + place for event in template.events if isinstance(event, effects.Observe) for place in _READINGS}
-        for template in recorded.templates
+        for template in recorded.blocks.templates
     }
     return [[_without(block, readings.get(block[0], set())) for block in lane] for lane in found]
 
@@ -116,16 +116,16 @@ def _blocks(words: list[int], sizes: list[int]) -> list[tuple[int, ...]]:
 def compared(work: Work) -> str:
     """What differs between the two logs of a launch, and between the groups of its CTAs; empty if nothing does."""
     full, compact = work.recorded(compact=False), work.recorded(compact=True)
-    assert full.expand is None
-    if compact.expand is None:
+    assert full.expansion is None
+    if compact.expansion is None:
         return "full"
-    if full.templates != compact.templates:
+    if full.blocks.templates != compact.blocks.templates:
         return "templates"
     whole, small = work.run(full), work.run(compact)
     groups = whole.grouped()
     if groups.by_cluster().tolist() != small.grouped().by_cluster().tolist():
         return "groups"
-    for cluster in range(CLUSTERS) if full.modes[0] is Mode.SYNCED else [group.members[0] for group in groups.groups][:CLUSTERS]:
+    for cluster in range(CLUSTERS) if full.kernels[0].mode is Mode.SYNCED else [group.members[0] for group in groups.groups][:CLUSTERS]:
         for lane, (one, other) in enumerate(zip(lanes(whole, cluster, full), lanes(small, cluster, compact), strict=True)):
             if one != other:
                 return f"cluster {cluster}, lane {lane}"

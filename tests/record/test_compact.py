@@ -116,7 +116,7 @@ def test_texts_that_are_made_ahead_compute_the_same(monkeypatch: pytest.MonkeyPa
     launches = work.run(work.recorded(compact=True)), work.run(recorded := work.recorded(compact=True))
     wanted = launches[0].histories([0])[0].log
     begin(recorded, VirtualBackend)
-    assert [task.exception(60) for task in recorded.ahead] == [None]
+    assert [task.exception(60) for task in recorded.expansion.ahead] == [None]
     monkeypatch.setattr(BoundBlock, "bind", None)
     assert np.array_equal(launches[1].histories([0])[0].log, wanted)
 
@@ -148,8 +148,8 @@ def test_a_full_compact_log_is_told() -> None:
     """The lines of a warp are as few as a loop needs, and lanes go round it often."""
     work = work_with(ROUNDS)
     recorded = work.recorded(compact=True)
-    least = 2 * CTAS * max(64, 2 * recorded.words) * LINE_BYTES
-    tables_of = tables(list(recorded.templates))
+    least = 2 * CTAS * max(64, 2 * recorded.blocks.words) * LINE_BYTES
+    tables_of = tables(list(recorded.blocks.templates))
     for backend in (VirtualBackend(), Dirty()):
         launch = work.run(recorded, LogMemory(backend), least)
         assert replay(tables_of, launch.histories([0])[0], descending=False).status is Status.FULL
@@ -238,8 +238,9 @@ def test_a_thread_counts_its_words_in_loops_only() -> None:
         (MORE["a count out of memory"], True),
         (MORE["a choice of two"], False),
     ):
-        (compact,) = work_with(body).recorded(compact=True).compact
-        assert (compact.stores, compact.counts) == (True, counts), body
+        (kernel,) = work_with(body).recorded(compact=True).kernels
+        assert kernel.compact is not None
+        assert (kernel.compact.stores, kernel.compact.counts) == (True, counts), body
 
 
 @pytest.mark.parametrize("strategy", ["with_copies", "asynchronous"])
@@ -266,8 +267,8 @@ def test_texts_share_a_machine_and_are_unloaded_with_their_kernels() -> None:
         work = work_with(MORE["a count out of memory"])
         recorded = work.recorded(compact=True)
         work.run(recorded).histories([0])
-        assert recorded.expand is not None
-        texts.append(recorded.expand().loaded[0])
+        assert recorded.expansion is not None
+        texts.append(recorded.expansion.loaded[0])
     assert texts[0][0] is texts[1][0]
     del recorded, work
     gc.collect()

@@ -73,7 +73,7 @@ def _work(body: str) -> Work:
 @pytest.mark.parametrize("name", BODIES)
 def test_the_host_computes_full_logs(name: str) -> None:
     work = _work(BODIES[name])
-    assert work.recorded(compact=True).modes[0] is Mode.SYNCED
+    assert work.recorded(compact=True).kernels[0].mode is Mode.SYNCED
     assert compared(work) == ""
 
 
@@ -81,7 +81,7 @@ def test_rounds_that_repeat_leave_nothing() -> None:
     """Six rounds of a poll that read two values are two blocks, and a store is one."""
     work = _work(BODIES["rounds that repeat"])
     recorded = work.recorded(compact=True)
-    polled = {t.number for t in recorded.templates if any(isinstance(e, effects.Observe) for e in t.events)}
+    polled = {t.number for t in recorded.blocks.templates if any(isinstance(e, effects.Observe) for e in t.events)}
     launch = work.run(recorded)
     assert [sum(block[0] in polled for block in lane) for lane in lanes(launch, 1, recorded)] == [3] * 64
 

@@ -124,7 +124,7 @@ def test_a_log_that_the_host_expands(racy: bool, compact: bool) -> None:
     body = LONG.partition("for")[0].replace("ORDER", RACY if racy else ORDERED) + ANY
     work = Work(compile_ptx(kernel(body), arch="sm_90a").ptx, "kernel", (1, 1, 1), (64, 1, 1), [np.zeros(8192, np.uint32), np.int32(900)])
     recorded = work.recorded(compact=compact)
-    launch = work.run(recorded, LogMemory(VirtualBackend()), 2 * max(64, 2 * recorded.words) * LINE_BYTES)
+    launch = work.run(recorded, LogMemory(VirtualBackend()), 2 * max(64, 2 * recorded.blocks.words) * LINE_BYTES)
     assert (launch.compact is not None) == compact
-    done = replays.replay(tables(list(recorded.templates)), launch.histories([0])[0], descending=False)
+    done = replays.replay(tables(list(recorded.blocks.templates)), launch.histories([0])[0], descending=False)
     assert (done.status, len(done.records), done.events > 64 * 8) == (Status.FULL, int(racy), True)

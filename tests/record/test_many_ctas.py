@@ -77,16 +77,16 @@ def test_what_may_be_ordered_is_not(entry: str) -> None:
 def test_each_kernel_is_recorded_as_it_needs() -> None:
     plain = 'extern "C" __global__ void plain(unsigned* out) { out[threadIdx.x] = 1; }\n'
     recorded = record(consan.Kernel(plain + SOURCE, "plain").ptx, global_races=True)
-    modes = dict(zip(recorded.entries, recorded.modes, strict=True))
+    modes = {kernel.name: kernel.mode for kernel in recorded.kernels}
     assert modes == {"plain": Mode.ALONE, "compacts": Mode.SYNCED, "last_block": Mode.SYNCED, "polls": Mode.SYNCED}
-    assert recorded.unordered == {"plain", "compacts"}
+    assert {kernel.name for kernel in recorded.kernels if kernel.unordered} == {"plain", "compacts"}
 
 
 def test_kernels_that_share_a_function_are_recorded_alike() -> None:
     shared = "__device__ __noinline__ void stores(unsigned* out) { out[threadIdx.x] = 1; }\n"
     kernels = 'extern "C" __global__ void {0}(unsigned* out) {{ stores(out); {1} }}\n'
     source = shared + kernels.format("plain", "") + kernels.format("flag", "while (atomicExch(out, 1));")
-    assert set(record(consan.Kernel(source, "plain").ptx, global_races=True).modes) == {Mode.SYNCED}
+    assert {kernel.mode for kernel in record(consan.Kernel(source, "plain").ptx, global_races=True).kernels} == {Mode.SYNCED}
 
 
 TURNS = """

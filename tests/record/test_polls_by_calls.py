@@ -38,7 +38,7 @@ def _polls_of(name: str) -> set[int]:
     kernel = consan.Kernel(SOURCE.replace("BODY", BODIES[name][0].replace("for (", '_Pragma("unroll 1") for (')), "k", arch="sm_80")
     work = Work(kernel.ptx, "k", (1, 1, 1), (64, 1, 1), [np.zeros(128, np.int32), np.zeros(64, np.int32)], global_races=True)
     recorded = work.recorded(compact=True)
-    reads = {t.number for t in recorded.templates if any(isinstance(e, effects.Observe) and not e.writes for e in t.events)}
+    reads = {t.number for t in recorded.blocks.templates if any(isinstance(e, effects.Observe) and not e.writes for e in t.events)}
     found = lanes(work.run(recorded), 0, recorded)
     return {sum(block[0] in reads for block in lane) for lane in found}
 

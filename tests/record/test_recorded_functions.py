@@ -157,7 +157,7 @@ def test_tensor_memory_in_a_function_is_refused() -> None:
 def test_what_calls_nothing_recorded_stays_as_it_is() -> None:
     plain = HEAD + ".func pure()\n{\n  ret;\n}\n.visible .entry k()\n{\n  call pure;\n  bar.sync 0;\n  ret;\n}\n"
     done = record(plain)
-    assert not done.calls
+    assert not done.blocks.calls
     assert "\n{\n  ret;\n}" in done.ptx
 
 

@@ -84,7 +84,7 @@ def test_words_are_hashed_as_their_roles_say(stored: dict[tuple[int, int], bool]
     seen: set[type[Effect]] = set()
     wrong = []
     for module in _modules():
-        for template in module.templates:
+        for template in module.blocks.templates:
             for event in template.events:
                 seen.add(type(event))
                 for name, role, word in _words(event):

@@ -50,7 +50,7 @@ OPEN = {
 
 def _events(body: list[str], **how: bool) -> list[effects.Effect]:
     done = record(KERNEL.format(body="\n".join(body)), **how)
-    return [event for template in done.templates for event in template.events]
+    return [event for template in done.blocks.templates for event in template.events]
 
 
 @pytest.mark.parametrize("name", SEALED)
@@ -69,7 +69,7 @@ def test_they_are_recorded_where_the_text_does_not_show_it(name: str) -> None:
 
 def test_the_templates_do_not_depend_on_the_marks_of_waiting() -> None:
     one, other = (record(KERNEL.format(body="\n".join(SEALED["a loop"])), leaves=leaves) for leaves in (False, True))
-    assert one.templates == other.templates
+    assert one.blocks.templates == other.blocks.templates
     assert one.ptx != other.ptx
 
 

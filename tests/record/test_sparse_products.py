@@ -42,7 +42,7 @@ FLOATS, WORDS, FRAGMENT = "%f1, %f2, %f3, %f4", "%r1, %r2, %r3, %r4", "{%r5, %r6
 def test_operands_in_memory(form: str, registers: str, a: str, rest: str, operands: list[tuple[int, int, bool]]) -> None:
     """Rows, depth in chunks of 16 bytes (transposed: in elements), and whether the operand is transposed."""
     recorded = record(KERNEL.format(form=form, registers=registers, a=a, rest=rest))
-    events = [event for template in recorded.templates for event in template.events if isinstance(event, effects.ProductOperand)]
+    events = [event for template in recorded.blocks.templates for event in template.events if isinstance(event, effects.ProductOperand)]
     assert [(event.rows, event.depth, event.major) for event in events] == operands
     assert (recorded.refused, [each.unmodelled for each in recorded.functions]) == ({}, [[]])
 

@@ -35,7 +35,7 @@ def _checked(instruction: str, least: int, *, calls: bool = False) -> Checked:
     args = [np.zeros(32, np.int32), np.int32(least)]
     work = Work(consan.Kernel(source, "k", arch="sm_90").ptx, "k", (4, 1, 1), (32, 1, 1), args, global_races=True)
     whole = record(work.ptx, global_races=True)
-    assert whole.modes[0] is Mode.ALONE
+    assert whole.kernels[0].mode is Mode.ALONE
     recorded = replace(whole, ptx=re.sub(r"multimem\.[^;]*;", "", whole.ptx))
     return check(work.run(recorded), recorded, LaunchedKernel(0, 0, work.grid, work.block, (1, 1, 1)), {})
 

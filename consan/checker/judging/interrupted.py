@@ -27,7 +27,7 @@ def unchecked(launched: LaunchedKernel) -> Checked:
 def begun(launch: Launch, recorded: Recorded, launched: LaunchedKernel) -> Checked:
     """The findings of the first lines of the first cluster. They are not read where other CTAs may order its threads."""
     none = unchecked(launched)
-    if recorded.modes[launched.entry] is Mode.SYNCED or launch.expander is not None or launch.silent:
+    if recorded.kernels[launched.entry].mode is Mode.SYNCED or launch.expander is not None or launch.silent:
         return none
     launch.most_read = max(1, _BEGINNING // (launch.clusters.shape[1] * launch.warps))
     found = check(launch, recorded, launched, {}, limit=1, patience=Patience(LONGEST_INTERRUPTED, interrupted=True))

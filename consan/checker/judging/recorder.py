@@ -152,12 +152,12 @@ def check(
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
-    mode, checked = recorded.modes[launched.entry], Checked(Collected(launched), Tally(1))
+    kernel, checked = recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1))
     checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
-    ctas = checked.collected.cluster_ctas
+    mode, ctas = kernel.mode, checked.collected.cluster_ctas
     if sample:
         checker.sample = spread(found.clusters, -(-sample // ctas))
-    if mode is Mode.SYNCED and not recorded.waits_together(launched.entry) and 0 < together < found.clusters * ctas:
+    if mode is Mode.SYNCED and not kernel.waits_together and 0 < together < found.clusters * ctas:
         mode = checker.one_by_one(found.clusters * ctas)
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
@@ -201,7 +201,7 @@ class _Checker:
     def __post_init__(self) -> None:
         self.launched, self._window = self.checked.collected.launched, self.launch.window()
         # Addresses in global memory are no part of a history's name, so results of other processes say nothing of them.
-        self.copies = self.recorded.modes[self.launched.entry] is Mode.OFF and meets_copies(self.recorded.tables)
+        self.copies = not self.recorded.kernels[self.launched.entry].has_global and meets_copies(self.recorded.blocks.tables)
         self.earlier = None if self.copies else self.earlier
 
     def one_by_one(self, ctas: int) -> Mode:
@@ -306,15 +306,15 @@ class _Checker:
         found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
         found = proven(found, deadlocks=deadlocked)
         if self.copies:
-            unordered = self.recorded.entries[self.launched.entry] in self.recorded.unordered
-            found += check_copies(self.recorded.tables, history, self.recorded.isa, self.patience, unordered=unordered)
+            unordered = self.recorded.kernels[self.launched.entry].unordered
+            found += check_copies(self.recorded.blocks.tables, history, self.recorded.isa, self.patience, unordered=unordered)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
             how: dict[str, Any] = {"level": level, "isa": self.recorded.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
-            return replay(self.recorded.tables, history, descending=descending, **how)
+            return replay(self.recorded.blocks.tables, history, descending=descending, **how)
 
         exact = at(Level.EXACT)
         if history.ctas == 1:
@@ -342,7 +342,7 @@ class _Checker:
         histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
         how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory}
-        done = check_grid(self.recorded.tables, histories, mode, whole=whole, **how)
+        done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
         checked.retained = collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
         checked.tally.add(Tally(events=sum(each.events for each in done), accesses=done[0].accesses, compared=done[0].compared))
         checked.tally.compared_ctas = ctas

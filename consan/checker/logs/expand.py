@@ -24,7 +24,7 @@ from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.pieces import LogForm, NoRoom
 from consan.checker.logs.prefetch import later, settle
 from consan.instrument.collection import no_collection
-from consan.instrument.record import Recorded
+from consan.instrument.record import Expansion, Recorded
 from consan.instrument.record.analyses.computed import PLACE
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text import expansion
@@ -56,24 +56,25 @@ class VirtualExpander:
         full = bool(given[expansion.LOGS][:, -1].any())
         if full and len(ctas) > 1:
             raise NotExpanded
-        assert self.recorded.expand is not None
-        settle(self.recorded.ahead)
+        ready = self.recorded.expansion
+        assert ready is not None
+        settle(ready.ahead)
         try:
-            text = self.recorded.expand()
+            run = self._run(ready, ready.text, launch, given, full=full)
         except Unsupported:
             raise NotExpanded from None
-        with _LOCK, self._run(text, launch, given, full=full) as (whole, _):
+        with _LOCK, run as (whole, _):
             return whole.logs(range(len(ctas)))
 
     @contextlib.contextmanager
     def _run(
-        self, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]], *, full: bool
+        self, ready: Expansion, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]], *, full: bool
     ) -> Iterator[tuple[Launch, Callable[[int], bytes]]]:
         """Run one of the texts for the host. Inside the block its log, and what it was given, can be read. `full`: a log was too short."""
-        backend, handle = _loaded(text, self.machine)
-        ctas, memory = len(given[expansion.CTAS]), LogMemory(backend)
+        backend, handle = _loaded(ready, self.machine)
+        ctas, memory, blocks = len(given[expansion.CTAS]), LogMemory(backend), text.blocks
         try:
-            whole = Launch(memory, (ctas, 1, 1), launch.block, LogForm(text.words, mode=Mode.ALONE, loops=text.loops), _MOST_BYTES)
+            whole = Launch(memory, (ctas, 1, 1), launch.block, LogForm(blocks.words, mode=Mode.ALONE, loops=blocks.loops), _MOST_BYTES)
         except NoRoom:
             raise NotExpanded from None
         places = {field: backend.alloc_separate(array.nbytes) for field, array in given.items()}
@@ -96,29 +97,28 @@ class VirtualExpander:
 
 def begin(recorded: Recorded, machine: Callable[[], Any]) -> None:
     """Write, load and decode the texts for the host beside what the caller does next. `machine`: makes a virtual machine."""
-    if recorded.expand is not None and not recorded.ahead:
-        recorded.ahead.append(later(functools.partial(_decode_expansion, recorded, machine)))
+    if recorded.expansion is not None and not recorded.expansion.ahead:
+        recorded.expansion.ahead.append(later(functools.partial(_decode_expansion, recorded, recorded.expansion, machine)))
 
 
 @no_collection()
-def _decode_expansion(recorded: Recorded, machine: Callable[[], Any]) -> None:
-    assert recorded.expand is not None
-    backend, handle = _loaded(recorded.expand(), machine)
-    for entry in recorded.entries[:_MOST_AHEAD]:
-        if entry not in recorded.silent and (block := handle.entry(entry).likely_block) is not None:
-            backend.decode(handle, entry, block, _SIZES[0])
+def _decode_expansion(recorded: Recorded, ready: Expansion, machine: Callable[[], Any]) -> None:
+    backend, handle = _loaded(ready, machine)
+    for kernel in recorded.kernels[:_MOST_AHEAD]:
+        if not kernel.silent and (block := handle.entry(kernel.name).likely_block) is not None:
+            backend.decode(handle, kernel.name, block, _SIZES[0])
 
 
 @no_collection()
-def _loaded(text: Recorded, machine: Callable[[], Any]) -> tuple[Any, Any]:
+def _loaded(ready: Expansion, machine: Callable[[], Any]) -> tuple[Any, Any]:
     """A text for the host on the virtual machine. It is unloaded with the text."""
     _unload_ended()
-    if not text.loaded:
+    if not ready.loaded:
         backend = _host(machine)
-        handle = backend.load(text.ptx)
-        text.loaded.append((backend, handle))
-        weakref.finalize(text, ENDED.append, (backend, handle))  # not unloaded there: the collector may interrupt a call of the machine
-    backend, handle = text.loaded[0]
+        handle = backend.load(ready.text.ptx)
+        ready.loaded.append((backend, handle))
+        weakref.finalize(ready, ENDED.append, (backend, handle))  # not unloaded there: the collector may interrupt a call of the machine
+    backend, handle = ready.loaded[0]
     return backend, handle
 
 

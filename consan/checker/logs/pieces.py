@@ -35,9 +35,8 @@ class LogForm:
     @classmethod
     def of(cls, recorded: Recorded, kernel: int) -> LogForm:
         """That of a kernel of a module, by its number."""
-        compact = recorded.compact[kernel] if recorded.compact else None
-        silent = recorded.entries[kernel] in recorded.silent
-        return cls(recorded.words, recorded.calls, recorded.modes[kernel], recorded.loops, silent, compact)
+        one, blocks = recorded.kernels[kernel], recorded.blocks
+        return cls(blocks.words, blocks.calls, one.mode, blocks.loops, one.silent, one.compact)
 
     @property
     def result_bytes(self) -> int:

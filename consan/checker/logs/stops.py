@@ -35,7 +35,7 @@ def stop_at(recorded: Recorded, line: int, ctaid: Dim3, grid: Dim3, cluster: Dim
     lines = {site.number: site.ptx_line for site in recorded.sites}
     number = int(np.argwhere(clusters_of(grid, cluster) == cta)[0, 0])
     best, found = 0, Stop(number)
-    for template in recorded.templates:
+    for template in recorded.blocks.templates:
         places = [lines.get(event.site, 0) for event in template.events]
         first = next(filter(None, places), 0)
         if first and best <= first <= plain:

@@ -110,11 +110,11 @@ class Questions:
 
     def __post_init__(self) -> None:
         self.launch = self.launch if isinstance(self.launch, Remembered) else Remembered(self.launch)
-        self.places = EventPlaces(self.recorded.templates, self.recorded.sites)
+        self.places = EventPlaces(self.recorded.blocks.templates, self.recorded.sites)
 
     @property
     def _whole(self) -> bool:
-        return self.recorded.modes[self.launched.entry] is Mode.SYNCED
+        return self.recorded.kernels[self.launched.entry].mode is Mode.SYNCED
 
     @functools.cached_property
     def _groups(self) -> tuple[Group, ...]:
@@ -139,12 +139,12 @@ class Questions:
     @functools.cached_property
     def walked(self) -> Walked:
         """Counts of the events and blocks in the logs."""
-        return walk(self._histories, self.recorded.templates)
+        return walk(self._histories, self.recorded.blocks.templates)
 
     @functools.cached_property
     def passes(self) -> list[dict[int, npt.NDArray[np.int64]]]:
         """How often each thread passed each block, of each history."""
-        return [passes_of(history, self.recorded.templates) for history, _ in self._histories]
+        return [passes_of(history, self.recorded.blocks.templates) for history, _ in self._histories]
 
     @property
     def exhausted(self) -> bool:
@@ -162,7 +162,8 @@ class Questions:
     def ask(self, change: Change) -> Answer:
         """Replay the launch with a change; without one, as it was."""
         began = time.process_time()
-        recorded = replace(self.recorded, templates=applied(self.recorded.templates, change))
+        blocks = self.recorded.blocks
+        recorded = replace(self.recorded, blocks=replace(blocks, templates=applied(blocks.templates, change)))
         answer = Answer.of(check(self.launch, recorded, self.launched, {}, limit=self.limit, exhaustive=self.exhaustive))
         self.events, self.seconds = self.events + answer.events, self.seconds + time.process_time() - began
         return replace(answer, found=answer.found - self.known)

@@ -79,7 +79,7 @@ def staged(launches: AskedLaunches) -> list[Staged]:
 
 
 def _staged(questions: Questions) -> Iterator[Staged]:
-    histories, templates = questions.each_history(), questions.recorded.templates
+    histories, templates = questions.each_history(), questions.recorded.blocks.templates
     for rings, ran in _rings(histories[0], templates) if histories and _is_followed(templates) else ():
         serve = rings[0].stages
         while serve > 1 and not questions.exhausted and _serves(questions, rings, serve - 1):
@@ -100,7 +100,7 @@ def _is_elsewhere(event: Any) -> bool:
 
 def _serves(questions: Questions, rings: list[Ring], stages: int) -> bool:
     """Whether nothing is found with so many stages."""
-    asked = replace(questions, launch=Restaged(questions.launch, rings, stages, questions.recorded.templates))
+    asked = replace(questions, launch=Restaged(questions.launch, rings, stages, questions.recorded.blocks.templates))
     try:
         answer = asked.ask({})
     except Unclear:

@@ -75,7 +75,7 @@ def _lines(launches: list[Asked]) -> list[AdviceLine]:
     recorded, prepared = launches[0].questions.recorded, launches[0].prepared
     module, kernel = prepared.instrumented.module, prepared.entries[launches[0].questions.launched.entry]
     functions = {function.name: function for function in module.functions}
-    mode = recorded.modes[launches[0].questions.launched.entry]
+    mode = recorded.kernels[launches[0].questions.launched.entry].mode
     global_races, flags = mode is not Mode.OFF, mode is Mode.SYNCED
     questions = AskedLaunches(tuple(each.questions for each in launches))
     trouble = next((each.trouble for each in launches if each.trouble), "")

@@ -75,7 +75,7 @@ class Background:
         recorded, recording = prepared.recorded, self.judge.recording
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
-        beyond = entry in recorded.silent or entry in recorded.refused
+        beyond = recorded.kernel(entry).silent or entry in recorded.refused
         if recorded.has_global(entry) or not recorded.leaves or recording.asks_all or beyond:
             return False
         return not recorded.compact or LogForm.of(recorded, prepared.number_of(entry)).result_bytes <= MOST_RESULTS

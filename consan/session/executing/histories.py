@@ -133,7 +133,7 @@ def _described(prepared: Prepared) -> dict[str, Any]:
         "ptx": prepared.plain,
         "framework": prepared.framework,
         "global": prepared.recorded.global_races,
-        "templates": fingerprint(prepared.recorded.tables),
+        "templates": fingerprint(prepared.recorded.blocks.tables),
         "sources": sources_of(prepared),
         "offsets": {},
     }
@@ -193,7 +193,7 @@ def _left_out(launches: int) -> list[str]:
 def _prepared(session: Session, name: str, version: str, module: dict[str, Any]) -> Prepared:
     """A module of the file, rewritten as in the run."""
     prepared = session.instrument(module["ptx"], name=module["name"], global_races=bool(module["global"]))
-    if prepared.recorded is None or fingerprint(prepared.recorded.tables) != module["templates"]:
+    if prepared.recorded is None or fingerprint(prepared.recorded.blocks.tables) != module["templates"]:
         raise UsageError(f"{name}: consan {version} recorded {module['name']} in another way than this version: record it again")
     prepared.framework = module["framework"]
     offsets, sources = module["offsets"], module["sources"]

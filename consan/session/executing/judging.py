@@ -125,7 +125,7 @@ class Judge:
             form = made.form
             if made.log is None or form.recorded is None:
                 return made, None
-            if not (background or kernel.entry in form.recorded.silent):
+            if not (background or form.recorded.kernel(kernel.entry).silent):
                 self.settle()
             try:
                 return made, self.recording.start(self.device.logs, form, made.log, background=background)

@@ -63,7 +63,7 @@ class Fixes:
         sites = questions.places.sites
 
         def depending(lines: set[int]) -> bool:
-            return value_depends(prepared.instrumented.module, lines, global_races=recorded.has_global(recorded.entries[launched.entry]))
+            return value_depends(prepared.instrumented.module, lines, global_races=recorded.kernels[launched.entry].has_global)
 
         texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
         if not texts:  # none of the findings is reported

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from consan.instrument import communicates
 from consan.instrument.ptx import Module
-from consan.instrument.record import Recorded, module, record
+from consan.instrument.record import Expansion, Recorded, module, record
 from consan.instrument.stored import fingerprint
 from consan.toolchain import codec
 from consan.toolchain.cache import CACHE, key
@@ -47,8 +47,7 @@ class Rewriting:
         found, waits = self._kept("recorded", make)
         again = functools.cache(lambda: made[0] if made else self._recorded())
         if found.compact:
-            expand = functools.cache(lambda: self._kept("expansion", lambda: _expansion(again())))
-            found = replace(found, expand=expand)
+            found = replace(found, expansion=Expansion(lambda: self._kept("expansion", lambda: _expansion(again()))))
         return found, waits
 
     def _recorded(self) -> Recorded:
@@ -74,9 +73,9 @@ class Rewriting:
 
 def _alone(recorded: Recorded) -> Recorded:
     """Without what only this process can have."""
-    return replace(recorded, expand=None, loaded=[], ahead=[])
+    return replace(recorded, expansion=None)
 
 
 def _expansion(recorded: Recorded) -> Recorded:
-    assert recorded.expand is not None
-    return recorded.expand()
+    assert recorded.expansion is not None
+    return recorded.expansion.text

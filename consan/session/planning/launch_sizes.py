@@ -9,7 +9,6 @@ from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3, Handle
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
-from consan.instrument.record.families.global_memory import Mode
 
 MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: each has a log
 MOST_TOGETHER: Final = 1 << 13  # CTAs that are replayed together, unless `--global on` asks for more
@@ -18,9 +17,9 @@ MOST_WARPS_TOGETHER: Final = 1 << 16  # of these: a replay takes about 0.13 ms a
 
 def too_many(recorded: Recorded, kernel: int, ctas: int, threads: int) -> str:
     """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
-    if recorded.waits_together(kernel) and (why := too_many_together(ctas, threads)):
+    if recorded.kernels[kernel].waits_together and (why := too_many_together(ctas, threads)):
         return why
-    return too_many_warps(ctas, threads) if recorded.modes[kernel] is not Mode.OFF and recorded.leaves else ""
+    return too_many_warps(ctas, threads) if recorded.kernels[kernel].has_global and recorded.leaves else ""
 
 
 def too_many_together(ctas: int, threads: int) -> str:

@@ -126,7 +126,7 @@ def _proven(kernel: PlannedKernel[F], launch: PlannedLaunch) -> int:
     """How many accesses are proven apart, where the proof serves: if a kernel hangs that polls, its record names what it polls."""
     recorded = kernel.form.recorded
     assert recorded is not None
-    polls = recorded.leaves and kernel.entry in recorded.polls
+    polls = recorded.leaves and recorded.kernel(kernel.entry).polls
     return kernel.proven() if recorded.prunes and not polls and not launch.wanted else 0
 
 
@@ -176,7 +176,7 @@ def log_of(form: ModuleForm, entry: str, launch: PlannedLaunch, options: Session
     """The log of a launch of a kernel that its form records. A user who names how much is to be checked waits for the replay."""
     recorded, number = form.recorded, form.number_of(entry)
     assert recorded is not None
-    cluster = launch.cluster if launch.cluster != _NO_CLUSTER else recorded.clusters[number]
+    cluster = launch.cluster if launch.cluster != _NO_CLUSTER else recorded.kernels[number].cluster
     if any(extent % size for extent, size in zip(launch.grid, cluster, strict=True)):
         cluster = _NO_CLUSTER  # the launch will fail
     hurried = recorded.leaves and not (options.exhaustive or options.sample or options.global_required)

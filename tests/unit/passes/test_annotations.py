@@ -82,7 +82,7 @@ def test_a_region_without_one_of_its_ends_leaves_out_nothing(gone: str, other: s
 
 def test_a_module_with_orders_is_recorded_with_clocks() -> None:
     one = BODY.replace("consan_release [", "consan [")
-    modes = [record(HEADER + body, global_races=True).modes[0] for body in (BODY, one, one.replace("consan_acquire [", "consan ["))]
+    modes = [record(HEADER + body, global_races=True).kernels[0].mode for body in (BODY, one, one.replace("consan_acquire [", "consan ["))]
     assert modes == [Mode.SYNCED, Mode.SYNCED, Mode.ALONE]
 
 

@@ -21,7 +21,7 @@ SOURCE = """extern "C" __global__ void reverse(int* out) {
         tile[threadIdx.x] = i; __syncthreads(); out[i] = tile[blockDim.x - 1 - threadIdx.x]; __syncthreads();
     }
 }"""
-CALLABLE = ("expand", "loaded", "ahead")
+CALLABLE = ("expansion",)
 
 
 @pytest.fixture(autouse=True)
@@ -46,23 +46,23 @@ def _values(recorded: Recorded | None) -> list[Any]:
 
 def test_the_next_process_has_the_same_texts_and_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     first, waits = _rewriting().done()
-    assert first.expand is not None
-    wanted = [_values(first), _values(first.expand())]
+    assert first.expansion is not None
+    wanted = [_values(first), _values(first.expansion.text)]
     monkeypatch.setattr(rewritten, "record", None)
     again = _rewriting()
     second, waits_again = again.done()
-    assert second.expand is not None
+    assert second.expansion is not None
     assert not again.made
-    assert ([_values(second), _values(second.expand())], waits_again) == (wanted, waits)
+    assert ([_values(second), _values(second.expansion.text)], waits_again) == (wanted, waits)
 
 
 def test_a_text_for_the_host_that_nobody_has_asked_for_is_made_when_it_is_wanted() -> None:
     wanted = _rewriting(keeps=False).done()[0]
     _rewriting().done()
     restored = _rewriting().done()[0]
-    assert wanted.expand is not None
-    assert restored.expand is not None
-    assert _values(restored.expand()) == _values(wanted.expand())
+    assert wanted.expansion is not None
+    assert restored.expansion is not None
+    assert _values(restored.expansion.text) == _values(wanted.expansion.text)
 
 
 def test_other_ways_to_record_are_other_files() -> None:
