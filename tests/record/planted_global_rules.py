@@ -342,7 +342,7 @@ RULES = {
         "acknowledged_to_one_lane",
         True,
     ),
-    "what lacks: the midst of an access": ("turns.hpp", "rules_.begun(thread) || ", "", "counted_before_write", True),
+    "what lacks: the midst of an access": ("turns.hpp", "rules_.begun(thread) || ", "", "counting_lanes_one_waits", True),
     "what lacks within a CTA: a side of the flag": (
         "global_races.hpp",
         "found.reason = released ? NO_ACQUIRE : NO_RELEASE;",
