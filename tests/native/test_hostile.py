@@ -389,7 +389,7 @@ def test_a_server_that_works_for_long_says_so(impatient: bytes, case: Case, monk
         return ptx_of(self, *given)
 
     monkeypatch.setattr(Links, "ptx_of", slowly)
-    monkeypatch.setattr("consan.native.client._STILL", 0.3)
+    monkeypatch.setattr("consan.native.conversation._STILL", 0.3)
     monkeypatch.setattr(HostLibrary, "data", lambda _: impatient)
     status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"))
     assert (status, report.verdict) == (STATUS, VIOLATIONS)

@@ -156,7 +156,7 @@ NO_KERNEL: dict[tuple[str, bool], str] = {
 # Of a reason: a kernel of which something else is found where its findings are lost, or have no reason.
 REASONS: dict[str, tuple[str, bool]] = {
     "NO_BARRIER": ("store_overtaken", True),
-    "NO_WARP_SYNC": ("exchange_before_next_read", True),
+    "NO_WARP_SYNC": ("exchange_by_the_isa", True),
     "NOT_COMMITTED": ("bulk_result_not_committed", True),
     "NOT_WAITED": ("load_pending", True),
     "WAITED_NO_BARRIER": ("ldmatrix_of_own_copy", True),
