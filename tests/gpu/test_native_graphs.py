@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_native import build, run
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 NODE = """
 #include <cstdio>

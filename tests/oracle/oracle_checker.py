@@ -251,8 +251,7 @@ class Cluster(Pairs):
             self.open.setdefault((_FAMILIES[who], thread), []).append(operation)
         times = np.ones(len(start), np.int64)
         self._check_objects(event.line, start, end, threads)
-        reads = not write or more.get("rmw", False)
-        self.add(Access(threads, start, end, operations, times, event.line, write=write, reads=reads, who=who, **more))
+        self.add(Access(threads, start, end, operations, times, event.line, write=write, reads=not write, who=who, **more))
         self.clocks.advance(self.actor_of[threads])
         if self.scopes.level == EXECUTION and who in (BULK, STORE):
             for operation, first, last in zip(operations.tolist(), start.tolist(), end.tolist(), strict=True):

@@ -101,7 +101,7 @@ class Pairs:
             strong=new.strong, rmw=new.rmw, narrow=new.narrow, element=new.element, who=new.who, thread=new.threads,
             issuer=actors, issued=self.clocks.time[actors],
         )  # fmt: skip
-        if new.reads:
+        if new.reads or (new.who == STORE and new.rmw):  # called hooks do not see that red.async reads: it may be told, and need not be
             self._keep_unwritten(new, numbers)
         self._among_themselves(new, first_row)
 
@@ -280,7 +280,7 @@ class Pairs:
                 self.verdict.maybe_uninitialized.add(new.line)
                 for r in over[~ordered].tolist():
                     missing -= set(range(int(rows.start[r]), int(rows.end[r])))
-                self.unwritten[int(numbers[i])] = missing
+                self.unwritten[int(numbers[i])] = missing if new.reads else set()
 
     def _before_all(self, actors: Array, row: Array) -> Array:
         """Whether rows happen before what every one of some actors does next."""
