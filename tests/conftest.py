@@ -78,7 +78,7 @@ def _own_machine(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SessionOptions, "remembers", False)  # tests look at each pass and replay
         if folder in HOOKS:
-            patch.setattr(SessionOptions, "records", property(lambda self: self.engine == RECORD))
+            patch.setattr(SessionOptions, "records", property(lambda self: self.engine == RECORD or self.global_required))
         yield
     for name in [name for name, device in devices.DEVICES.items() if device.backend.choice == "cpu"]:
         del devices.DEVICES[name]

@@ -97,16 +97,21 @@ REAL = [
     (0x8200910, ProductForm("tf32", False, False, False), {"a": "tf32", "k": 8, "n": 128}),
     (0x82104A0, ProductForm("i8", False, False, False), {"a": "s8", "b": "s8", "d": "s32", "k": 32}),
     (0x8200010, ProductForm("f8f6f4", False, False, False), {"a": "e4m3", "k": 32}),
-    (0x68C00030, ProductForm("mxf8f6f4", False, False, False), {"m": 128, "n": 256, "sfa": 3, "sfb": 3, "scale": "ue8m0", "factors": 1}),
-    (0x8C004A0, ProductForm("mxf4", False, False, False, "block32"), {"sfb": 2, "a": "e2m1", "b": "e2m1", "factors": 2, "k": 64}),
-    (0x8400480, ProductForm("mxf4nvf4", False, False, False, "block16"), {"scale": "ue4m3", "n": 256, "factors": 4}),
+    (
+        0x68C00030,
+        ProductForm("mxf8f6f4", False, False, False),
+        {"m": 128, "n": 256, "first_a": 3, "first_b": 3, "element": "ue8m0", "count": 1},
+    ),
+    (0x8C004A0, ProductForm("mxf4", False, False, False, "block32"), {"first_b": 2, "a": "e2m1", "b": "e2m1", "count": 2, "k": 64}),
+    (0x8400480, ProductForm("mxf4nvf4", False, False, False, "block16"), {"element": "ue4m3", "n": 256, "count": 4}),
     (0x10A00000, ProductForm("mxf8f6f4", True, False, False, "block32"), {"m": 256, "n": 128}),
 ]
 
 
 @pytest.mark.parametrize(("word", "form", "fields"), REAL, ids=[hex(word) for word, _, _ in REAL])
 def test_instruction_descriptors_of_real_programs(word: int, form: ProductForm, fields: dict[str, object]) -> None:
-    found = vars(descriptors.product(word, form))
+    product = descriptors.product(word, form)
+    found = {**vars(product), **vars(product.scales)} if product.scales else vars(product)
     assert {name: found[name] for name in fields} == fields
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,7 @@ FLAGS = Flag(0), max(Flag), Flag.STRONG | Flag.WAITS, (Flag(0), {Flag(0): Flag(0
 
 def test_a_recorded_module_is_read_as_it_was_written() -> None:
     recorded = record(parse(PTX))
-    alone = type(recorded)(**{**vars(recorded), "expand": None, "loaded": [], "ahead": []})
+    alone = replace(recorded, expansion=None)
     assert codec.loads(codec.dumps(alone)) == alone
 
 
