@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from consan.adapters import ADAPTERS
 from consan.process import children
 from consan.reports.formats.json_format import dumps
 from consan.reports.model import KernelSummary
@@ -67,6 +70,7 @@ launch("of_parent")
 """
 RETURNS = """
 import os
+import re
 from common import launch
 launch("of_parent")
 if os.fork():
@@ -140,6 +144,13 @@ def test_the_next_sitecustomize_runs_and_the_path_is_as_it_was(tmp_path: Path) -
         [sys.executable, "-c", code], env={**environment, children.VARIABLE: json.dumps(told)}, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("True False 0\n", "")
+
+
+def test_the_import_of_each_framework_arms_a_child() -> None:
+    text = (Path(children.__file__).with_name("startup") / "sitecustomize.py").read_text()
+    known = set(ast.literal_eval(re.findall(r"^_FRAMEWORKS = (.*)$", text, re.M)[0]))
+    packages = {getattr(adapter, "package", "cupy").partition(".")[0] for adapters in ADAPTERS.values() for adapter in adapters}
+    assert packages <= known
 
 
 def test_merging(tmp_path: Path) -> None:

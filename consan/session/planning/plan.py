@@ -1,10 +1,11 @@
-"""How a launch is made: with or without global memory, with which log, and what is not checked.
+"""How a launch is made: with or without global memory, with or without a log, and what is not checked.
 
-`plan` decides from the texts of a module's forms, the launch and the options. It asks no device and changes nothing: the executor
-(`executing/judging.py`) carries a plan out. Where a log turns out to have no room, the executor adds that to the launch and plans again.
+`plan` decides from the texts of a module's forms, the launch and the options. It asks no device and changes nothing: the judge
+(`executing/judging.py`) carries a plan out. Where a log turns out to have no room, the judge adds that to the launch and plans again.
 
-Not decided here: whether the program goes on beside a launch (`executing/background.py`), and in which of its launches a framework's
-global memory is looked at (`global_looks.py`).
+Not decided here: whether a launch is checked at all (`selection.py`), the size of its log (`consan/checker/logs/log_lines.py`), whether the
+program goes on beside a launch (`executing/background.py`), and in which of its launches a framework's global memory is looked at
+(`global_looks.py`).
 """
 
 from __future__ import annotations

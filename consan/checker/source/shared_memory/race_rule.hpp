@@ -3,7 +3,7 @@
 // An actor is a thread or an asynchronous operation. A memory finds accesses that have bytes in common, the earlier one of the replay first, and
 // states the facts of two of them (`Facts`):
 //   narrowest()         the narrowest scope that includes both threads
-//   complete()      the later thread knows that the earlier access is over: an operation, by its completion
+//   complete()      the later thread knows that the earlier access is over: of a thread, by happens-before; of an operation, by its completion
 //   asynchronous()  the earlier access is one of an operation
 //   issued()        then: the later access is behind its issue
 //   early()         the later access is to see what was there before the earlier one, which therefore comes too early
