@@ -110,7 +110,7 @@ CAPTURED = ("stream1", "begin", "again", "end", "run", "run")
 
 
 @pytest.mark.parametrize(("image", "verdict"), [("clean", CLEAN), ("ptx", VIOLATIONS)])
-@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("keeps", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_captured_launch_is_recorded(image: str, verdict: str, keeps: bool, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(case.folder)
     words = "asked", "cuModuleLoadData", case.image(image), "cuLaunchKernel", *CAPTURED
