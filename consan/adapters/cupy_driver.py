@@ -103,7 +103,7 @@ class CupyDriver:
         return look_up
 
     def ours(self, real: Callable[..., int]) -> Callable[..., int]:
-        """What stands for a function of the driver that launches."""
+        """A function that replaces one of the driver that launches."""
 
         def launch(*given: Any) -> int:
             try:

@@ -1,4 +1,4 @@
-"""What the text of a Python module says of its kernels. It is read, not run."""
+"""The kernels of a Python module, by its text. The module is read, not run."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _BY_PTX: Final = {"f32": "f32", "f64": "f64", "u16": "u16", "s16": "i16", "b16":
 
 
 def element_type(declared: str) -> str:
-    """Of the array of a parameter that is a pointer; `f32` where it is not known."""
+    """The type of the elements that a parameter points to; `f32` where it is not known."""
     pointer = POINTER.fullmatch(declared)
     return _BY_NAME.get(_plain(pointer["type"]), "f32") if pointer is not None else "f32"
 

@@ -39,7 +39,7 @@ class RepeatedLaunch:
     era: int
     times: int = 0  # launches of a kernel that records nothing, which are not counted yet
     _args: Parameters | None = None
-    _equal: int = 0  # launches with these parameters, which are not told yet
+    _equal: int = 0  # launches with these parameters, which are not counted yet
     _owner: Any = field(init=False)
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class RecordedFunction:
 
 @dataclass(frozen=True)
 class FunctionFacts:
-    """What the text of a function says. Instructions are named by where they start."""
+    """The facts of a function that follow from its text. Instructions are named by where they start."""
 
     plan: FunctionPlan
     graph: Graph

@@ -42,7 +42,6 @@ from consan.toolchain.nvrtc import compile_ptx
 HERE = Path(__file__).parent
 FATBINS = HERE.parent / "unit" / "native" / "data"
 STATUS = 12  # of the program
-NOT_GLOBAL = "global memory was not checked in full in sums: called hooks do not look for them"  # of a kernel that was not recorded
 GRID, BLOCK, WARPS = (4, 1, 1), (256, 1, 1), 32  # of each launch
 SHARED = 1024  # bytes of dynamic shared memory
 CODE_AT = 40  # in a cubin: how many bytes of it the driver looks at

@@ -64,7 +64,7 @@ UNKNOWN = "it was not compared with what may run at the same time in another str
 
 
 def test_the_default_stream_of_a_thread(case: Case) -> None:
-    """A launch in it runs as it is, and the interposer tells of it behind that."""
+    """A launch in it runs as it is, and the interposer reports it afterwards."""
     for waits in (False, True):
         report = run(case, "again", *["synchronize"] * waits, "stream2", "again", how="threads", why="in a thread's own default stream")
         assert not report.findings

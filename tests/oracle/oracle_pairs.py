@@ -101,7 +101,8 @@ class Pairs:
             strong=new.strong, rmw=new.rmw, narrow=new.narrow, element=new.element, who=new.who, thread=new.threads,
             issuer=actors, issued=self.clocks.time[actors],
         )  # fmt: skip
-        if new.reads or (new.who == STORE and new.rmw):  # called hooks do not see that red.async reads: it may be told, and need not be
+        # Called hooks do not see that red.async reads: a finding of that is allowed, and not demanded.
+        if new.reads or (new.who == STORE and new.rmw):
             self._keep_unwritten(new, numbers)
         self._among_themselves(new, first_row)
 

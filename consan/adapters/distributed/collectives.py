@@ -96,7 +96,7 @@ class Collectives:
         return self.world
 
     def _met(self, what: str, group: Any, given: Any = None) -> list[Any]:
-        """What each rank gives to a collective of all ranks."""
+        """Wait for all ranks at a collective. Gives the value of each rank."""
         self._all(group)
         found: list[Any] = self._crew.meet(what, given)
         return found

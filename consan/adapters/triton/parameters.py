@@ -69,7 +69,7 @@ def number_bytes(kind: str, value: Any, label: str) -> bytes:
 
 
 def identities(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """What tells arguments apart whose parameters may differ; None for those that are no numbers and no arrays."""
+    """A key of arguments: equal keys give equal parameters. None if one is neither a number nor an array."""
     try:
         return tuple([each if each.__class__ in _WHOLE else _identity(each) for each in values])
     except AttributeError:

@@ -118,7 +118,7 @@ class MemoryQuestions:
     # -- writes ---------------------------------------------------------------------------------------------------------------
 
     def _outside(self, before: MemoryContents, after: MemoryContents, entry: str, values: Sequence[bytes]) -> str:
-        """What it has changed that is no output of it."""
+        """The memory that the launch has changed and that is none of its outputs, in words."""
         referred = [list(self._referred(value)) for value in values]
         constant = [each.endswith("const*") for each in parameters_in(entry)]
         for address, at in before.differing(after):

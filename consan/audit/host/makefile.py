@@ -88,7 +88,7 @@ def _expanded(text: str, variables: dict[str, str]) -> str:
 
 
 def _arguments(path: Path, text: str) -> tuple[str, ...]:
-    """What the target `run`, or the script of that name, gives the program."""
+    """The arguments of the program in the target `run`, or in the script of that name."""
     script = path.parent / "run"
     block = _RUN.search(text)
     commands = block[1] if block else script.read_text(errors="replace") if script.is_file() else ""

@@ -1,4 +1,4 @@
-"""What a launch needs memory for, and the memory that it has taken."""
+"""The pieces of memory that the log of a launch needs, and those that it has taken."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LogForm:
 
     @classmethod
     def of(cls, recorded: Recorded, kernel: int) -> LogForm:
-        """That of a kernel of a module, by its number."""
+        """The form of the log of a kernel, by its number in the module."""
         one, blocks = recorded.kernels[kernel], recorded.blocks
         return cls(blocks.words, blocks.calls, one.mode, blocks.loops, one.silent, one.compact)
 

@@ -161,7 +161,7 @@ class FollowedStreams(ProgramStreams):
                     place.concurrent.launched(self.comparisons, prepared, shape, place.stream)
 
     def adds_nothing(self, stream: int) -> bool:
-        """Whether a launch like an earlier one in a stream tells nothing: there is no other stream, or the driver's call is noted."""
+        """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""
         if self.facts is None or self.seen.why or (stream in DEFAULT_HANDLES and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running

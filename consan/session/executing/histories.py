@@ -146,7 +146,7 @@ def _buffers(prepared: Prepared) -> list[dict[str, Any]]:
 
 
 def _elsewhere(report: Report) -> list[str]:
-    """What the run has found that is in no history."""
+    """The findings of the run that no history has, in words."""
     between = sum(finding.situation in BETWEEN_LAUNCHES for finding in report.findings)
     return [f"{plural(between, 'race')} between launches: a replay looks at each launch alone"] if between else []
 

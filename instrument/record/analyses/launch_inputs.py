@@ -73,7 +73,7 @@ class LaunchInputs:
 
     def sources(self, instruction: Instruction) -> Iterator[Key]:
         """The registers that an instruction reads."""
-        if self.parameter(instruction) is not None:  # where it is in the parameters, the text tells
+        if self.parameter(instruction) is not None:  # its place among the parameters is in the text
             guard = guard_of(instruction)
             return iter(() if guard is None else (guard.register,))
         return (key_of(instruction.scope, name) for name in read(instruction) if instruction.scope.is_register(name))

@@ -136,7 +136,7 @@ def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVaria
 
 @dataclass(frozen=True)
 class BodyText:
-    """What the text of a function says in whatever module it is."""
+    """The facts of a function that follow from its text alone, whatever the module."""
 
     words: frozenset[str]  # every name: a superset of what it refers to
     calls: list[Instruction]

@@ -148,7 +148,8 @@ class Part {
         if (grid_) grid_->map_fences.release(cluster_, thread);
     }
 
-    // A race in shared memory: what is missing between a moment of a thread and what another one does now. Only the first accesses of a pair of sites are asked.
+    // A race in shared memory: what is missing between a moment of a thread and what another one does now. Only the first accesses of a pair
+    // of sites are asked.
     void explain(Record &found, u32 other, u32 time, u32 thread) {
         if (!synced() || found.reason != NO_BARRIER || shape_.home(thread) != shape_.home(other)) return;
         if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
