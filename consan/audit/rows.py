@@ -52,7 +52,7 @@ class LaunchAnswers:
     @property
     def texts(self) -> tuple[str, ...]:
         """What was seen."""
-        return tuple(filter(None, (self.depends_on_schedule, self.writes_outside, self.reads_unwritten)))
+        return tuple(filter(None, _texts(self)))
 
     def united(self, other: LaunchAnswers) -> LaunchAnswers:
         """Of both: the first place of each kind."""

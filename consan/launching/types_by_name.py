@@ -35,15 +35,18 @@ _BY_PTX: Final = {"f32": "f32", "f64": "f64", "u16": "u16", "s16": "i16", "b16":
 
 def element_type(declared: str) -> str:
     """The type of the elements that a parameter points to; `f32` where it is not known."""
-    pointer = POINTER.fullmatch(declared)
-    return _BY_NAME.get(_plain(pointer["type"]), "f32") if pointer is not None else "f32"
+    return _pointed(declared) or "f32"
 
 
 def element_bytes(declared: str) -> int:
     """Bytes of an element of a parameter that is a pointer; 1 where its type is not known."""
-    pointer = POINTER.fullmatch(declared)
-    known = _BY_NAME.get(_plain(pointer["type"])) if pointer is not None else None
+    known = _pointed(declared)
     return 1 if known is None else np.dtype(TYPES[known]).itemsize
+
+
+def _pointed(declared: str) -> str | None:
+    pointer = POINTER.fullmatch(declared)
+    return _BY_NAME.get(_plain(pointer["type"])) if pointer is not None else None
 
 
 def scalar_type(parameter: Param, declared: str) -> str | None:

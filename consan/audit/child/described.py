@@ -44,11 +44,13 @@ class DescribedFile:
 
     def found(self, wanted: str | None) -> tuple[Module, Function]:
         """The kernel of a name. Raises CompileError, UsageError."""
-        names = (wanted,) if wanted is not None and "<" in wanted else ()
+        module = self._module((wanted,) if wanted is not None and "<" in wanted else ())
+        return module, choose_entry(module, self._symbols.get(wanted or "", wanted), self.path)
+
+    def _module(self, names: tuple[str, ...]) -> Module:
         if names not in self._modules:
             self._modules[names] = read_module(self._compiled(names), self.path)
-        module = self._modules[names]
-        return module, choose_entry(module, self._symbols.get(wanted or "", wanted), self.path)
+        return self._modules[names]
 
     def _compiled(self, names: tuple[str, ...]) -> str:
         if self.program is None:
@@ -62,7 +64,7 @@ class DescribedFile:
         """The names of all kernels."""
         if self.program is not None:
             return self.program.source.kernels
-        return [unqualified_name(expression(each.name)) for each in entries_of(read_module(self.text, self.path))]
+        return [unqualified_name(expression(each.name)) for each in entries_of(self._module(()))]
 
 
 def audit_described(work: Any, path: str, text: str, launches: str) -> None:

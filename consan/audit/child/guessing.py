@@ -38,7 +38,7 @@ _MOST_THREADS: Final = 1024
 _DYNAMIC: Final = 48 << 10  # bytes
 _SHARED: Final = re.compile(r"__shared__[^;=\[]*?\w+\s*((?:\[[^\]]*\])+)\s*;")
 _CONSTANT: Final = r"(?:#\s*define\s+{0}\s+\(?|\b(?:constexpr|const)\b[^;=]*\b{0}\s*=\s*)(\d+)\b"
-_TEMPLATE: Final = re.compile(r"\s*template\s*<(.*?)>\s*(?:static\s+|extern\s+)?(?:__global__|void|inline)", re.DOTALL)
+_TEMPLATE: Final = re.compile(r"\s*template\s*<(.*?)>\s*(?:static\s+)?(?:__global__|void|inline)", re.DOTALL)
 _TYPE_PARAMETER: Final = re.compile(r"^\s*(?:typename|class)\b")
 
 
@@ -66,11 +66,7 @@ class KernelText:
     @property
     def template(self) -> list[str] | None:
         """The parameters of the template; None: it is none."""
-        found = (
-            re.match(r"\s*template\s*<(.*?)>\s*(?:static\s+)?(?:__global__|void|inline)", self._item.head, re.DOTALL)
-            if self._item
-            else None
-        )
+        found = _TEMPLATE.match(self._item.head) if self._item else None
         return None if found is None else [found[1][begin:end].strip() for begin, end in cuda.parted(found[1])]
 
     def reads(self, variable: str) -> bool:

@@ -26,7 +26,7 @@ from consan.audit.host.building import first_error
 from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import unqualified_name
-from consan.backends.base import Dim3
+from consan.instrument.ptx.extents import three_extents
 from consan.launching.types_by_name import element_bytes
 from consan.reports.source.variables import Argument
 from consan.toolchain.nvrtc import CompileError
@@ -116,7 +116,7 @@ class LaunchHooks:
             return 0
         name = expression(found.name)
         try:
-            result, _ = program.compiled(program.instances()[0])
+            result, _ = program.compiled(program.instances[0])
             prepared = self.checked.opened().prepare(result.ptx, name=program.source.name)
             variables = [each.name for found in prepared.instrumented.module.variables for each in found.names]
             variable = next(each for each in variables if unqualified_name(expression(each)) == unqualified_name(name))
@@ -153,7 +153,7 @@ class LaunchHooks:
         return max((each for each in self.programs if each.base <= address), key=lambda each: each.base, default=None)
 
     def _launch(self, program: HostProgram, name: str, numbers: Sequence[int], shared: int, cooperative: bool, given: Any) -> int:
-        grid, block, cluster = _dim3(numbers[:3]), _dim3(numbers[3:6]), _dim3(numbers[6:9])
+        grid, block, cluster = (three_extents(numbers[at : at + 3]) for at in (0, 3, 6))
         if min(*grid, *block) < 1 or math.prod(block) > 1024:
             return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
         result, entry = program.compiled(name)
@@ -196,11 +196,6 @@ class LaunchHooks:
             if len(value) == 8
         ]
         return [Argument(f"argument {number}", each.address, each.nbytes, "", size) for number, each, size in found if each is not None]
-
-
-def _dim3(numbers: Sequence[int]) -> Dim3:
-    x, y, z = numbers
-    return (x, y, z)
 
 
 def _why(error: ConsanError) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -55,16 +54,3 @@ def _symbols(data: bytes) -> list[ElfSymbol]:
                 begin = names + name
                 found.append(ElfSymbol(value, length, data[begin : data.index(b"\0", begin)].decode(), _TYPES[info & 15]))
     return found
-
-
-def demangled(name: str) -> str:
-    """A C++ name in words; the name itself where it is none."""
-    library = ctypes.CDLL("libstdc++.so.6")
-    library.__cxa_demangle.restype = ctypes.c_void_p
-    library.__cxa_demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    found = library.__cxa_demangle(name.encode(), None, None, None)
-    if not found:
-        return name
-    text = ctypes.string_at(found).decode()
-    ctypes.CDLL(None).free(ctypes.c_void_p(found))
-    return text

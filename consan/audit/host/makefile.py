@@ -62,7 +62,7 @@ def without_parts(files: Iterable[Path]) -> list[Path]:
     parts: set[Path] = set()
     for each in (one for one in found if one.suffix == ".cu"):
         recipe = recipe_of(each)
-        parts |= {other for other in recipe.sources if other != recipe.lead}
+        parts |= set(recipe.sources) - {recipe.lead}
         parts |= {(each.parent / name).resolve() for name in _INCLUDED.findall(each.read_text(errors="replace"))}
     return [each for each in found if each not in parts]
 

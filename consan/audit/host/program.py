@@ -7,6 +7,7 @@ host's code has. A source with more than `_TOGETHER` instances gets a module for
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Final
 
 from consan._errors import UsageError
 from consan.audit.host import sources, text as cuda
-from consan.audit.host.elf import ElfSymbol, ElfSymbols, demangled
+from consan.audit.host.elf import ElfSymbol, ElfSymbols
 from consan.audit.host.sources import AuditedSource
 from consan.audit.rows import unqualified_name
+from consan.reports.source.names import demangled
 from consan.toolchain.cache import CACHE, key
 from consan.toolchain.nvrtc import CompileError, CompileResult, MisnamedKernelError, compile_ptx, version
 
@@ -59,23 +61,32 @@ class DeviceProgram:
     def _try(self, names: tuple[str, ...]) -> CompileResult | None:
         """None: there is more to leave out now. Raises CompileError where there is nothing."""
         if self._brief:
+            text = self._text
             try:
-                return self._cached(names)
+                return self._cached(text, names)
             except MisnamedKernelError:
                 raise
-            except CompileError:  # it may take more of std
+            except CompileError as error:  # it may take more of std
                 self._brief = False
+                if self._text == text:
+                    return self._leave_out(error)
         try:
-            return self._cached(names)
+            return self._cached(self._text, names)
         except CompileError as error:
-            more = [span for span in self._spans(str(error)) if span not in self._without]
-            self._without += more
-            if not more:
-                raise
-        return None
+            return self._leave_out(error)
 
-    def _cached(self, names: tuple[str, ...]) -> CompileResult:
-        text = sources.for_device(self.source, self._without, brief=self._brief)
+    def _leave_out(self, error: CompileError) -> None:
+        """Leave out the declarations at the places of an error. Raises it where there is none."""
+        more = [span for span in self._spans(str(error)) if span not in self._without]
+        if not more:
+            raise error
+        self._without += more
+
+    @property
+    def _text(self) -> str:
+        return sources.for_device(self.source, self._without, brief=self._brief)
+
+    def _cached(self, text: str, names: tuple[str, ...]) -> CompileResult:
         return _cached(text, self.source.name, self.arch, names)
 
     def _spans(self, log: str) -> list[tuple[int, int]]:
@@ -102,6 +113,7 @@ class HostProgram:
         """The address of the host's `main`."""
         return next((self.base + each.offset for each in self._symbols if each.name == "main"), None)
 
+    @functools.cached_property
     def instances(self) -> list[str]:
         """The kernels that have a stub on the host, as C++ names them."""
         kernels = set(self.source.kernels)
@@ -110,7 +122,7 @@ class HostProgram:
 
     def compiled(self, wanted: str) -> tuple[CompileResult, str]:
         """The PTX that has a kernel, and the kernel's name in it. Raises CompileError."""
-        every = self.instances()
+        every = self.instances
         group = tuple(every) if len(every) <= _TOGETHER else (wanted,)
         try:
             result = self._device.of(group)

@@ -7,6 +7,7 @@ of the host are blanked, and so are headers that NVRTC has no use for.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -68,7 +69,7 @@ class AuditedSource:
         lines = ("#define " + " ".join(f"{each}=1".split("=")[:2]) + "\n" for each in macros)
         return replace(self, text="".join(lines) + self.text)
 
-    @property
+    @functools.cached_property
     def items(self) -> list[cuda.Item]:
         """Its declarations."""
         return cuda.items(self.text)
