@@ -6,6 +6,7 @@ warp-synchronous instruction). Words are stored before the instruction that they
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from consan.instrument.control_flow import Graph, guard_of
@@ -67,8 +68,7 @@ class FunctionRecorder:
     landings: set[tuple[int, int]] = field(default_factory=set)  # nodes to which branches of the expansion go, and where their labels stand
 
     def __post_init__(self) -> None:
-        mode, shared = self.function.mode, self.function.shared
-        self.global_races = None if mode is Mode.OFF else global_memory.GlobalRecorder(self, mode, shared=shared)
+        self.global_races = None if self.function.mode is Mode.OFF else global_memory.GlobalRecorder(self)
         self.words.hashes = self.leaving is not None and self.leaving.positions  # then hashes show which threads have ended
 
     @property
@@ -104,9 +104,9 @@ class FunctionRecorder:
         return body
 
     @property
-    def polled(self) -> frozenset[int]:
+    def polled(self) -> Set[int]:
         """The nodes with polls whose rounds may leave nothing."""
-        return frozenset(self.global_races.polls.nodes if self.global_races is not None else ())
+        return self.global_races.polls.nodes if self.global_races is not None else frozenset()
 
     def at(self, instruction: Instruction, node: int) -> None:
         """The walk comes to an instruction."""

@@ -32,7 +32,6 @@ _BLOCKING = (kinds.CtaBarrier, kinds.WarpSync, kinds.ClusterBarrierArrive, kinds
 class KernelRewrite:
     """One kernel or device function being rewritten."""
 
-    module: ModuleFacts
     recorder: FunctionRecorder
     departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
     suspensions: list[Instruction] = field(default_factory=list)  # calls of recorded functions
@@ -42,7 +41,12 @@ class KernelRewrite:
     def of(cls, module: ModuleFacts, function: RecordedFunction) -> KernelRewrite:
         """The rewrite of a function, before its walk."""
         leaving = Leaving(function.plan, module.variant) if module.leaves else None
-        return cls(module, FunctionRecorder(module, function, facts_of(module, function), leaving))
+        return cls(FunctionRecorder(module, function, facts_of(module, function), leaving))
+
+    @property
+    def module(self) -> ModuleFacts:
+        """Of the function."""
+        return self.recorder.module
 
     @property
     def name(self) -> str:
@@ -99,7 +103,7 @@ class KernelRewrite:
             raise Unsupported("a device function")
         starts = frozenset(recorder.starts)
         check_ends(recorder.facts.graph, starts)
-        return Computed(recorder.plan, recorder.facts.graph, starts, recorder.needs, recorder.polled)
+        return Computed(recorder.plan, recorder.facts.graph, starts, recorder.needs, frozenset(recorder.polled))
 
     def compact(self) -> Compact:
         """The part of a compact log that a launch needs to know."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
@@ -27,7 +27,7 @@ from consan.reports.records.divergence import divergence
 from consan.reports.records.facts import buffer_facts, facts_of, lacked_arrivals, loop_facts, outside_facts, situation_of
 from consan.reports.records.finding_records import ModuleSites, barrier_name, barrier_state, entry_of, is_global, kernel_of
 from consan.reports.records.numbering import block_of, in_cta, inside, rank_of
-from consan.reports.records.roles import accesses_of, buffer_of, pair_of, races_turned, writes_shared
+from consan.reports.records.roles import HAZARDS, accesses_of, buffer_of, pair_of, races_turned, writes_shared
 from consan.reports.records.tensor_memory import in_tensor_memory
 from consan.reports.source.places import distinct, shown_at
 from consan.reports.verdict.speaking.records import is_exchanged, reported
@@ -38,8 +38,6 @@ from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.reports.words.between_ranks import in_words_of_ranks
 from consan.reports.words.kinds import describe
 from consan.reports.words.ordering import NEXT_ITERATION, Pair, in_program_order, of_a_later_round
-
-_LETTERS: Final = {(True, False): "RAW", (False, True): "WAR", (True, True): "WAW"}  # by: (1) writes, (2) writes
 
 
 def decode(records: Sequence[FindingRecord], modules: Mapping[int, ModuleSites]) -> list[Finding]:
@@ -116,7 +114,7 @@ def _hazard(found: FindingRecord, module: ModuleSites) -> str | None:
     if not races_turned(found):
         return letter
     site = module.site(found.site)
-    return _LETTERS.get((site is not None and not site.only_reads, writes_shared(found.operation)), letter)
+    return HAZARDS.get((site is not None and not site.only_reads, writes_shared(found.operation)), letter)
 
 
 def _deadlock(found: FindingRecord, records: Sequence[FindingRecord], module: ModuleSites) -> Finding:

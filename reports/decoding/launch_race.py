@@ -12,7 +12,7 @@ from consan.instrument.sites import Place, Site
 from consan.reports.model import Access, Dim3, Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.records.numbering import unflatten
-from consan.reports.records.roles import action_of, of_surface, role_of_site
+from consan.reports.records.roles import HAZARDS, action_of, of_surface, role_of_site
 from consan.reports.source.names import function_name
 from consan.reports.source.places import located
 from consan.reports.verdict.tolerance import of_same_value
@@ -24,7 +24,6 @@ NO_CHAINED_WAIT: Final = "no-chained-wait"
 NO_STREAM_EDGE: Final = "no-stream-edge"
 GIVEN_AGAIN: Final = "memory-given-again"
 BETWEEN_LAUNCHES: Final = frozenset((NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, GIVEN_AGAIN))
-_HAZARDS: Final = {(True, False): "RAW", (False, True): "WAR", (True, True): "WAW"}
 
 
 class Side(Protocol):
@@ -160,7 +159,7 @@ def launch_race(
     `count`: how many accesses of the second race, in how many CTAs. Both have addresses of the second launch.
     """
     finding = Finding(
-        kind="global-race", hazard=_HAZARDS[first.writes, second.writes], kernel=second.entry or first.entry or second.what, count=count,
+        kind="global-race", hazard=HAZARDS[first.writes, second.writes], kernel=second.entry or first.entry or second.what, count=count,
         ctas=ctas, accesses=(first.access(second.begin - ahead), second.access(second.begin)),
     )  # fmt: skip
     names = {"first_kernel": first.what, "second_kernel": second.what, **asdict(edge)}

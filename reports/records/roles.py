@@ -25,6 +25,8 @@ from consan.reports.records.tensor_memory import SPACE as TENSOR_SPACE, cells_of
 from consan.reports.source.places import located
 from consan.reports.words.ordering import Pair
 
+HAZARDS: Final = {(True, False): "RAW", (False, True): "WAR", (True, True): "WAW"}  # by: (1) writes, (2) writes
+
 SURFACE: Final = "surface"  # the family, the space and the proxy
 TEXTURE: Final = "texture"  # the family and the proxy
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from consan.reports.catalogue.catalogue import KINDS
+from consan.reports.catalogue.catalogue import KINDS, entry_of
 from consan.reports.model import Finding, Report, Suppressed
 from consan.reports.source.places import steps
 from consan.reports.source.sources import Reader, read_lines
@@ -81,7 +81,7 @@ class ExcludedKind(Rule):
 
 def exclude(kind: str, by: str) -> ExcludedKind:
     """Exclude a kind. Raises SuppressionError if it is unknown, or is always reported."""
-    if kind in KINDS and KINDS[kind].ends_launch:
+    if entry_of(kind).ends_launch:
         raise SuppressionError(f"{by}: {kind} cannot be excluded: nothing behind it is checked")
     made = make_rule(kind, EXCLUDED, by)
     return ExcludedKind(made.kind, made.reason, made.by)

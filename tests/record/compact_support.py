@@ -22,9 +22,10 @@ from consan.checker.logs.launch import Launch
 from consan.checker.logs.memory import LogMemory
 from consan.instrument import effects
 from consan.instrument.effects import LANES
+from consan.instrument.ptx import three_extents
 from consan.instrument.record import Recorded, record
 from consan.instrument.record.families.global_memory import Mode
-from consan.instrument.record.text.templates import END, tables
+from consan.instrument.record.text.templates import END
 from consan.launching.placement import Placement
 
 MOST = 4 << 30  # bytes for logs
@@ -76,13 +77,12 @@ def of_twin(name: str, racy: bool = False, seed: int = 0) -> Work:
 
 
 def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:
-    x, y, z = (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
-    return x, y, z
+    return three_extents((size,) if isinstance(size, int) else size)
 
 
 def lanes(launch: Launch, cluster: int, recorded: Recorded) -> list[list[tuple[int, ...]]]:
     """The blocks that each lane of a cluster has recorded, without the readings of clocks: these follow from the schedule."""
-    blocks, _ = tables(list(recorded.blocks.templates))
+    blocks, _ = recorded.blocks.tables
     found = _lanes_of(launch.histories([cluster])[0].log, launch.threads, blocks["words"].tolist())
     readings = {
         template.number: {event.words + place for event in template.events if isinstance(event, effects.Observe) for place in _READINGS}

@@ -27,7 +27,7 @@ from consan.instrument.record import rewrite
 from consan.instrument.record.analyses import computed
 from consan.instrument.record.analyses.computed import Computability, Computed
 from consan.instrument.record.text import expansion, words
-from consan.instrument.record.text.templates import LEFT, LINE_BYTES, tables
+from consan.instrument.record.text.templates import LEFT, LINE_BYTES
 
 TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 # These call recorded functions.
@@ -150,7 +150,7 @@ def test_a_full_compact_log_is_told() -> None:
     work = work_with(ROUNDS)
     recorded = work.recorded(compact=True)
     least = 2 * CTAS * max(64, 2 * recorded.blocks.words) * LINE_BYTES
-    tables_of = tables(list(recorded.blocks.templates))
+    tables_of = recorded.blocks.tables
     for backend in (VirtualBackend(), Dirty()):
         launch = work.run(recorded, LogMemory(backend), least)
         assert replay(tables_of, launch.histories([0])[0], descending=False).status is Status.FULL

@@ -15,7 +15,7 @@ from consan.checker.compiled import replay as replays
 from consan.checker.compiled.layouts import Status
 from consan.checker.judging import grid
 from consan.checker.logs.memory import LogMemory
-from consan.instrument.record.text.templates import LINE_BYTES, tables
+from consan.instrument.record.text.templates import LINE_BYTES
 from consan.reports.model import Report
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -126,5 +126,5 @@ def test_a_log_that_the_host_expands(racy: bool, compact: bool) -> None:
     recorded = work.recorded(compact=compact)
     launch = work.run(recorded, LogMemory(VirtualBackend()), 2 * max(64, 2 * recorded.blocks.words) * LINE_BYTES)
     assert (launch.compact is not None) == compact
-    done = replays.replay(tables(list(recorded.blocks.templates)), launch.histories([0])[0], descending=False)
+    done = replays.replay(recorded.blocks.tables, launch.histories([0])[0], descending=False)
     assert (done.status, len(done.records), done.events > 64 * 8) == (Status.FULL, int(racy), True)

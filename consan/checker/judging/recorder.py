@@ -344,8 +344,8 @@ class _Checker:
         how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory}
         done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
         checked.retained = collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
-        checked.tally.add(Tally(events=sum(each.events for each in done), accesses=done[0].accesses, compared=done[0].compared))
-        checked.tally.compared_ctas = ctas
+        events = sum(each.events for each in done)
+        checked.tally.add(Tally(events=events, accesses=done[0].accesses, compared=done[0].compared, compared_ctas=ctas))
         found = selected(forward(united_records([each.records for each in done if "unseen" not in each.gaps])))
         collected.add_global_races(found, histories[0])
         stood = stopped_threads(done, collected, histories[0]) if stopped else StoppedThreads()

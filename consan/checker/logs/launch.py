@@ -29,7 +29,6 @@ from consan.instrument.record import Compact
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
-_ALIGNED = 256
 _HASH_BYTES = 8
 _SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
 _PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}

@@ -130,9 +130,8 @@ def add_published(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
 class GlobalRecorder:
     """Records the global memory of one kernel."""
 
-    def __init__(self, kernel: FunctionRecorder, mode: Mode, shared: bool) -> None:
-        self._kernel, self._mode = kernel, mode
-        self._shared = shared  # whether threads may synchronise through shared memory
+    def __init__(self, kernel: FunctionRecorder) -> None:
+        self._kernel = kernel
         self._behind: str = ""  # what follows the instruction
         self._strong: Mapping[str, Any] = {}  # the fields of the events of a strong access
         self.polls = RecordedPolls(kernel)
@@ -160,13 +159,14 @@ class GlobalRecorder:
 
     def declarations(self) -> str:
         """Registers of strong accesses."""
-        return f".reg .b64 {CLOCK};\n{self.polls.declarations()}" if self._mode is Mode.SYNCED else ""
+        return f".reg .b64 {CLOCK};\n{self.polls.declarations()}" if self._kernel.function.mode is Mode.SYNCED else ""
 
     def is_sync(self, event: InstructionEvent) -> bool:
         """Whether threads may synchronise through an access."""
         access = event.first
-        spaces = ("shared", *_GLOBAL) if self._shared else _GLOBAL
-        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces
+        function = self._kernel.function
+        spaces = ("shared", *_GLOBAL) if function.shared else _GLOBAL
+        return function.mode is Mode.SYNCED and access.is_strong and access.space in spaces
 
     def access(self, work: Work, made: Makes) -> None:
         """An access to global memory. A strong one may have the words of its address in the log already."""
