@@ -75,13 +75,14 @@ class KernelRewrite:
             elif isinstance(statement, Instruction):
                 node, last = nodes[id(statement)], statement
                 self._instruction(statement, works.get(statement.start), node)
-        if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
-            closed = recorder.closed(node)
+        falls = last is None or last.predicate is not None or flow_of(last) not in CONTROL
+        closed = recorder.closed(node) if falls else ""
+        words = recorder.words
+        self.bounded = self.module.variant is TextVariant.COMPACT and not words.repeat(graph)
+        if falls:
             edits.insert_at(recorder.body.close, closed + ("" if self.is_silent else self._frame().end(returns=True) + "ret;\n"))
         for number, place in recorder.landings:
             edits.insert_at(place, f"{expansion.label(number, place)}:\n")
-        words = recorder.words
-        self.bounded = self.module.variant is TextVariant.COMPACT and not words.repeat(graph)
         return (words.total if self.bounded else longest_path(graph, recorder.facts.cuts, words.in_nodes)) + 1
 
     def cut(self, words: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,16 @@ def test_a_compact_log_needs_no_cleared_memory(body: str) -> None:
     clean, dirty = work.run(recorded), work.run(recorded, LogMemory(Dirty()))
     clusters = range(CTAS)
     assert [each.log.tolist() for each in dirty.histories(clusters)] == [each.log.tolist() for each in clean.histories(clusters)]
+
+
+def test_a_text_that_ends_without_ret_stores_no_counts_of_words() -> None:
+    """Its log has no room for them, as no loop stores words."""
+    work = work_with(MORE["equal CTAs"])
+    ended = work.recorded(compact=True)
+    head, _, rest = work.ptx.rpartition("ret;")
+    falls = replace(work, ptx=head + rest).recorded(compact=True)
+    assert falls.kernels[0].compact == ended.kernels[0].compact
+    assert falls.ptx.count("st.global") == ended.ptx.count("st.global")
 
 
 ROUNDS = "for (int i = 0; i < 600; ++i) sum += tile[(out[i] + t) & 127];"
