@@ -54,10 +54,9 @@ class RepeatedLaunch:
         with frameworks.device.lock:
             if self._differs():
                 return NOT_REPEATED
-            slot = None
+            slot, args = None, asked() if self.asks else None
             if self.repeats is not None and (slot := self.repeats.begin()) is None:
                 return NOT_REPEATED
-            args = asked() if self.asks else None
             own = frameworks.streams.own
             own.depth += 1
             at = time.perf_counter()

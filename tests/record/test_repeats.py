@@ -137,6 +137,37 @@ def test_a_launch_into_a_graph_goes_the_long_way(backend: Streams) -> None:
     assert repeated.make(lambda: None, lambda: "made", ()) == "made"
 
 
+def test_no_slot_is_made_while_its_stream_is_captured(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend)
+    framework.learn()
+    framework.launch()
+    repeated = framework.known[0, "waits"]
+    repeated.repeats._free.clear()
+    made: list[object] = []
+    monkeypatch.setattr(in_flight.Repeating, "adds_slots", lambda _, repeats: made.append(repeats))
+    assert repeated.make(lambda: (), lambda: pytest.fail("it is made"), ()) is NOT_REPEATED
+    backend.captured[0] = []
+    assert repeated.make(lambda: (), lambda: pytest.fail("it is made"), ()) is NOT_REPEATED
+    assert made == [repeated.repeats]
+    del backend.captured[0]
+
+
+def test_arguments_that_cannot_be_read_keep_the_slots(backend: Streams) -> None:
+    framework = Framework(backend)
+    framework.learn()
+    backend.advance(0)
+    repeated = framework.known[0, "waits"]
+    assert repeated.repeats._has_slot()
+    repeated.asks, free = True, len(repeated.repeats._free)
+
+    def unreadable() -> Any:
+        raise RuntimeError("no memory behind it")
+
+    with pytest.raises(RuntimeError):
+        repeated.make(unreadable, lambda: pytest.fail("it is made"), ())
+    assert len(repeated.repeats._free) == free
+
+
 def test_the_host_waits_where_many_have_no_receipt(backend: Streams) -> None:
     framework = Framework(backend)
     made = framework.learn()

@@ -134,23 +134,24 @@ class Repeats:
         """Put into the stream what comes before the kernel. None: this launch is made otherwise."""
         background = self.background
         if not self._has_slot():
+            if background.device.backend.capturing(self.stream[0]):
+                return None
             background.repeating.adds_slots(self)
         with background.lock:
             if not (self.alive and self._free):
                 return None
-            slot = self._free.pop()
+            slot = self._free[-1]
             before = background.last.get(slot.symbol)
             try:
                 if before is not None and before.stream != self.stream and not self._comes_after(before):
-                    self._free.append(slot)
                     return None
                 made = slot.around.before(self.stream[0], copies=before is None or before.started is not slot.started)
             except DeviceLost as error:
                 background.lost(error)
                 return None
             if not made:
-                self._free.append(slot)
                 return None
+            self._free.pop()
             background.last[slot.symbol] = slot
             return slot
 
@@ -216,6 +217,8 @@ class Repeats:
         """The launch was not made."""
         with self.background.lock:
             self._free.append(slot)
+            if not self.alive:
+                self.background.repeating.empty_slots([self])
 
     def taken_out(self, slot: Slot) -> InFlightLaunch:
         """The launch of a slot, which is no more."""
