@@ -108,6 +108,8 @@ class RecordedModules:
         Raises `NotStarted` if it must not be made.
         """
         found, asked = self._module(request.a, name, owners), _Asked.read(request)
+        if asked.stream == CHANGED_NODE:
+            session.followed.captures.altered = True
         if found is None or asked.refused:
             return _OWN
         backend = session.backend
@@ -115,7 +117,6 @@ class RecordedModules:
         context, why = asked.context or backend.found_context, _UNFOLLOWED.get(asked.stream, "")
         if why or context != backend.found_context:
             self.unchecked |= {found[0]: why} if why else {}
-            session.followed.captures.altered |= asked.stream == CHANGED_NODE
             return self._own(backend, context, asked, *found)
         backend.launching = True
         try:

@@ -4,8 +4,6 @@ A framework launches the form without global memory. If the parameters of a laun
 race (proofs.py). The first launch of each shape has its proof before it runs, the others have theirs before the report: a proof follows
 from the text, the parameters, the grid and the block alone, so it does not matter when it is made. A first launch without a proof takes
 the form with global memory, and the host waits for it. The report counts all later launches that have no proof.
-
-Not handled: launches into a graph, which take called hooks.
 """
 
 from __future__ import annotations

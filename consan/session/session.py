@@ -40,7 +40,7 @@ from consan.session.executing.executor import Executor, RequestedRun, base_varia
 from consan.session.executing.judging import Restore
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
-from consan.session.executing.recording import WITH_HOOKS, Recording
+from consan.session.executing.recording import Recording
 from consan.session.executing.watch import News, SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.modules.device import Device, new_device, shared_device
@@ -181,8 +181,6 @@ class Session:
     def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", unseen: str = "") -> Prepared:
         """A module that a framework loads and launches inside `framework_launch`. `unseen`: why its launches get no log (incomplete)."""
         with self._own() as modules:
-            if unseen and modules.records:
-                self.watch.reasons[f"{name} was not checked: {unseen}; {WITH_HOOKS}"] = None
             return modules.for_framework(ptx, name, unseen)
 
     def plain(self, prepared: Prepared, module: Handle) -> Handle:
@@ -331,7 +329,8 @@ class Session:
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, global_races)
         of_records = self.recording.findings, self.watch.findings
         findings, left_out = selected(found, *of_records, summary.static(), unknown_order(summary.used))
-        unsettled = next(iter(self.watch.reasons), "") or ("not all CTAs were checked" if self.cta_limit else "")
+        reasons = dict.fromkeys([*self.watch.reasons, *summary.unseen()])
+        unsettled = next(iter(reasons), "") or ("not all CTAs were checked" if self.cta_limit else "")
         kernels = summary.with_schedules(summary.kernels(), self._executor.schedules, findings, unsettled)
         report = assemble(
             device=self.backend.device_name,
@@ -341,7 +340,7 @@ class Session:
             uninstrumented=summary.listed(self._collected.uninstrumented),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
-            covered=[*of_reasons(self.watch.reasons), *summary.gaps(), *of_reasons(left_out)],
+            covered=[*of_reasons(reasons), *summary.gaps(), *of_reasons(left_out)],
             why_nothing=summary.why_nothing(self._executor.ever_launched),
             notes=tuple({**self._collected.notes, **self.recording.notes, **self.modules.notes()}),
             seed=self.seed,

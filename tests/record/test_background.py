@@ -103,6 +103,17 @@ def test_the_end_of_a_program_does_not_wait_for_threads_of_consan(backend: Strea
     assert not [name for name in joined if name.startswith("consan-")]
 
 
+def test_a_module_whose_launches_get_no_log_is_named_in_each_report(backend: Streams) -> None:
+    framework = Framework(backend)
+    framework.session.instrument_for_framework(framework.prepared.plain, name="early.ptx", unseen="it was loaded before")
+    for _ in range(2):
+        framework.launch()
+        report = framework.session.take()
+        assert report is not None
+        assert report.verdict == "incomplete"
+        assert [each for each in report.incomplete if "early.ptx was not checked: it was loaded before" in each]
+
+
 def test_a_race_that_only_one_launch_has_is_found(backend: Streams) -> None:
     framework = Framework(backend)
     for number in (0, 0, 1, 0, 0):

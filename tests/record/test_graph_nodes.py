@@ -24,6 +24,16 @@ extern "C" __global__ void reads(unsigned* out, int) {
 """
 
 
+STORES = """
+extern "C" __global__ void stores(unsigned* out, int) {
+    __shared__ unsigned value;
+    value = out[threadIdx.x];
+    __syncthreads();
+    out[96 + threadIdx.x] = value;
+}
+"""
+
+
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Streams:
     slow_clock(monkeypatch)
@@ -79,6 +89,18 @@ def test_launches_that_differ_make_the_report_incomplete(backend: Streams) -> No
     report = framework.session.report()
     assert report.verdict == "incomplete"
     assert "of 3 launches in a graph 2 differ from the one before or ran beside it, and the last was checked" in report.incomplete[0]
+
+
+def test_launches_whose_receipts_do_not_decide_are_not_counted_as_equal(backend: Streams) -> None:
+    framework = Framework(backend, STORES)
+    graph = capture(framework, entry="stores")
+    for value in (1, 0, 0):  # unequal stores race, and a receipt does not show what was stored
+        backend.write(framework.out, value.to_bytes(4, "little"))
+        backend.replay(graph, 3)
+        backend.synchronize()
+    report = framework.session.report()
+    assert report.verdict == "incomplete"
+    assert "of 3 launches in a graph the last was checked: their receipts do not decide what they did" in report.incomplete[0]
 
 
 def test_a_graph_is_launched_again_after_a_report(backend: Streams) -> None:

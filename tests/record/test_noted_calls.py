@@ -174,3 +174,13 @@ def test_calls_are_noted_again_behind_a_stream_without_work(works: bool, monkeyp
     program.call("cuEventDestroy", EVENT + 1)
     assert program.calls.notes is not works
     program.framework.backend.advance(stream)
+
+
+@pytest.mark.parametrize("name", ["cuGraphKernelNodeSetParams", "cuGraphExecKernelNodeSetParams"])
+def test_nodes_are_altered_after_the_order_is_lost(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(monkeypatch, note=False)
+    streams = program.framework.session.followed
+    streams.stops("the order is lost")
+    assert not streams.captures.altered
+    program.call(name, 0x77)
+    assert streams.captures.altered

@@ -61,6 +61,11 @@ class Summary:
             return ""
         return self.selection.why_nothing([] if ever_launched else [name for used in self.used for name in used.entries])
 
+    def unseen(self) -> list[str]:
+        """Why launches of modules get no log, which may be launched in each run of a process."""
+        of_records = self.used if self.recording.options.records else ()
+        return [f"{each.name} was not checked: {each.unseen}; {WITH_HOOKS}" for each in of_records if each.unseen]
+
     def static(self) -> list[model.Finding]:
         """Hazards found in the text of launched kernels: counted once per launch, with no CTA."""
         found = []

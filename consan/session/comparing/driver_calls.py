@@ -37,6 +37,10 @@ _NON_BLOCKING, _EXTERNAL = 1, 1  # CU_STREAM_NON_BLOCKING, CU_EVENT_RECORD_EXTER
 _NOT_SEEN: Final = "the calls of its driver are not seen"
 SEVERAL: Final = "the program has several contexts of the driver"
 _MAPS: Final = ("cuCtxEnablePeerAccess", "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate")
+_ALTERS: Final = (  # they may change the parameters of a kernel's node
+    *("cuGraphNodeSetParams", "cuGraphKernelNodeSetParams"),
+    *("cuGraphExecNodeSetParams", "cuGraphExecKernelNodeSetParams", "cuGraphExecChildGraphNodeSetParams"),
+)
 
 
 class SeenCall(Protocol):
@@ -95,6 +99,7 @@ class ProgramOrder:
     def called(self, call: SeenCall) -> None:
         """The program has made a call."""
         self.streams.maps_others = self.streams.maps_others or call.name in _MAPS
+        self.captures.altered = self.captures.altered or call.name in _ALTERS
         if self.streams.seen.why:
             return
         with self.streams.lock:
@@ -243,22 +248,12 @@ def _executable_changed(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.executables.pop(call.values[0], None)
 
 
-def _parameters_changed(order: ProgramOrder, call: SeenCall) -> None:
-    order.captures.altered = True
-    _executable_changed(order, call)
-
-
 def _node_added(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.graphs.pop(call.values[1], None)
 
 
 def _nodes_changed(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.graphs.clear()
-
-
-def _node_parameters_changed(order: ProgramOrder, call: SeenCall) -> None:
-    order.captures.altered = True
-    _nodes_changed(order, call)
 
 
 def _freed(order: ProgramOrder, call: SeenCall) -> None:
@@ -359,13 +354,11 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuGraphClone": ("PP", _pass),
     **_of_each("cuGraphInstantiate{}", "WithFlags WithParams", ("OP", _instantiated)),
     "cuGraphInstantiate": ("OP", _instantiated),
-    "cuGraphExecNodeSetParams": ("P", _parameters_changed),
-    **_of_each("cuGraphExec{}NodeSetParams", "Kernel ChildGraph", ("P", _parameters_changed)),
-    **_of_each("cuGraphExec{}NodeSetParams", "Memcpy Memset Host", ("P", _executable_changed)),
+    "cuGraphExecNodeSetParams": ("P", _executable_changed),
+    **_of_each("cuGraphExec{}NodeSetParams", "Kernel ChildGraph Memcpy Memset Host", ("P", _executable_changed)),
     **_of_each("cuGraphAdd{}Node", "Kernel Memcpy Memset Host ChildGraph Empty MemAlloc MemFree", ("PP", _node_added)),
-    "cuGraphNodeSetParams": ("", _node_parameters_changed),
-    "cuGraphKernelNodeSetParams": ("", _node_parameters_changed),
-    **_of_each("cuGraph{}NodeSetParams", "Memcpy Memset Host", ("", _nodes_changed)),
+    "cuGraphNodeSetParams": ("", _nodes_changed),
+    **_of_each("cuGraph{}NodeSetParams", "Kernel Memcpy Memset Host", ("", _nodes_changed)),
     **_of_each("cuGraph{}", "AddDependencies RemoveDependencies DestroyNode", ("", _nodes_changed)),
     "cuMemcpy": ("PPN", _Copies(None, to_host=True)),
     "cuMemcpyHtoD": ("PPN", _Copies(None, to_host=False)),

@@ -154,7 +154,10 @@ class GraphNodes:
             memory.received(node.slip.read(memory.result_bytes).results)
         examined = judge.examined(node.prepared, node.entry, node.started)
         judge.concluded(node.prepared, node.entry, node.started, examined)
-        if changes:
+        if runs > 1 and examined.checked.by_address:
+            why = f"{node.entry}: of {runs:,} launches in a graph the last was checked: their receipts do not decide what they did"
+            judge.watch.reasons[f"{why}: launch it without a graph"] = None
+        elif changes:
             why = f"{node.entry}: of {runs:,} launches in a graph {changes:,} differ from the one before or ran beside it"
             judge.watch.reasons[f"{why}, and the last was checked: launch it without a graph"] = None
         elif runs > 1:
