@@ -142,7 +142,7 @@ def test_no_slot_is_made_while_its_stream_is_captured(backend: Streams, monkeypa
     framework.learn()
     framework.launch()
     repeated = framework.known[0, "waits"]
-    repeated.repeats._free.clear()
+    repeated.repeats.idle()
     made: list[object] = []
     monkeypatch.setattr(in_flight.Repeating, "adds_slots", lambda _, repeats: made.append(repeats))
     assert repeated.make(lambda: (), lambda: pytest.fail("it is made"), ()) is NOT_REPEATED
@@ -157,15 +157,16 @@ def test_arguments_that_cannot_be_read_keep_the_slots(backend: Streams) -> None:
     framework.learn()
     backend.advance(0)
     repeated = framework.known[0, "waits"]
-    assert repeated.repeats._has_slot()
-    repeated.asks, free = True, len(repeated.repeats._free)
+    repeated.asks = True
 
     def unreadable() -> Any:
         raise RuntimeError("no memory behind it")
 
     with pytest.raises(RuntimeError):
         repeated.make(unreadable, lambda: pytest.fail("it is made"), ())
-    assert len(repeated.repeats._free) == free
+    repeated.asks = False
+    framework.repeat(2)
+    assert framework.short[-2:] == [True, True]
 
 
 def test_the_host_waits_where_many_have_no_receipt(backend: Streams) -> None:

@@ -69,11 +69,13 @@ class DeviceProgram:
             except CompileError as error:  # it may take more of std
                 self._brief = False
                 if self._text == text:
-                    return self._leave_out(error)
+                    self._leave_out(error)
+                    return None
         try:
             return self._cached(self._text, names)
         except CompileError as error:
-            return self._leave_out(error)
+            self._leave_out(error)
+        return None
 
     def _leave_out(self, error: CompileError) -> None:
         """Leave out the declarations at the places of an error. Raises it where there is none."""
