@@ -33,6 +33,10 @@ class PreparedLike(Protocol):
     recorded: Any  # None: with called hooks
     unseen: str | None  # why its launches get no log
 
+    @property
+    def gets_logs(self) -> bool:
+        """Whether its launches are recorded, and get logs."""
+
 
 class SessionLike(Protocol):
     """The part of `consan.session.Session` that adapters use."""

@@ -49,11 +49,13 @@ class CoreLaunches:
         config = _core().LaunchConfig(**config) if isinstance(config, dict) else config
         extents, shared, handle = _extents(config), int(config.shmem_size or 0), _handle(stream)
         key = kernel.handle, *extents, shared, handle
-        if (repeated := self._modules.again(session, key)) is not None:
-            entry, module = repeated.launch.entry, repeated.launch.module.handle
-            result = repeated.make(functools.partial(self._parameters, module, entry, args), original, (stream, config, kernel, *args))
-            if result is not NOT_REPEATED:
-                return result
+
+        def asked(like: FrameworkLaunch) -> Parameters | None:
+            return self._parameters(like.module.handle, like.entry, args)
+
+        result = self._modules.repeat(session, key, asked, original, (stream, config, kernel, *args))
+        if result is not NOT_REPEATED:
+            return result
         module = self._module_of(library_of(kernel))
         if module is None:
             return original(stream, config, kernel, *args)

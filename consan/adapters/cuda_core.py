@@ -132,7 +132,7 @@ class CudaCoreAdapter(Seam):
 
     def defines(self) -> None:
         """A graph definition is made. The driver starts its nodes: recorded kernels would have no log, and hooks must be planted."""
-        if any(made.prepared.recorded is not None and not made.prepared.unseen for made in self._made):
+        if any(made.prepared.gets_logs for made in self._made):
             raise NotSupported(f"cuda.core: {_DEFINES}, or use --engine inline")
         self._defines = True
         for made in self._made if self._session is not None else ():
@@ -166,7 +166,7 @@ class CudaCoreAdapter(Seam):
         return True
 
     def _see(self, made: _Made) -> None:
-        if made.prepared.recorded is not None and not made.prepared.unseen:
+        if made.prepared.gets_logs:
             self._launches.add(made.session, made.prepared, made.shown.handle)
 
 

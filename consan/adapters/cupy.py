@@ -44,7 +44,6 @@ from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
 from consan.backends.base import DeviceLost
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.repeated_launch import NOT_REPEATED
 
 _OLDEST = (13, 0)
 # The name of the function that turns source into bytes, newest CuPy first.
@@ -234,7 +233,7 @@ class CupyAdapter(Seam):
 
     def _attach_to_session(self, prepared: PreparedLike, module: Any) -> None:
         self._open.attach(prepared, _symbol_writer(module))
-        if prepared.recorded is not None and not prepared.unseen:
+        if prepared.gets_logs:
             self.recorded.add(self._open, prepared, module.ptr)
 
     def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:
@@ -270,10 +269,8 @@ class CupyAdapter(Seam):
 
     def _repeats(self, real: Callable[..., int], key: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
         """Make a launch that was made before; returns the status of the driver, or `NOT_REPEATED`."""
-        found = self.recorded.again(self._session, key)
-        if found is None:
-            return NOT_REPEATED
-        return found.make(functools.partial(self.recorded.parameters_of, found.launch, given[len(key) :]), real, given, gives_status=True)
+        asked = functools.partial(self.recorded.parameters_of, given[len(key) :])
+        return self.recorded.repeat(self._session, key, asked, real, given, gives_status=True)
 
     def _list(self, name: str) -> None:
         if self._session is not None:

@@ -141,7 +141,7 @@ class NumbaAdapter(Seam):
 
     def _attach(self, prepared: PreparedLike, module: Any) -> None:
         self._open.attach(prepared, _symbol_writer(module))
-        if prepared.recorded is not None and not prepared.unseen:
+        if prepared.gets_logs:
             self._launches.add(self._open, prepared, module.handle)
 
     def _renew(self, found: _Loaded) -> bool:

@@ -7,15 +7,16 @@ node of a graph, or the plain form where no session wants the launch or it canno
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
-from consan.session.repeated_launch import RepeatedLaunch
+from consan.session.repeated_launch import NOT_REPEATED, RepeatedLaunch
 
 _MOST_REPEATED: Final = 1 << 12
 
@@ -68,19 +69,28 @@ class FrameworkModules:
         """The parameters of a launch by the driver, at these addresses."""
         return self.declared(module, entry).given(pointers, extra)
 
-    def parameters_of(self, launch: FrameworkLaunch, where: Sequence[int | None]) -> Parameters | None:
+    def parameters_of(self, where: Sequence[int | None], launch: FrameworkLaunch) -> Parameters | None:
         """The same of a launch: the addresses are `where`."""
         return self.declared(launch.module.handle, launch.entry).given(*where[:2])
 
-    def again(self, session: SessionLike | None, key: Hashable) -> RepeatedLaunch | None:
-        """For a launch that was made before. `key`: what is equal for launches that are made alike."""
-        return self._repeated.get(key) if session is not None and session is self._repeated_in else None
+    def repeat(
+        self, session: SessionLike | None, key: Hashable, asked: Callable[[FrameworkLaunch], Parameters | None],
+        launch: Callable[..., Any], given: tuple[Any, ...], *, gives_status: bool = False,
+    ) -> Any:  # fmt: skip
+        """Make a launch that was made before, as `RepeatedLaunch.make` does; `NOT_REPEATED` where none was.
+
+        `key`: what is equal for launches that are made alike. `asked`: reads the parameters of this one, which is like the one given.
+        """
+        found = self._repeated.get(key) if session is not None and session is self._repeated_in else None
+        if found is None:
+            return NOT_REPEATED
+        return found.make(functools.partial(asked, found.launch), launch, given, gives_status=gives_status)
 
     @contextlib.contextmanager
     def launching(self, session: SessionLike | None, launch: FrameworkLaunch, key: Hashable = None) -> Iterator[int]:
         """Inside the block the framework launches. Gives the handle of the kernel that it is to launch; 0: of its own.
 
-        `key`: of the launches that are made alike (`again`).
+        `key`: of the launches that are made alike (`repeat`).
         """
         prepared, owner = self._known[launch.module.handle]
         wanted, here = session is owner, owner.here()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Dim3 = tuple[int, int, int]
 HostBytes = npt.NDArray[np.uint8]
 Handle = Any  # a loaded module: what `load` gave
-DEFAULT_STREAMS = (0, 1)  # handles of the legacy default stream
+DEFAULT_STREAMS: Final = (0, 1)  # handles of the legacy default stream
+THREAD_STREAM: Final = 2  # the handle of a thread's own default stream
 
 
 class DeviceLost(ConsanError):  # noqa: N818 - CUDA's own word for it; it is a state of the device

@@ -270,6 +270,7 @@ class Client:
         places = self._session.places(report) if self._session is not None else ()
         self.outcomes.append(ProcessReport(self.pid, with_gaps(report, gaps), frozenset(places)))
         self._counts.forget()
+        self._recorded.unchecked.clear()
         self._reasons.clear()
 
     def _report(self) -> Report:

@@ -19,12 +19,11 @@ from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from consan.backends.base import Dim3, Handle
+from consan.backends.base import THREAD_STREAM, Dim3, Handle
 from consan.ranges import LaunchExtents
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.peers import PeerMemory
-from consan.session.comparing.program_streams import PER_THREAD
 from consan.session.executing.background import Background
 from consan.session.executing.graph_nodes import GraphNodes
 from consan.session.executing.in_flight import Shape
@@ -151,7 +150,7 @@ class Frameworks:
         contexts = self.device.backend.contexts
         if prepared.recorded is None or (contexts is not None and (contexts.refusal or not contexts.alone)):
             return True
-        return not self.selection.takes_all or self.judge.keeper is not None or not launch.threads or launch.stream == PER_THREAD
+        return not self.selection.takes_all or self.judge.keeper is not None or not launch.threads or launch.stream == THREAD_STREAM
 
     @functools.cached_property
     def looks(self) -> GlobalLooks:

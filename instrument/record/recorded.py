@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan.instrument.effects import GlobalRead, GlobalWrite
 from consan.instrument.record.analyses.clusters import Shape
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text.templates import Template, tables
@@ -71,6 +72,12 @@ class Blocks:
     def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """The blocks and their events, for the checker."""
         return tables(list(self.templates))
+
+    @functools.cached_property
+    def global_sites(self) -> frozenset[int]:
+        """The sites of the accesses to global memory, but for those of asynchronous copies."""
+        events = self.tables[1]
+        return frozenset(events["site"][np.isin(events["kind"], (GlobalRead.number, GlobalWrite.number))].tolist())
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from typing import Any, Final, NoReturn
 from consan.adapters.standin.array import NotInStandin
 from consan.adapters.standin.context import current, current_stream, host_waits, use_stream
 from consan.adapters.standin.device import CUDARuntimeError
-from consan.session.comparing.program_streams import PER_THREAD, ProgramStream
+from consan.backends.base import THREAD_STREAM
+from consan.session.comparing.program_streams import ProgramStream
 from consan.session.comparing.streams import Event as Reached
 
 _EDGE: Final = " (second.wait_event(first.record()))"
@@ -29,7 +30,7 @@ class Stream:
 
     def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int | None = None) -> None:
         self.is_non_blocking = non_blocking
-        self.ptr = 0 if null else PER_THREAD if ptds else current().session.streams.make(blocking=not non_blocking, edge=_EDGE).handle
+        self.ptr = 0 if null else THREAD_STREAM if ptds else current().session.streams.make(blocking=not non_blocking, edge=_EDGE).handle
         self._outside: list[ProgramStream] = []  # the streams that the blocks of `with` have replaced
 
     @property

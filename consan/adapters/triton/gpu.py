@@ -97,12 +97,10 @@ class RecordedRun:
     def __call__(self, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> Any:
         """Launch, as Triton's launcher, which takes the arguments of the kernel behind these."""
         recorded, session, key = self._adapter.recorded, self._adapter.session, (function, x, y, z, stream)
-        repeated = recorded.again(session, key)
         args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
-        if repeated is not None:
-            result = repeated.make(args, self.plain, (x, y, z, stream, function, *rest))
-            if result is not NOT_REPEATED:
-                return result
+        result = recorded.repeat(session, key, lambda _: args(), self.plain, (x, y, z, stream, function, *rest))
+        if result is not NOT_REPEATED:
+            return result
         known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)

@@ -34,10 +34,10 @@ from consan.checker.compiled.layouts import (
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.checker.logs.memory import SMALLER
-from consan.instrument.effects import GlobalRead, GlobalWrite
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.recorded import Blocks
 from consan.reports.verdict import scopes
 from consan.reports.verdict.speaking.raw import selected
 from consan.textures.description import TextureMemory
@@ -126,28 +126,17 @@ def check_grid(
     return done
 
 
-def _accesses(tables: Tables) -> npt.NDArray[np.void]:
-    """The accesses to global memory in the logs, but for those of asynchronous copies."""
-    events = tables[1]
-    return events[np.isin(events["kind"], (GlobalRead.number, GlobalWrite.number))]
-
-
-def meets_copies(tables: Tables) -> bool:
-    """Whether the logs have accesses to global memory, which asynchronous copies may meet."""
-    return bool(len(_accesses(tables)))
-
-
-def check_copies(tables: Tables, history: History, isa: bool, patience: Patience, *, unordered: bool) -> list[np.void]:
+def check_copies(blocks: Blocks, history: History, isa: bool, patience: Patience, *, unordered: bool) -> list[np.void]:
     """The findings of copies and accesses of one cluster in global memory (R-GM11), where its races are not looked for.
 
     `unordered`: nothing orders the kernel's threads through memory. Else an order may be there that was not recorded: a copy that races is
     certain only if it is behind the issue.
     """
-    (done,) = check_grid(tables, [history], Mode.ALONE, whole=False, isa=isa, patience=patience)
-    accesses = set(_accesses(tables)["site"].tolist())
+    (done,) = check_grid(blocks.tables, [history], Mode.ALONE, whole=False, isa=isa, patience=patience)
 
     def of_copies(record: np.void) -> bool:
-        races = unordered and record["kind"] == Kind.DATA_RACE and not {int(record["site"]), int(record["other_site"])} <= accesses
+        sites = {int(record["site"]), int(record["other_site"])}
+        races = unordered and record["kind"] == Kind.DATA_RACE and not sites <= blocks.global_sites
         return races or record["kind"] in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)
 
     found = list(filter(of_copies, selected(done.records)))

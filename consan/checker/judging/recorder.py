@@ -22,7 +22,7 @@ from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
 from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
-from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, meets_copies, replay_gaps
+from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, replay_gaps
 from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
@@ -201,7 +201,7 @@ class _Checker:
     def __post_init__(self) -> None:
         self.launched, self._window = self.checked.collected.launched, self.launch.window()
         # Addresses in global memory are no part of a history's name, so results of other processes say nothing of them.
-        self.copies = not self.recorded.kernels[self.launched.entry].has_global and meets_copies(self.recorded.blocks.tables)
+        self.copies = not self.recorded.kernels[self.launched.entry].has_global and bool(self.recorded.blocks.global_sites)
         self.earlier = None if self.copies else self.earlier
 
     def one_by_one(self, ctas: int) -> Mode:
@@ -307,7 +307,7 @@ class _Checker:
         found = proven(found, deadlocks=deadlocked)
         if self.copies:
             unordered = self.recorded.kernels[self.launched.entry].unordered
-            found += check_copies(self.recorded.blocks.tables, history, self.recorded.isa, self.patience, unordered=unordered)
+            found += check_copies(self.recorded.blocks, history, self.recorded.isa, self.patience, unordered=unordered)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
 
@@ -356,7 +356,8 @@ class _Checker:
             collected.add(cluster, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:
-            checked.gaps |= {f"were replayed together, and {why}": grouped.clusters for why in incomplete}
+            for why in incomplete:
+                checked.gap(f"were replayed together, and {why}", grouped.clusters)
         return (*access_gaps(done), *incomplete)
 
     def _compared(self, clusters: int, *, whole: bool) -> Sequence[int]:
@@ -377,5 +378,5 @@ class _Checker:
     def _too_large(self, clusters: int, *, whole: bool) -> tuple[str, ...]:
         why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"
         if whole:
-            self.checked.gaps[f"were not replayed: {why}"] = clusters
+            self.checked.gap(f"were not replayed: {why}", clusters)
         return (why,)

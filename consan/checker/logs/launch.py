@@ -29,7 +29,6 @@ from consan.instrument.record import Compact
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
-_HASH_BYTES = 8
 _SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
 _PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
 
@@ -192,7 +191,7 @@ class Launch:
         if hashed and self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
             sums = sums_on_device(self.memory, place, self.ctas, self.threads, background=self.background)
             return sums.values.tobytes() + sums.ended.tobytes(), lambda: sums
-        data = self._read(place, math.prod(shape) * _HASH_BYTES)
+        data = self._read(place, self.ctas * self.threads * text.HASH_BYTES)
         found = np.frombuffer(data, "<u8").reshape(shape)
         if not hashed:  # a thread stores something only if it leaves
             found = np.where(found[..., 1:] == 0, np.uint64(not self.hangs), np.uint64(0)).repeat(2, axis=2)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from consan.backends.base import THREAD_STREAM
 from consan.session.comparing.array_rows import rows_between
 from consan.session.comparing.followed_streams import FollowedStreams, of_thread
-from consan.session.comparing.program_streams import PER_THREAD, ProgramStream
+from consan.session.comparing.program_streams import ProgramStream
 
 if TYPE_CHECKING:
     from consan.backends.base import CallSource
@@ -127,7 +128,7 @@ class ProgramOrder:
     def handle(call: SeenCall, at: int | None) -> int:
         """The stream that is a parameter of a call, or the default stream."""
         handle = 0 if at is None else call.values[at]
-        return of_thread(call.thread) if handle == PER_THREAD or (call.per_thread and not handle) else handle
+        return of_thread(call.thread) if handle == THREAD_STREAM or (call.per_thread and not handle) else handle
 
     def place(self, call: SeenCall, at: int | None) -> WorkPlace:
         """Where the work of a call goes."""
@@ -224,7 +225,7 @@ class _Launches:
         if not order.streams.is_stood_for(place):
             name = "a kernel" if call.noted else order.streams.kernel(call.values[self.function])
             order.did(call, name, self.stream, None)
-        if not (call.per_thread or call.noted) and call.values[self.stream] != PER_THREAD:
+        if not (call.per_thread or call.noted) and call.values[self.stream] != THREAD_STREAM:
             order.streams.pass_over(place, call.values[self.stream], call.context)
 
 

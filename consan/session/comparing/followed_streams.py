@@ -22,11 +22,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM
 from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Captures
-from consan.session.comparing.program_streams import DEFAULT_HANDLES, PER_THREAD, Blocking, ProgramStream, ProgramStreams, caller
+from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class FollowedStreams(ProgramStreams):
 
     def compares_in(self, handle: int) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
-        if self.facts is not None and not self.seen.why and not (self.noting and handle in DEFAULT_HANDLES):
+        if self.facts is not None and not self.seen.why and not (self.noting and handle in DEFAULT_STREAMS):
             self.facts.read_noted()
             self.captures.place(handle)
         return self.compares
@@ -116,10 +117,10 @@ class FollowedStreams(ProgramStreams):
     def of(self, handle: int, edge: str = "") -> ProgramStream:
         """The stream with a handle. That of a thread's own default stream belongs to the calling thread."""
         with self.lock:
-            key = of_thread() if handle == PER_THREAD else handle
+            key = of_thread() if handle == THREAD_STREAM else handle
             found = self._known.get(key)
             if found is None:
-                blocking = self.facts is None or key % 4 == PER_THREAD or self.facts.blocks(key)
+                blocking = self.facts is None or key % 4 == THREAD_STREAM or self.facts.blocks(key)
                 found = self.make(blocking=blocking, handle=key)
             found.edge = edge or found.edge
             return found
@@ -152,7 +153,7 @@ class FollowedStreams(ProgramStreams):
         """A framework has made a launch, whose accesses the recording has kept if they are known."""
         with self.lock:
             self.seen.launched(stream)
-            if self.noting and stream in DEFAULT_HANDLES:  # its call of the driver is noted
+            if self.noting and stream in DEFAULT_STREAMS:  # its call of the driver is noted
                 return
             if self.facts is not None and not self.seen.why:
                 place = self.captures.place(stream)
@@ -162,7 +163,7 @@ class FollowedStreams(ProgramStreams):
 
     def adds_nothing(self, stream: int) -> bool:
         """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""
-        if self.facts is None or self.seen.why or (stream in DEFAULT_HANDLES and self.noting):
+        if self.facts is None or self.seen.why or (stream in DEFAULT_STREAMS and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
 
@@ -232,4 +233,4 @@ class FollowedStreams(ProgramStreams):
 
 def of_thread(thread: int = 0) -> int:
     """What stands for the handle of a thread's own default stream: no other handle is like it. 0: this thread."""
-    return (thread or threading.get_ident()) << 2 | PER_THREAD
+    return (thread or threading.get_ident()) << 2 | THREAD_STREAM

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from consan.backends.base import DEFAULT_STREAMS
 from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, rows_of
 from consan.session.comparing.comparisons import Comparisons
@@ -25,8 +26,6 @@ from consan.session.comparing.streams import Event, Numbers, Stream
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
-PER_THREAD: Final = 2  # the handle of a thread's own default stream
-DEFAULT_HANDLES: Final = (0, 1)
 _FIRST_HANDLE: Final = 1 << 20
 _BEFORE: Final = "what the default stream did before the first stream was made"
 _INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
@@ -97,12 +96,12 @@ class ProgramStreams:
     def __post_init__(self) -> None:
         self.default = ProgramStream(self, Blocking.DEFAULT, 0, "")
         self.memory = FreedMemory(self.concurrent)
-        self._known |= dict.fromkeys(DEFAULT_HANDLES, self.default)
+        self._known |= dict.fromkeys(DEFAULT_STREAMS, self.default)
 
     @property
     def compares(self) -> bool:
         """Whether there is a second stream, and launches are compared."""
-        return len(self._known) > len(DEFAULT_HANDLES) and self.comparisons.accesses.wanted
+        return len(self._known) > len(DEFAULT_STREAMS) and self.comparisons.accesses.wanted
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream."""

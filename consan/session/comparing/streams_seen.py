@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from consan.backends.base import DEFAULT_STREAMS
 from consan.session.comparing.comparisons import Comparisons
 
-_LEGACY: Final = (0, 1)  # the handles of the default stream
 _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 
 
@@ -26,7 +26,7 @@ class StreamsSeen:
 
     def launched(self, stream: int) -> None:
         """A kernel is launched in a stream."""
-        self._streams.add(0 if stream in _LEGACY else stream)
+        self._streams.add(0 if stream in DEFAULT_STREAMS else stream)
         self._tell()
 
     def stops(self, why: str) -> None:

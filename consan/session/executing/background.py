@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from consan._errors import InternalError
-from consan.backends.base import DeviceLost, StreamWork
+from consan.backends.base import THREAD_STREAM, DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
 from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Repeating, Shape, Slot, StreamKey
@@ -37,7 +37,6 @@ from consan.session.modules.prepared import Prepared
 
 MOST_KNOWN: Final = 1 << 12  # receipts
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 2e-3  # seconds
-_PER_THREAD: Final = 2  # the handle of a thread's own default stream
 
 
 @dataclass
@@ -103,7 +102,7 @@ class Background:
     @contextlib.contextmanager
     def launched(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: int) -> Iterator[None]:
         """Inside the block the framework launches."""
-        sent = self._begun(prepared, shape, started, (stream, threading.get_ident() if stream == _PER_THREAD else 0))
+        sent = self._begun(prepared, shape, started, (stream, threading.get_ident() if stream == THREAD_STREAM else 0))
         try:
             yield
         except BaseException:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from consan.backends.base import Around, DeviceLost, Dim3, Handle, LaunchWork
+from consan.backends.base import THREAD_STREAM, Around, DeviceLost, Dim3, Handle, LaunchWork
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
 from consan.session.executing.judging import Examined
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from consan.session.executing.background import Background
 
 MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then
-_PER_THREAD: Final = 2  # the handle of a thread's own default stream
 _ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
 Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int]  # the loaded module, its number, kernel, grid, block, cluster, room of its log
@@ -241,26 +240,31 @@ class Repeating:
     """Those of one session. What they cannot do is left to `background`."""
 
     background: Background
-    _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)  # the last receipt that served, behind its number
+    # The last receipt that served, behind its number, unless it has findings.
+    _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)
     _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)
 
     def serves(self, shape: Shape, receipt: Receipt, account: ReceiptGroup) -> None:
         """A launch has a receipt that an earlier one had, too."""
-        self._usual[shape] = receipt.sums + _ALL_ENDED + receipt.results, account
+        assert account.examined is not None
+        if account.examined.checked.found:  # each of them is reported by itself
+            self._usual.pop(shape, None)
+        else:
+            self._usual[shape] = receipt.sums + _ALL_ENDED + receipt.results, account
 
     def of(self, prepared: Prepared, shape: Shape, stream: int) -> Repeats | None:
         """The launches of a shape that do what an earlier one did; None while there is none, or it had findings."""
-        background, (receipt, account) = self.background, self._usual.get(shape, (b"", None))
-        if account is None or account.examined is None or account.examined.checked.found or stream == _PER_THREAD:
+        background = self.background
+        if shape not in self._usual or stream == THREAD_STREAM or background.work.vanishes:
             return None
-        if background.work.vanishes:
-            return None
+        receipt, account = self._usual[shape]
         with background.lock:
             key = shape, (stream, 0)
             found = self._repeats.get(key)
             if found is not None and found.account is not account:
                 self._retire([found])
-            if found is None or not found.alive:
+                found = None
+            if found is None:
                 found = self._repeats[key] = Repeats(background, prepared, *key, account, receipt)
             return found
 

@@ -97,6 +97,11 @@ class Prepared:
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
 
     @property
+    def gets_logs(self) -> bool:
+        """Whether its launches are recorded, and get logs."""
+        return self.recorded is not None and not self.unseen
+
+    @property
     def loaded(self) -> Handle | None:
         """The loaded module. One whose other form may serve is assembled and loaded here, when it is first used."""
         if self.handle is None and self.code.load_later is not None:

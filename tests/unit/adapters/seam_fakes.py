@@ -46,6 +46,7 @@ class FakeSession:
         hooked = SimpleNamespace(ptx=self.hooks + ptx)
         recorded = "how to read the log" if self.records and not unseen else None
         known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": recorded, "unseen": unseen}
+        known["gets_logs"] = recorded is not None
         return SimpleNamespace(code=SimpleNamespace(cubin=b"instrumented:" + ptx.encode()), instrumented=hooked, **known)
 
     @contextlib.contextmanager
