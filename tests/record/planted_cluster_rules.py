@@ -9,6 +9,7 @@ from planted import dropped, leaf
 RULES = {
     "clusters: relaxed arrivals": (*leaf("ClusterBarrierArrive", "relaxed", "false"), "cluster_relaxed_arrive", True),
     "clusters: who is awaited": ("clusters.hpp", "if (!coming_ || coming_ < living_) return;", "if (!coming_) return;", "cluster_dsmem_no_barrier", False),
+    "clusters: what a warp learns behind its arrival": ("clusters.hpp", "warps_ = std::move(coming_warps_), coming_warps_ = {};", "warps_.clear();\n        for (const Past &past : pasts_) clocks_.add_warp(past, warps_);", "cluster_arrival_overtaken", True),
     "mbarriers: order of execution": ("mbarriers.hpp", "u32 phase = clocks_.executed(thread, object->actor);", "u32 phase = clocks_.known(thread, object->actor);", "mbarrier_empty_relaxed", True),
     "lifetimes: of operations": ("operations.hpp", "seen_by(each.target, each) && seen_by(each.signal, each)", "true", "bulk_load_at_exit", True),
     "shape: ranks": ("shape.hpp", "if (!ranked && rank == 0) rank = home(thread);", "ranked = false, rank = home(thread);", "cluster_dsmem_no_barrier", True),

@@ -85,7 +85,7 @@ class Barriers {
     struct Generation {
         u32 count = NOTHING, site = 0, last_site = 0;
         std::vector<Past> pasts, last;
-        std::vector<u32> waiting;
+        std::vector<u32> waiting, warps;  // warps: what those that are counted have published, each as one thread
         std::unordered_map<u32, Partial> partial;  // by warp
         u32 arrived = 0, forgets = 0;
         Joined last_joined;
@@ -106,6 +106,7 @@ class Barriers {
                 continue;
             }
             generation.arrived += LANES;
+            clocks_.add_warp(last_of(generation, each->first), generation.warps);
             released.insert(released.end(), each->second.passing.begin(), each->second.passing.end());
             each = generation.partial.erase(each);
         }
@@ -113,10 +114,16 @@ class Barriers {
         if (generation.arrived && generation.arrived >= wanted) complete(generation, released);
     }
 
+    // The last arrival of a warp.
+    const Past &last_of(const Generation &generation, u32 warp) const {
+        auto of_warp = [&](const Past &past) { return (past.thread - first_) / LANES == warp; };
+        return *std::find_if(generation.pasts.rbegin(), generation.pasts.rend(), of_warp);
+    }
+
     void complete(Generation &generation, std::vector<u32> &released) {
         if (&generation == &rounds_[0]) calls_.complete();
         Joined joined = clocks_.join(generation.pasts);
-        clocks_.acquire_warps(generation.waiting, generation.pasts);
+        clocks_.acquire_warps(generation.waiting, generation.warps);
         if (decided<Edge::CTA_BARRIER>()) clocks_.acquire(generation.waiting, joined);
         generation.forgets = forgets_;
         if (alone_ && generation.waiting.size() == live_ && covers_exited(joined)) {
@@ -129,6 +136,7 @@ class Barriers {
         generation.last_joined = std::move(joined);
         generation.pasts.clear();
         generation.waiting.clear();
+        generation.warps.clear();
         generation.partial.clear();
         generation.arrived = 0;
     }

@@ -23,7 +23,7 @@ class ClusterBarrier {
         coming_ += !arrived_[thread];
         arrived_[thread] = true;
         bool whole = whole_warp(thread);
-        if (whole) pass(thread / LANES, released);
+        if (whole) publish(thread / LANES), pass(thread / LANES, released);
         else passing_.push_back(thread);
         settle(released);
         return whole;
@@ -31,6 +31,7 @@ class ClusterBarrier {
 
     // Nobody else can continue: lanes go on without the rest of their warps.
     void part(std::vector<u32> &released) {
+        for (u32 thread : passing_) publish(thread / LANES);
         released.insert(released.end(), passing_.begin(), passing_.end());
         passing_.clear();
     }
@@ -56,7 +57,7 @@ class ClusterBarrier {
     void exit(u32 thread, std::vector<u32> &released) {
         live_[thread] = false, --living_;
         coming_ -= arrived_[thread], arrived_[thread] = false;
-        if (whole_warp(thread)) pass(thread / LANES, released);
+        if (whole_warp(thread) && pass(thread / LANES, released)) publish(thread / LANES);
         settle(released);
     }
 
@@ -68,10 +69,19 @@ class ClusterBarrier {
         return true;
     }
 
-    void pass(u32 warp, std::vector<u32> &released) {
+    // The last arrival of a warp is what it publishes where each warp is one thread.
+    void publish(u32 warp) {
+        auto last = std::find_if(pasts_.rbegin(), pasts_.rend(), [&](const Past &past) { return past.thread / LANES == warp; });
+        if (last != pasts_.rend()) clocks_.add_warp(*last, coming_warps_);
+    }
+
+    // Returns whether lanes of the warp have waited for the rest of it.
+    bool pass(u32 warp, std::vector<u32> &released) {
         auto others = std::stable_partition(passing_.begin(), passing_.end(), [&](u32 thread) { return thread / LANES != warp; });
         released.insert(released.end(), others, passing_.end());
+        bool any = others != passing_.end();
         passing_.erase(others, passing_.end());
+        return any;
     }
 
     void settle(std::vector<u32> &released) {
@@ -79,7 +89,7 @@ class ClusterBarrier {
         ++phase_, coming_ = 0;
         std::fill(arrived_.begin(), arrived_.end(), false);
         done_ = pasts_.empty() ? Joined{} : clocks_.join(pasts_);
-        warps_ = pasts_.empty() ? std::vector<u32>() : clocks_.join_warps(pasts_);
+        warps_ = std::move(coming_warps_), coming_warps_ = {};
         pasts_.clear();
         fenced_ = std::move(given_), given_ = Given();
         std::vector<u32> waiting;
@@ -103,5 +113,6 @@ class ClusterBarrier {
     std::vector<Past> pasts_;
     Given given_, fenced_;  // by relaxed arrivals: in this phase and in the last one
     Joined done_;
-    std::vector<u32> warps_, waiting_, passing_;
+    std::vector<u32> warps_, coming_warps_;  // what warps have published, each as one thread: in the last phase and in this one
+    std::vector<u32> waiting_, passing_;
 };

@@ -202,8 +202,7 @@ class Clocks {
     }
 
     // The same where each warp is one thread.
-    void acquire_warps(const std::vector<u32> &threads, const std::vector<Past> &pasts) {
-        std::vector<u32> joined = join_warps(pasts);
+    void acquire_warps(const std::vector<u32> &threads, const std::vector<u32> &joined) {
         u32 done = NOTHING;
         for (u32 thread : threads) {
             u32 warp = thread / LANES;
@@ -213,18 +212,12 @@ class Clocks {
         }
     }
 
-    // The joined clock of several threads, where each warp is one thread.
-    std::vector<u32> join_warps(const std::vector<Past> &pasts) const {
-        std::vector<u32> joined(row_, 0);
-        u32 done = NOTHING;
-        for (const Past &past : pasts) {
-            u32 warp = past.thread / LANES;
-            joined[warp * stride_] = std::max(joined[warp * stride_], past.warp_time);
-            if (warp == done) continue;
-            done = warp;
-            for (u32 i = 0; i < row_; ++i) joined[i] = std::max(joined[i], warp_seen_[warp * row_ + i]);
-        }
-        return joined;
+    // Add what a warp publishes where each warp is one thread. It may learn more before others take it, so this is for the moment of the arrival.
+    void add_warp(const Past &past, std::vector<u32> &to) const {
+        u32 warp = past.thread / LANES;
+        to.resize(row_, 0);
+        for (u32 i = 0; i < row_; ++i) to[i] = std::max(to[i], warp_seen_[warp * row_ + i]);
+        to[warp * stride_] = std::max(to[warp * stride_], past.warp_time);
     }
 
   private:
@@ -270,13 +263,6 @@ class Clocks {
         if (!to) to = past.*seen;
         else if (to != past.*seen) raise(own(to), *(past.*seen).own), to.join_chains(past.*seen);
         raise_own(own(to), past);
-    }
-
-    void add_warp(const Past &past, std::vector<u32> &to) const {
-        u32 warp = past.thread / LANES;
-        to.resize(row_, 0);
-        for (u32 i = 0; i < row_; ++i) to[i] = std::max(to[i], warp_seen_[warp * row_ + i]);
-        to[warp * stride_] = std::max(to[warp * stride_], past.warp_time);
     }
 
     // The lanes of a warp mostly take the same: the last result serves them all.

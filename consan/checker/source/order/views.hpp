@@ -75,7 +75,7 @@ class Views {
         own.sites.push_back(site), own.made.push_back(++made_);
         own.behind.push_back(sc || layer == BEHIND_SC ? (u32)own.moments.size() : own.behind.empty() ? 0 : own.behind.back());
         own.given.push_back(given(own, past));
-        if (layer == KNOWN) own.warps.push_back(clocks(cluster).join_warps({past}));
+        if (layer == KNOWN) own.warps.emplace_back(), clocks(cluster).add_warp(past, own.warps.back());
         return {made.first->second, (u32)own.moments.size()};
     }
 
