@@ -125,8 +125,11 @@ class CallSource(Protocol):
         the value; C: a `CUlaunchConfig`, whose stream is the value; S: the stream.
         """
 
-    def pass_over(self, stream: int, context: int) -> None:
-        """The listener needs no launches into a stream, up to the next other call. It may get them all the same."""
+    def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
+        """The listener needs no launches of kernels into a stream, up to the next other call. It may get them all the same.
+
+        `graph`: none of this executable graph instead.
+        """
 
     def tell_all(self) -> None:
         """The listener needs each call again."""

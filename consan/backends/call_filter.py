@@ -1,8 +1,8 @@
 """The function that CUPTI calls, in C: it drops calls, notes calls, or hands them to Python, and does not wait for the interpreter.
 
 Dropped are calls that failed, consan's own, and launches that add nothing to the order of streams. A program of a framework makes hundreds
-of launches in a row in one stream, and consan does not know their accesses. The first one stands for all. The listener names the stream
-(`pass_over`), until it wants all calls again (`tell_all`).
+of launches in a row in one stream, and consan does not know their accesses. The first one stands for all; and so it does of launches of one
+graph. The listener names the stream (`pass_over`), until it wants all calls again (`tell_all`).
 
 Noted are calls for the legacy default stream while the program has no other (`note`): launches, copies, memsets, events and waits. Until
 there is a second stream nothing can run at the same time. Python reads them before the next call that it gets (`taken`), when there is
@@ -33,6 +33,7 @@ class CallKind(enum.IntEnum):
 
     AT_ONCE = 0  # Python hears of it at once
     LAUNCH = enum.auto()  # of a kernel whose accesses are not known
+    GRAPH = enum.auto()  # a graph is launched
     OPERATION = enum.auto()  # on memory of the device
     COPY = enum.auto()  # the same; the host waits for it if one side is pageable memory
     EVENT = enum.auto()  # an event is recorded
@@ -52,6 +53,7 @@ KINDS: Final = {
     **dict.fromkeys(("cuMemFree", "cuMemFreeHost"), CallKind.FREE),
     **dict.fromkeys(("cuEventSynchronize", "cuEventQuery", "cuEventDestroy"), CallKind.EVENT_USE),
     "cuEventRecord": CallKind.EVENT,
+    "cuGraphLaunch": CallKind.GRAPH,
 }
 """By the name of the function. Their streams are marked in the layouts (`CallSource.follow`)."""
 
@@ -90,6 +92,7 @@ class _Filter(ctypes.Structure):
         ("attribute", ctypes.c_void_p),
         ("stream", ctypes.c_uint64),
         ("context", ctypes.c_uint64),
+        ("graph", ctypes.c_uint64),
         ("notes", ctypes.c_uint64),
         ("busy", ctypes.c_uint8),
         ("launched", ctypes.c_uint32),
@@ -124,9 +127,10 @@ class CallFilter:
         for number, rule in rules:
             self._state.rules[number] = rule
 
-    def pass_over(self, stream: int, context: int) -> None:
-        """Drop launches into a stream."""
-        self._state.context = context
+    def pass_over(self, stream: int, context: int, graph: int) -> None:
+        """Drop launches into a stream, of kernels (`graph` is 0) or of an executable graph."""
+        self.tell_all()
+        self._state.context, self._state.graph = context, graph
         self._state.stream = stream
 
     def tell_all(self) -> None:

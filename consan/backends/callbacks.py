@@ -263,10 +263,10 @@ class DriverCalls(DriverFacts):
         for each in list(self._listeners):
             each.called(call)
 
-    def pass_over(self, stream: int, context: int) -> None:
+    def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
         """See `CallSource`."""
         if self._filter is not None and len(self._listeners) == 1:
-            self._filter.pass_over(stream, context)
+            self._filter.pass_over(stream, context, graph)
 
     def tell_all(self) -> None:
         """See `CallSource`."""

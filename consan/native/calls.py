@@ -51,7 +51,7 @@ class RemoteCalls(DriverFacts):
         self._listener = listener
         return self._why
 
-    def pass_over(self, stream: int, context: int) -> None:
+    def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
         """The interposer drops no call."""
 
     def tell_all(self) -> None:

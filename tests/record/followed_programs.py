@@ -84,3 +84,20 @@ def two_graphs() -> Framework:
     for _ in range(2):
         calls.call("cuGraphLaunch", calls.given("cuGraphInstantiate", graph), calls.stream())
     return framework
+
+
+def launched_behind(point: str) -> Framework:
+    """A graph is launched, another stream waits for that launch, and the graph is launched again, beside a launch in the other stream."""
+    framework, executable = captured(True)
+    calls = framework.calls
+    of_graph, other = calls.stream(), calls.stream()
+    calls.call("cuGraphLaunch", executable, of_graph)
+    points = {
+        "event": lambda: calls.edge(of_graph, other),
+        "an event that nobody saw": lambda: calls.call("cuStreamWaitEvent", other, 0x99, 0),
+        "query": lambda: calls.call("cuStreamSynchronize", of_graph),
+    }
+    points[point]()
+    calls.call("cuGraphLaunch", executable, of_graph)
+    framework.launch(stream=other, out=8)
+    return framework

@@ -82,7 +82,7 @@ class FakeCalls:
         self.why, self.listener, self.matters = why, None, lambda name: False
         self.non_blocking: set[int] = set()
         self.pageable: set[int] = set()
-        self.passed: tuple[int, int] | None = None  # the stream whose launches are passed over, and the context
+        self.passed: tuple[int, ...] | None = None  # the stream whose launches are passed over, and the context
         self._handles = itertools.count(0x1000, 0x10)
 
     def follow(self, listener: Any, matters: Any, layouts: Any) -> str:
@@ -106,8 +106,8 @@ class FakeCalls:
     def kernel(self, function: int) -> str:
         return "_Z4fastPf"
 
-    def pass_over(self, stream: int, context: int) -> None:
-        self.passed = stream, context
+    def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
+        self.passed = (stream, context, graph) if graph else (stream, context)
 
     def tell_all(self) -> None:
         self.passed = None

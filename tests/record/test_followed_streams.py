@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from followed_programs import EDGES, ENTRY, NO_EDGES, captured, nothing, two_graphs, two_launches
+from followed_programs import EDGES, ENTRY, NO_EDGES, captured, launched_behind, nothing, two_graphs, two_launches
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
@@ -320,6 +320,37 @@ def test_nodes_of_a_graph() -> None:
             framework.calls.call("cuGraphLaunch", executable, stream)
         found = framework.report().findings
         assert [(each.kind, each.situation, each.count) for each in found] == [("global-race", "no-stream-edge", 1)] * (not edge)
+
+
+def test_a_launch_of_a_graph_stands_for_those_that_are_like_it() -> None:
+    """Also where other launches of its stream stand between. It stands for none that an event, or a wait of the host, tells from it."""
+    framework, executable = captured(True)
+    calls, timeline = framework.calls, framework.session.frameworks.streams.concurrent.timeline
+    stream = calls.stream()
+    calls.call("cuGraphLaunch", executable, stream)
+    assert calls.passed == (stream, 1, executable)
+    for between in (lambda: None, lambda: framework.launch(stream=stream, out=1 << 10)):
+        between()
+        begun = timeline.count
+        calls.call("cuGraphLaunch", executable, stream)
+        assert (timeline.count, calls.passed) == (begun, (stream, 1, executable))
+    for between in (
+        lambda: calls.event(stream),
+        lambda: calls.call("cuStreamSynchronize", stream),
+        lambda: calls.edge(calls.stream(), stream),
+    ):
+        between()
+        begun = timeline.count
+        calls.call("cuGraphLaunch", executable, stream)
+        assert timeline.count == begun + 2
+        assert len(timeline.running) <= 4  # its nodes, and the other launch: what it stands for is not kept
+    assert not framework.report().findings
+
+
+@pytest.mark.parametrize("point", ["event", "an event that nobody saw", "query"])
+def test_a_graph_that_is_launched_again_behind_a_point_that_another_stream_waits_for(point: str) -> None:
+    found = launched_behind(point).report().findings
+    assert {each.situation for each in found} == {"no-stream-edge"}
 
 
 @pytest.mark.parametrize("edge", [False, True])

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from followed_programs import EDGES, ENTRY, NO_EDGES, captured, nothing, two_graphs, two_launches
+from followed_programs import EDGES, ENTRY, NO_EDGES, captured, launched_behind, nothing, two_graphs, two_launches
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
-from consan.session.comparing import array_rows, captures, concurrent_launches, driver_calls, followed_streams
+from consan.session.comparing import array_rows, captures, concurrent_launches, driver_calls, followed_streams, streams
 
 COPY = "cuMemcpyDtoDAsync"
 
@@ -157,8 +157,8 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
     "an event that nobody saw": (
         captures,
         "Captures._reached",
-        "self.program.concurrent.timeline.everything",
-        "frozenset()",
+        "Event(timeline.everything)",
+        "Event(frozenset())",
         _between("an event that nobody saw"),
     ),
     "nodes of a graph": (captures, "Captures.place", "if capture is None:", "if True:", _never_launched),
@@ -177,6 +177,27 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
         "place.stream, found.over",
         "place.stream, frozenset()",
         _one_executable,
+    ),
+    "an event behind a launch of a graph": (
+        streams,
+        "LaunchOrder.in_turn",
+        "max(self.recorded, self.turn[1])",
+        "self.turn[1]",
+        lambda: launched_behind("event"),
+    ),
+    "an event that nobody saw behind a launch of a graph": (
+        captures,
+        "Captures._reached",
+        "timeline.note_event()",
+        "pass",
+        lambda: launched_behind("an event that nobody saw"),
+    ),
+    "a wait behind a launch of a graph": (
+        streams,
+        "LaunchOrder.in_turn",
+        "numbers <= self.running.keys() and ",
+        "",
+        lambda: launched_behind("query"),
     ),
     "two executable graphs": (
         captures,

@@ -17,7 +17,7 @@
 #define WORDS 4
 #define MOST_OPERATIONS 64 // one more: a launch of unknown accesses stands for all of them
 
-enum CallKind { AT_ONCE, LAUNCH, OPERATION, COPY, EVENT, EVENT_USE, WAIT, FREE, ALLOCATION };
+enum CallKind { AT_ONCE, LAUNCH, GRAPH, OPERATION, COPY, EVENT, EVENT_USE, WAIT, FREE, ALLOCATION };
 
 struct CallbackData { // CUpti_CallbackData
     int site;
@@ -44,6 +44,7 @@ struct Filter {
     void (*tell)(void *, int, uint32_t, const struct CallbackData *);
     int (*attribute)(void *, int, uint64_t); // cuPointerGetAttribute
     _Atomic uint64_t stream, context;        // launches into this stream are dropped; none: all ones
+    _Atomic uint64_t graph;                  // 0: those of kernels; else those of this executable graph
     _Atomic uint64_t notes;                  // the context whose calls are noted; none: all ones
     atomic_flag busy;                        // held by who uses what is below
     uint32_t launched;                       // a launch is noted, and no event behind it
@@ -74,8 +75,9 @@ static bool find_stream(const struct CallRule *rule, const char *parameters, uin
 }
 
 static bool is_passed_over(struct Filter *filter, const struct CallRule *rule, const struct CallbackData *data) {
-    uint64_t stream = atomic_load(&filter->stream), found;
-    if (stream == UINT64_MAX || rule->kind != LAUNCH || (uintptr_t)data->context != atomic_load(&filter->context)) return false;
+    uint64_t stream = atomic_load(&filter->stream), graph = atomic_load(&filter->graph), found;
+    if (stream == UINT64_MAX || rule->kind != (graph ? GRAPH : LAUNCH) || (uintptr_t)data->context != atomic_load(&filter->context)) return false;
+    if (graph && (!data->parameters || memcmp(data->parameters, &graph, sizeof graph) != 0)) return false;
     return find_stream(rule, data->parameters, &found) && found == stream;
 }
 
@@ -119,7 +121,7 @@ static bool is_noted(struct Filter *filter, uint32_t number, const struct Callba
     const struct CallRule *rule = &filter->rules[number];
     enum CallKind kind = rule->kind;
     uint64_t stream, words[2];
-    if (kind == AT_ONCE || kind == ALLOCATION || (uintptr_t)data->context != atomic_load(&filter->notes)) return false;
+    if (kind == AT_ONCE || kind == GRAPH || kind == ALLOCATION || (uintptr_t)data->context != atomic_load(&filter->notes)) return false;
     if (!find_stream(rule, data->parameters, &stream) || stream > LEGACY) return false;
     copy_parameters(words, sizeof words, rule->nbytes, data->parameters);
     if (kind == FREE && !words[0]) return true;

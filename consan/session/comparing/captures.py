@@ -45,9 +45,13 @@ class WorkPlace:
 
 @dataclass
 class Executable:
-    """A graph that can be launched. `nodes`: None if they are not known; `over`: what is over once its last launch is."""
+    """A graph that can be launched. `nodes`: None if they are not known.
+
+    `last`: the launch that stands for the last one; `over`: what is over behind it.
+    """
 
     nodes: tuple[GraphNode, ...] | None
+    last: Numbers = _NONE
     over: Numbers = _NONE
 
 
@@ -115,19 +119,32 @@ class Captures:
 
     def _reached(self, event: int) -> tuple[Capture | None, Event]:
         """What an event stands for. One that nobody has seen being recorded may stand for all that was done so far."""
-        return self.events.get(event) or (None, Event(self.program.concurrent.timeline.everything))
+        found = self.events.get(event)
+        if found is None:
+            timeline = self.program.concurrent.timeline
+            timeline.note_event()
+            return None, Event(timeline.everything)
+        return found
 
     def instantiate(self, graph: int, executable: int) -> None:
         """A graph can be launched."""
         self.executables[executable] = Executable(self.graphs.get(graph))
 
-    def launch(self, executable: int, place: WorkPlace) -> None:
-        """A graph is launched."""
+    def launch(self, executable: int, place: WorkPlace) -> bool:
+        """A graph is launched. Returns whether it may be launched in the same stream again, right behind this launch, without a report.
+
+        A launch with the order of an earlier one of the same graph has the same accesses: the earlier one stands for both.
+        """
         found = self.executables.get(executable) or Executable(None)
         if found.nodes is None or place.capture is not None:
             self.program.did(_UNKNOWN, place, None, here=False)
-            return
-        found.over = self.program.concurrent.graph_launched(self.program.comparisons, found.nodes, place.stream, found.over)
+            return False
+        concurrent = self.program.concurrent
+        if not (found.last and concurrent.timeline.in_turn(place.stream, found.last)):
+            before = found.last
+            found.last, found.over = concurrent.graph_launched(self.program.comparisons, found.nodes, place.stream, found.over)
+            concurrent.timeline.host_waits(before)  # the new launch comes after them, and has the same accesses
+        return True
 
     def allocated(self, address: int, nbytes: int) -> None:
         """Memory was given in the order of a stream."""

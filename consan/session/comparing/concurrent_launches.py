@@ -204,8 +204,11 @@ class ConcurrentLaunches:
             return None
         return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
 
-    def graph_launched(self, by: Comparisons, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
-        """A graph is launched, after what is over by then. Its nodes are not compared with each other. Gives what is over behind it."""
+    def graph_launched(self, by: Comparisons, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> tuple[Numbers, Numbers]:
+        """A graph is launched, after what is over by then. Its nodes are not compared with each other.
+
+        Gives the numbers of its nodes, and all that is over behind it.
+        """
         place, numbers = self.place(stream, programmatic=False), dict[int, int]()
         start = place.start | after & self.timeline.everything
         others = self.timeline.everything - start
@@ -213,7 +216,8 @@ class ConcurrentLaunches:
             begins = start | {numbers[each] for each in node.start}
             done = replace(node.done, stream=stream)
             numbers[node.number] = self._add(by, done, StreamPlace(begins, begins), waits=False, others=others)
-        return start | frozenset(numbers.values())
+        made = frozenset(numbers.values())
+        return made, start | made
 
     def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
         """The place of the next launch. One without a stream comes after all others, and before all that follow.
@@ -267,6 +271,8 @@ class ConcurrentLaunches:
                 if inside.any():
                     found[number] = done.rows[inside]
                     self._done[number] = replace(done, rows=done.rows[~inside])
+        if found:
+            self.timeline.note_event()  # these stand for no later launches
         return found
 
     def attach(self, rows: dict[int, Rows]) -> None:

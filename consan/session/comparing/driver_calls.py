@@ -242,7 +242,9 @@ def _instantiated(order: ProgramOrder, call: SeenCall) -> None:
 
 
 def _graph_launched(order: ProgramOrder, call: SeenCall) -> None:
-    order.captures.launch(call.values[0], order.place(call, 1))
+    executable, stream = call.values
+    if order.captures.launch(executable, order.place(call, 1)) and not call.per_thread and stream != PER_THREAD:
+        order.streams.pass_over_graph(executable, stream, call.context)
 
 
 def _executable_changed(order: ProgramOrder, call: SeenCall) -> None:
@@ -349,7 +351,7 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuLaunchKernelEx": ("CPPP", _Launches(1, 0)),
     "cuStreamBeginCapture": ("PI", _capture_begins),
     "cuStreamEndCapture": ("PO", _capture_ends),
-    "cuGraphLaunch": ("PP", _graph_launched),
+    "cuGraphLaunch": ("PS", _graph_launched),
     "cuGraphExecDestroy": ("P", _executable_changed),
     "cuGraphExecUpdate": ("P", _executable_changed),
     "cuGraphClone": ("PP", _pass),

@@ -54,8 +54,8 @@ class Facts(Protocol):
     def kernel(self, function: int) -> str:
         """The name of a kernel, or empty."""
 
-    def pass_over(self, stream: int, context: int) -> None:
-        """Launches into a stream are not needed, up to the next other call."""
+    def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
+        """Launches into a stream, of kernels or of this executable graph, are not needed, up to the next other call."""
 
     @property
     def notes(self) -> bool:
@@ -183,6 +183,11 @@ class FollowedStreams(ProgramStreams):
         with self.lock:
             if self.facts is not None and self.is_stood_for(place):
                 self.facts.pass_over(handle, context)
+
+    def pass_over_graph(self, executable: int, handle: int, context: int) -> None:
+        """Hear no more of launches of a graph while its last one stands for them."""
+        if self.facts is not None:
+            self.facts.pass_over(handle, context, executable)
 
     def heard(self, context: int) -> None:
         """Python has got a call. If there have been many, and one stream, later ones are noted."""

@@ -47,9 +47,23 @@ class LaunchOrder:
 
     running: dict[int, Numbers] = field(default_factory=dict)
     count: int = 0  # of all launches
-    recorded: int = 0  # their number when the last event was recorded
+    recorded: int = 0  # their number when an event was recorded last, or was taken for one that stands for all so far
     changed: Callable[[], None] = _nothing  # is called when what is above has changed
     forgotten: int = 0  # how often some of them were
+    turn: tuple[Stream | None, int] = (None, 0)  # the stream that has made all launches from a number on
+
+    def takes_turn(self, stream: Stream) -> None:
+        """A stream is about to make a launch."""
+        if self.turn[0] is not stream:
+            self.turn = stream, self.count
+
+    def in_turn(self, stream: Stream, numbers: Numbers) -> bool:
+        """Whether launches of a stream may still run, and behind them stands no event and no launch of another stream.
+
+        Then nothing that comes later is behind some launches of the stream since these, and not behind the others.
+        """
+        first = max(self.recorded, self.turn[1])
+        return self.turn[0] is stream and numbers <= self.running.keys() and all(each >= first for each in numbers)
 
     def note(self, place: StreamPlace, *, waits: bool) -> int:
         """A launch was made; its number."""
@@ -129,6 +143,7 @@ class Stream:
         if self._timeline not in (None, timeline):
             raise UsageError("a stream belongs to the block of consan.check() in which it was used first")
         self._timeline = timeline
+        timeline.takes_turn(self)
         self._begins()
         if self._forgotten != timeline.forgotten:  # those are over for all
             self._over, self._forgotten = timeline.left(self._over), timeline.forgotten

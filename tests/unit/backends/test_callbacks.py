@@ -14,13 +14,21 @@ from consan.backends.driver import own_calls
 from consan.session.comparing import driver_calls
 
 NAMES = (
-    *("cuInit", "cuEventRecord_ptsz", "cuStreamCreate", "cuLaunchKernelEx", "cuStreamEndCapture_v2", "cuStreamWaitValue32_v2_ptsz"),
+    *(
+        "cuInit",
+        "cuGraphLaunch",
+        "cuEventRecord_ptsz",
+        "cuStreamCreate",
+        "cuLaunchKernelEx",
+        "cuStreamEndCapture_v2",
+        "cuStreamWaitValue32_v2_ptsz",
+    ),
     *("cuLaunchKernel", "cuLaunchKernel_ptsz", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemFree_v2", "cuEventRecord"),
     *("cuMemsetD8Async", "cuMemcpyAsync", "cuEventQuery", "cuCtxSynchronize"),
 )
 LAYOUTS = {"cuEventRecord": "PS", "cuStreamCreate": "OI", "cuStreamEndCapture": "PO", "cuMemFree": "P", "cuEventQuery": "P"}
 LAYOUTS |= {"cuMemsetD8Async": "PBNS", "cuMemcpyAsync": "PPNS"}
-LAYOUTS |= {"cuLaunchKernel": "P7ISPP", "cuLaunchKernelEx": "CPPP"}
+LAYOUTS |= {"cuLaunchKernel": "P7ISPP", "cuLaunchKernelEx": "CPPP", "cuGraphLaunch": "PS"}
 
 
 class Cupti(Library):
@@ -147,6 +155,23 @@ def test_launches_that_are_passed_over(name: str, monkeypatch: pytest.MonkeyPatc
     cupti.called("cuEventRecord_ptsz", 3, 0x77)
     _launch(cupti, name, 0x77)
     assert [call.name for call in heard.calls] == ["cuEventRecord", name]
+
+
+def test_launches_of_a_graph_that_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    calls.pass_over(0x77, 0x55, 0x1000)
+    for _ in range(3):
+        cupti.called("cuGraphLaunch", 0x1000, 0x77)
+    assert not heard.calls
+    for executable, stream in ((0x1010, 0x77), (0x1000, 0x77), (0x1000, 0x78)):  # the first one makes an end of it
+        cupti.called("cuGraphLaunch", executable, stream)
+    assert [call.values for call in heard.calls] == [(0x1010, 0x77), (0x1000, 0x77), (0x1000, 0x78)]
+    calls.pass_over(0x77, 0x55, 0x1000)
+    _launch(cupti, "cuLaunchKernel", 0x77)
+    calls.pass_over(0x77, 0x55)
+    cupti.called("cuGraphLaunch", 0x1000, 0x77)
+    assert len(heard.calls) == 5
 
 
 @pytest.mark.parametrize(
@@ -307,4 +332,5 @@ def test_the_kinds_of_calls_fit_their_layouts() -> None:
         assert (form.stream is not None) == (name in IN_STREAM or name.endswith("Async")), name
 
 
-IN_STREAM = {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuStreamSynchronize", "cuStreamQuery", "cuEventRecord"}
+IN_STREAM = {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuGraphLaunch"}
+IN_STREAM |= {"cuStreamSynchronize", "cuStreamQuery", "cuEventRecord"}
