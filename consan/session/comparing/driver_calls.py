@@ -243,7 +243,7 @@ def _instantiated(order: ProgramOrder, call: SeenCall) -> None:
 
 def _graph_launched(order: ProgramOrder, call: SeenCall) -> None:
     executable, stream = call.values
-    if order.captures.launch(executable, order.place(call, 1)) and not call.per_thread and stream != PER_THREAD:
+    if order.captures.launch(executable, order.place(call, 1)) and not call.per_thread and stream != THREAD_STREAM:
         order.streams.pass_over_graph(executable, stream, call.context)
 
 
