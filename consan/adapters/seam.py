@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -35,6 +36,7 @@ class Seam(ABC):
         self._session: SessionLike | None = None
         self._patches = Patches()
         self._undo: list[Callable[[], None]] = []
+        self._variables: dict[str, str | None] = {}  # of the environment, as they were
 
     def available(self) -> bool:
         """Tell whether the framework is installed (without importing it)."""
@@ -63,6 +65,11 @@ class Seam(ABC):
         while self._undo:
             self._undo.pop()()
         self._patches.undo()
+        for name, value in self._variables.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        self._variables.clear()
         self._session = None
 
     @abstractmethod
@@ -76,6 +83,12 @@ class Seam(ABC):
 
     def _when(self, module: str, callback: Callable[[ModuleType], None]) -> None:
         self._undo.append(when_imported(module, callback))
+
+    def _set(self, **variables: str) -> None:
+        """Set variables of the environment."""
+        for name, value in variables.items():
+            self._variables.setdefault(name, os.environ.get(name))
+            os.environ[name] = value
 
     def _wrap(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
         """Replace the original by `replacement(*first, original, ...)`, a plain function, so that it binds as a method."""
@@ -118,8 +131,8 @@ class NeedsGpu(Seam):
 
     def _refuse(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise NotSupported(
-            f"{self.title} needs a GPU: with --device cpu, consan runs programs of CuPy, Triton, Numba, CuTe DSL and cuda.core,"
-            " and single kernels"
+            f"{self.title} needs a GPU: with --device cpu, consan runs programs of CuPy, Triton, Numba, CuTe DSL, tilelang, Warp and"
+            " cuda.core, and single kernels"
         )
 
 

@@ -99,6 +99,7 @@ _PACKAGES: Final = {
     "numba-cuda-mlir": (("numba-cuda-mlir",), ""),
     "CuTe DSL": (("nvidia-cutlass-dsl",), ""),
     "Warp": (("warp-lang",), ""),
+    "tilelang": (("tilelang",), ""),
     "torch": (("torch",), ""),
 }
 

@@ -22,6 +22,7 @@ from consan._errors import ConsanError
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
 from consan.reports.source.variables import Argument
+from consan.session.comparing.concurrent_launches import Memory
 
 _FIRST_HANDLE, _STEP = 0x1000, 16
 Bytes = npt.NDArray[np.uint8]
@@ -52,6 +53,7 @@ class StandInDriver:
     allocations: dict[int, int] = field(default_factory=dict)  # bytes, by address
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
     buffers: tuple[Argument, ...] = ()  # those that a framework has named for the launch that it is about to make
+    copies: Memory | None = None  # the host's arrays that it has copied for this launch; None: its parameters are the program's own
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
     needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -88,7 +88,7 @@ def launch(driver: StandInDriver, handle: int, asked: DriverLaunch, params: int,
             address_name=name_addresses(prepared, entry, list(_buffers(driver, values))),
         )
         if checked:
-            shape = LaunchShape(entry, grid, asked.block, Memory([], shared=True))
+            shape = LaunchShape(entry, grid, asked.block, driver.copies or Memory([], shared=True))
             session.streams.launched(prepared, shape, session.streams.of(asked.stream), programmatic=asked.programmatic)
 
 

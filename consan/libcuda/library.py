@@ -18,6 +18,7 @@ from consan.libcuda import calls, runtime_calls  # noqa: F401 - it fills the tab
 from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import StandInDriver
 from consan.reports.source.variables import Argument
+from consan.session.comparing.concurrent_launches import Memory
 
 _WORDS: Final = 16
 _SERVER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64))
@@ -79,14 +80,14 @@ def driver() -> StandInDriver:
 
 
 @contextlib.contextmanager
-def launching(buffers: Iterable[Argument]) -> Iterator[None]:
-    """Inside the block the framework launches with these buffers: reports name memory by them."""
+def launching(buffers: Iterable[Argument], copies: Memory | None = None) -> Iterator[None]:
+    """Inside the block the framework launches with these buffers: reports name memory by them. `copies`: those of arrays."""
     inner = driver()
-    inner.buffers = tuple(buffers)
+    inner.buffers, inner.copies = tuple(buffers), copies
     try:
         yield
     finally:
-        inner.buffers = ()
+        inner.buffers, inner.copies = (), None
 
 
 def keep_ptx(folder: Path) -> None:

@@ -38,6 +38,7 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
+_START: Final = re.compile(r"\bvoid\*\s*(\w+)\s*=\s*\(\(void\*\)\(\(char\*\)\w+\s*\+\s*(\d+)\)\);")
 _STAGES: Final = re.compile(r"stages?(?![a-z])", re.IGNORECASE)  # STAGES, kStages, num_stages
 _LONGEST: Final = 4096  # characters of an expression
 _NESTED: Final = 8  # depth of constants defined by constants
@@ -113,6 +114,13 @@ class SourceTexts:
         pattern = rf"__global__\b[^;{{}}]*?\b{re.escape(kernel)}\s*\(([^;{{}}]*?)\)\s*\{{"
         found = {tuple(_names(each)) for each in re.findall(pattern, self._text)}
         return found.pop() if len(found) == 1 else ()
+
+    def starts(self, kernel: str) -> tuple[tuple[int, str], ...]:
+        """The pointers that a kernel sets to constant places of dynamic shared memory, as tilelang writes them: offsets and names."""
+        found = re.search(
+            rf"__global__\b[^;{{}}]*?\b{re.escape(kernel)}\s*\([^;{{}}]*?\)\s*\{{(.*?)(?:\b__global__|\Z)", self._text, re.DOTALL
+        )
+        return tuple((int(offset), name) for name, offset in _START.findall(found[1])) if found and kernel else ()
 
     def _declared(self, statement: str) -> Iterator[DeclaredVariable]:
         """The variables of one statement: `float a[4], b` has two. Empty if it is not a declaration of plain variables."""

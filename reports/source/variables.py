@@ -38,10 +38,14 @@ class Placed:
 
 @dataclass(frozen=True)
 class Layout:
-    """The variables of one kernel. Memory from `dynamic` on has its size from the launch."""
+    """The variables of one kernel. Memory from `dynamic` on has its size from the launch.
+
+    `starts`: pointers that the kernel sets into that memory: bytes from its begin, and names.
+    """
 
     variables: tuple[Placed, ...] = ()
     dynamic: int | None = None
+    starts: tuple[tuple[int, str], ...] = ()
 
     def name(self, begin: int, end: int) -> str:
         """The name of the bytes [begin, end); "" if unknown."""
@@ -49,8 +53,15 @@ class Layout:
         if variable is not None:
             return element_name(variable, begin - variable.offset, end - variable.offset)
         if self.dynamic is not None and begin >= self.dynamic:
-            return f"{_bytes(begin - self.dynamic, end - self.dynamic)} of {DYNAMIC}"
+            first, last = begin - self.dynamic, end - self.dynamic
+            return f"{_bytes(first, last)} of {DYNAMIC}{self._from_start(first, last)}"
         return ""
+
+    def _from_start(self, begin: int, end: int) -> str:
+        """` (tile + 0..15)`: bytes of dynamic memory behind the nearest pointer. What lies there is not known: pointers have no sizes."""
+        at = max((start for start, _ in self.starts if start <= begin), default=-1)
+        names = " or ".join(name for start, name in self.starts if start == at)
+        return f" ({names} + {begin - at}..{end - 1 - at})" if names else ""
 
     def region(self, begin: int, end: int) -> str:
         """The name of bytes that several accesses touched: the variable, or the element if all are inside one."""
@@ -199,7 +210,9 @@ def _shaped(plain: Placed, declared: DeclaredVariable, source: SourceTexts) -> P
     return replace(plain, element=element, dims=dims, members=members if size <= element else (), stages=declared.stages)
 
 
-def layout(variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, source: SourceTexts) -> Layout:
+def layout(
+    variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, source: SourceTexts, kernel: str = ""
+) -> Layout:
     """The layout of a kernel. Variables without an offset are left out."""
     known = [variable for variable in variables if variable.bytes and variable.symbol in offsets]
-    return Layout(tuple(placed(each, offsets[each.symbol], source) for each in known), dynamic)
+    return Layout(tuple(placed(each, offsets[each.symbol], source) for each in known), dynamic, source.starts(kernel))

@@ -5,7 +5,7 @@ and put the framework's word in parentheses: "wait with {wait} ({wait_cpp})". If
 and `tidy` removes the parentheses. Words that stand alone in a sentence always have a spelling that includes the PTX.
 
 Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6,
-Numba-CUDA 0.30, Warp 1.19.
+Numba-CUDA 0.30, Warp 1.19, tilelang 0.1.15.
 Users of Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
 """
 
@@ -22,25 +22,39 @@ TRITON: Final = "triton"
 GLUON: Final = "gluon"
 NUMBA: Final = "numba"
 WARP: Final = "warp"
+TILELANG: Final = "tilelang"
 PTX: Final = "ptx"
-FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, PTX)
+FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, TILELANG, PTX)
 
 _Spellings = dict[str, str]
 
 
 def _row(
-    cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", triton: str = "", ptx: str = "", *, dsl: str = "", warp: str = ""
+    cuda: str = "",
+    cute: str = "",
+    gluon: str = "",
+    numba: str = "",
+    triton: str = "",
+    ptx: str = "",
+    *,
+    dsl: str = "",
+    warp: str = "",
+    tile: str = "",
 ) -> _Spellings:
-    return {CUDA: cuda, CUTE: cute, CUTE_DSL: dsl or ptx, GLUON: gluon, NUMBA: numba, WARP: warp or cuda, TRITON: triton, PTX: ptx}
+    """The spellings of a row. Those that are named have the PTX where they are left out, and Warp has CUDA C++."""
+    named = {CUTE_DSL: dsl or ptx, WARP: warp or cuda, TILELANG: tile or ptx}
+    return {CUDA: cuda, CUTE: cute, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx, **named}
 
 
 # The wait for an asynchronous operation, by kind. The PTX is in `situations.WAITS`.
 _CONSUMER_WAIT: Final = "pipeline.consumer_wait(), or cute.arch.mbarrier_wait with parity {parity}"
+_BARRIER_WAIT: Final = "T.barrier_wait with parity {parity}"
 _MBARRIER_WAIT = _row(
     "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity",
     "ClusterBarrier::wait({parity})",
     "mbarrier.wait",
     dsl=_CONSUMER_WAIT,
+    tile=_BARRIER_WAIT,
 )
 WAITS: Final[dict[str, _Spellings]] = {
     "cp.async": _row(
@@ -48,6 +62,7 @@ WAITS: Final[dict[str, _Spellings]] = {
         "cp_async_wait<{leave}>()",
         "async_copy.wait_group({leave})",
         dsl="cute.arch.cp_async_wait_group({leave})",
+        tile="T.ptx_wait_group({leave})",
     ),
     "bulk load": _MBARRIER_WAIT,
     "st.async": _MBARRIER_WAIT,
@@ -57,24 +72,46 @@ WAITS: Final[dict[str, _Spellings]] = {
         "tma_store_wait<{leave}>()",
         "tma.store_wait({leave})",
         dsl="cute.arch.cp_async_bulk_wait_group({leave}, read=True)",
+        tile="T.tma_store_wait({leave})",
     ),
     "wgmma": _row(
-        "CUTLASS warpgroup_wait<{leave}>()", "warpgroup_wait<{leave}>()", "warpgroup_mma_wait({leave})", dsl="warpgroup.wait_group({leave})"
+        "CUTLASS warpgroup_wait<{leave}>()",
+        "warpgroup_wait<{leave}>()",
+        "warpgroup_mma_wait({leave})",
+        dsl="warpgroup.wait_group({leave})",
+        tile="T.wait_wgmma({leave})",
     ),
     **dict.fromkeys(
         ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
-        _row("cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait", dsl=_CONSUMER_WAIT),
+        _row(
+            "cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait", dsl=_CONSUMER_WAIT, tile=_BARRIER_WAIT
+        ),
     ),
     "tcgen05.ld": _row("cuda::ptx::tcgen05_wait_ld", "cutlass::arch::fence_view_async_tmem_load()"),
     "tcgen05.st": _row("cuda::ptx::tcgen05_wait_st", "cutlass::arch::fence_view_async_tmem_store()"),
 }
 COMMITS: Final[dict[str, _Spellings]] = {
-    "cp.async": _row("__pipeline_commit()", "cp_async_fence()", "async_copy.commit_group()", dsl="cute.arch.cp_async_commit_group()"),
-    "bulk store": _row("cuda::ptx::cp_async_bulk_commit_group", "tma_store_arrive()", dsl="cute.arch.cp_async_bulk_commit_group()"),
-    "wgmma": _row("CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()", dsl="warpgroup.commit_group()"),
+    "cp.async": _row(
+        "__pipeline_commit()",
+        "cp_async_fence()",
+        "async_copy.commit_group()",
+        dsl="cute.arch.cp_async_commit_group()",
+        tile="T.ptx_commit_group()",
+    ),
+    "bulk store": _row(
+        "cuda::ptx::cp_async_bulk_commit_group",
+        "tma_store_arrive()",
+        dsl="cute.arch.cp_async_bulk_commit_group()",
+        tile="T.tma_store_arrive()",
+    ),
+    "wgmma": _row(
+        "CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()", dsl="warpgroup.commit_group()", tile="T.warpgroup_commit_batch()"
+    ),
     **dict.fromkeys(
         ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
-        _row("cuda::ptx::tcgen05_commit", "cutlass::arch::umma_arrive()", "tcgen05_commit", dsl="tcgen05.commit"),
+        _row(
+            "cuda::ptx::tcgen05_commit", "cutlass::arch::umma_arrive()", "tcgen05_commit", dsl="tcgen05.commit", tile="T.tcgen05_mma_arrive"
+        ),
     ),
 }
 
@@ -95,6 +132,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "tl.debug_barrier() (bar.sync 0)",
         "bar.sync 0",
         dsl="cute.arch.sync_threads() (bar.sync 0)",
+        tile="T.sync_threads() (bar.sync 0)",
     ),
     "warp_barrier": _row(
         "__syncwarp()",
@@ -104,12 +142,14 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "bar.warp.sync",
         "bar.warp.sync",
         dsl="cute.arch.sync_warp() (bar.warp.sync)",
+        tile="T.sync_warp() (bar.warp.sync)",
     ),
     "cluster_barrier": _row(
         "cluster.sync()",
         "cute::cluster_sync()",
         *["a barrier of the cluster (barrier.cluster.arrive and barrier.cluster.wait)"] * 4,
         dsl="cute.arch.cluster_arrive() and cute.arch.cluster_wait()",
+        tile="T.cluster_sync() (barrier.cluster.arrive and barrier.cluster.wait)",
     ),
     "arrive": _row(
         "mbarrier.arrive; cuda::ptx::mbarrier_arrive",
@@ -117,6 +157,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "mbarrier.arrive",
         *["mbarrier.arrive"] * 3,
         dsl="mbarrier.arrive; pipeline.consumer_release(), or cute.arch.mbarrier_arrive",
+        tile="mbarrier.arrive; T.barrier_arrive",
     ),
     "acquire": _row(
         "mbarrier.try_wait.parity; cuda::ptx::mbarrier_try_wait_parity",
@@ -124,6 +165,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "mbarrier.wait; mbarrier.try_wait.parity",
         *["mbarrier.try_wait.parity"] * 3,
         dsl="mbarrier.try_wait.parity; pipeline.producer_acquire(), or cute.arch.mbarrier_wait",
+        tile="mbarrier.try_wait.parity; T.barrier_wait",
     ),
     "init": _row(
         "mbarrier.init; cuda::ptx::mbarrier_init",
@@ -131,6 +173,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "mbarrier.init",
         *["mbarrier.init"] * 3,
         dsl="mbarrier.init; cute.arch.mbarrier_init",
+        tile="mbarrier.init; T.alloc_barrier(arrive_count)",
     ),
     "grid_wait": _row(
         "griddepcontrol.wait (cudaGridDependencySynchronize())",
@@ -140,6 +183,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "griddepcontrol.wait (tl.extra.cuda.gdc_wait())",
         "griddepcontrol.wait",
         dsl="griddepcontrol.wait (cute.arch.griddepcontrol_wait())",
+        tile="griddepcontrol.wait (T.pdl_sync())",
     ),
     "named_barrier": _row(
         "bar.sync 1, 128",
@@ -147,7 +191,9 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["bar.sync 1, 128"] * 4,
         dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
     ),
-    "atomic_add": _row("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add", warp="wp.atomic_add"),
+    "atomic_add": _row(
+        "atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add", warp="wp.atomic_add", tile="T.atomic_add"
+    ),
     "gpu_fence": _row(
         "__threadfence()",
         "__threadfence()",
@@ -208,6 +254,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "elect.sync",
         "elect.sync",
         dsl="with cute.arch.elect_one() in one warp (elect.sync)",
+        tile="if T.shuffle_elect(0) (elect.sync)",
     ),
     "one_lane": _row(
         "elect.sync, if (threadIdx.x % 32 == 0)",
@@ -217,8 +264,9 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "elect.sync",
         "elect.sync",
         dsl="with cute.arch.elect_one() (elect.sync)",
+        tile="if T.shuffle_elect(32) (elect.sync)",
     ),
-    "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence", dsl=_ORDERED),
+    "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence", dsl=_ORDERED, tile=_ORDERED),
 }
 # The PTX behind words whose CUDA C++ spelling does not name it.
 _PTX_BEHIND: Final = {
@@ -228,15 +276,20 @@ _PTX_BEHIND: Final = {
 }
 # Words in parentheses after the PTX.
 _BEHIND: Final[dict[str, _Spellings]] = {
-    "wgmma_fence": _row("CUTLASS warpgroup_arrive()", "warpgroup_arrive()", dsl="warpgroup.fence()"),
+    "wgmma_fence": _row("CUTLASS warpgroup_arrive()", "warpgroup_arrive()", dsl="warpgroup.fence()", tile="T.warpgroup_arrive()"),
     "proxy_fence": _row(
         "cuda::ptx::fence_proxy_async(cuda::ptx::space_shared)",
         "cutlass::arch::fence_view_async_shared() or tma_store_fence()",
         "fence_async_shared()",
         dsl='cute.arch.fence_proxy("async.shared", space="cta")',
+        tile="T.fence_proxy_async()",
     ),
-    "before_sync": _row("cuda::ptx::tcgen05_fence_before_thread_sync", "cutlass::arch::tcgen05_before_thread_sync()"),
-    "after_sync": _row("cuda::ptx::tcgen05_fence_after_thread_sync", "cutlass::arch::tcgen05_after_thread_sync()"),
+    "before_sync": _row(
+        "cuda::ptx::tcgen05_fence_before_thread_sync", "cutlass::arch::tcgen05_before_thread_sync()", tile="T.tcgen05_before_thread_sync()"
+    ),
+    "after_sync": _row(
+        "cuda::ptx::tcgen05_fence_after_thread_sync", "cutlass::arch::tcgen05_after_thread_sync()", tile="T.tcgen05_after_thread_sync()"
+    ),
     "global_proxy_fence": _row("cuda::ptx::fence_proxy_async()", "cuda::ptx::fence_proxy_async()"),
     "map_acquire": _row(
         "cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire", dsl="cpasync.fence_tma_desc_acquire"
@@ -246,6 +299,7 @@ _BEHIND: Final[dict[str, _Spellings]] = {
         "producer_acquire, consumer_wait",
         "mbarrier.wait",
         dsl="pipeline.producer_acquire, pipeline.consumer_wait",
+        tile="T.barrier_wait",
     ),
 }
 _READ_FORM: Final = _row(
@@ -259,9 +313,13 @@ _BUILT_IN: Final = (
     "Warp has no barrier of its own: use wp.atomic_add or its relatives for a shared result, tiles for shared memory, or a barrier in a"
     " wp.func_native snippet"
 )
+_ORDERED_BY_TILELANG: Final = (
+    "tilelang's compiler places what orders T.copy and T.gemm, except between roles (T.ws) and with T.tma_copy and barriers of the program"
+)
 _ADVICE: Final = {
     TRITON: (_COMPILED, tuple(each.id for each in KINDS.values() if each.by_compiler)),
     WARP: (_BUILT_IN, ("data-race", "missing-order")),
+    TILELANG: (_ORDERED_BY_TILELANG, tuple(each.id for each in KINDS.values() if each.by_compiler)),
 }
 
 

@@ -42,6 +42,7 @@ CASES = [
     FrameworkProgram("numba_reverse.py", "numba-cuda", "data-race", "cuda.syncthreads()"),
     FrameworkProgram("numba_mlir_reverse.py", "numba-cuda-mlir", "data-race", "cuda.syncthreads()"),
     FrameworkProgram("warp_sum.py", "warp-lang", "data-race", "wp.atomic_add"),
+    FrameworkProgram("tilelang_roles.py", "tilelang", "missing-wait", "T.barrier_wait with parity 0"),
 ]
 
 

@@ -34,7 +34,6 @@ class CuteStandIn(Seam):
 
     def __init__(self) -> None:
         super().__init__()
-        self._variables: dict[str, str | None] = {}  # of the environment, as they were
         self._folder: Path | None = None
 
     def install(self, session: SessionLike) -> None:
@@ -51,19 +50,9 @@ class CuteStandIn(Seam):
         if self._session is not None and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-        for name, value in self._variables.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-        self._variables.clear()
         if self._patches:
             library.leave()
         super().remove()
-
-    def _set(self, **variables: str) -> None:
-        for name, value in variables.items():
-            self._variables.setdefault(name, os.environ.get(name))
-            os.environ[name] = value
 
     def _begin(self, module: ModuleType) -> None:
         """All is done where the executor is imported."""

@@ -49,7 +49,7 @@ def layout_with(prepared: Prepared, entry: str, offsets: Mapping[str, int], sour
     if not variables:
         return Layout()
     dynamic = [offsets[each.symbol] for each in variables if not each.bytes and each.symbol in offsets]
-    return layout(variables, offsets, min(dynamic, default=None), SourceTexts(sources.values()))
+    return layout(variables, offsets, min(dynamic, default=None), SourceTexts(sources.values()), function_name(entry))
 
 
 def offsets_of(device: Device, prepared: Prepared, entry: str) -> Mapping[str, int]:

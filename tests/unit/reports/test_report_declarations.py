@@ -175,3 +175,26 @@ def test_address_name(begin: int, end: int, expected: str) -> None:
 )
 def test_what_a_sentence_calls_an_mbarrier(given: tuple[int, str, int], expected: str) -> None:
     assert mbarrier(*given) == expected
+
+
+TILELANG = """
+extern "C" __global__ void one(half* a);
+extern "C" __global__ void __launch_bounds__(256, 1) one(half* a) {
+  extern __shared__ __align__(1024) uchar buf_dyn_shmem[];
+  void* left = ((void*)((char*)buf_dyn_shmem + 0));
+  void* right = ((void*)((char*)buf_dyn_shmem + 8192));
+  void* out = ((void*)((char*)buf_dyn_shmem + 8192));
+}
+extern "C" __global__ void __launch_bounds__(256, 1) other(half* a) {
+  void* tile = ((void*)((char*)buf_dyn_shmem + 16));
+}
+"""
+
+
+def test_bytes_of_dynamic_memory_are_told_from_the_pointers_that_the_kernel_sets_there() -> None:
+    source = SourceTexts([TILELANG])
+    one, other = (layout([], {}, 1024, source, kernel) for kernel in ("one", "other"))
+    assert one.name(1024, 1028) == "bytes 0..3 of dynamic shared memory (left + 0..3)"
+    assert one.name(1024 + 8196, 1024 + 8200) == "bytes 8196..8199 of dynamic shared memory (right or out + 4..7)"
+    assert other.name(1024, 1028) == "bytes 0..3 of dynamic shared memory"
+    assert layout([], {}, 1024, source).name(1024, 1028) == "bytes 0..3 of dynamic shared memory"
