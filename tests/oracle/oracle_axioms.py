@@ -273,7 +273,7 @@ class _Reader:
 
     def _on_warp_barrier(self, event: Event) -> None:
         for lane in event.lanes.tolist():
-            self._arrive(event, lane, int(self.wave.warp_in_cta[lane]), WARP)
+            self._arrive(event, lane, int(self.wave.warps.in_cta[lane]), WARP)
 
     def _arrive(self, event: Event, lane: int, group: int, members: int) -> None:
         one = self._new(event, lane, "barrier")

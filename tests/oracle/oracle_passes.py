@@ -81,7 +81,7 @@ def alone(trace: Trace, *, ctas: int = 16) -> Iterator[Trace]:
     """The events of each CTA, or cluster, that `check` looks at, as traces of their own."""
     for wave, events in trace.waves:
         shape = Shape(wave.shape.threads, wave.cluster_size)
-        for number in range(min(max(1, ctas // shape.ctas), wave.clusters)):
+        for number in range(min(max(1, ctas // shape.ctas), wave.shape.clusters)):
             own = (cut(event, event.lanes // shape.lanes == number) for event in events if event.kind not in GLOBAL_EVENTS)
             yield Trace([(wave, [event for event in own if len(event.lanes)])])
 
@@ -124,7 +124,7 @@ def _check(trace: Trace, ctas: int, **how: Any) -> Verdict:
     for wave, events in trace.waves:
         shape = Shape(wave.shape.threads, wave.cluster_size)
         settings = {"proxies": any(event.kind in _PROXY_EVENTS for event in events), "homes": _homes(shape, events), **how}
-        for number in range(min(max(1, ctas // shape.ctas), wave.clusters)):
+        for number in range(min(max(1, ctas // shape.ctas), wave.shape.clusters)):
             one = Cluster(shape, number, **settings)
             own = (cut(event, event.lanes // shape.lanes == number) for event in events if event.kind not in GLOBAL_EVENTS)
             parts = [(event, shape.numbers(event.lanes)) for event in own if len(event.lanes)]

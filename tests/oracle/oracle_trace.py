@@ -145,8 +145,8 @@ def addresses(context: DecodeContext, operand: Any, space: str) -> Callable[[Arr
 
 def places_of_units(wave: Wave, items: Array, nbytes: int) -> Array:
     """Items of the arena of `nbytes` bytes as places."""
-    offset = items.astype(np.int64) * nbytes - wave.shared_offset
-    return (offset // wave.shared_stride) << CTA_SHIFT | offset % wave.shared_stride
+    offset = items.astype(np.int64) * nbytes - wave.windows.shared
+    return (offset // wave.windows.stride) << CTA_SHIFT | offset % wave.windows.stride
 
 
 def place_of_unit(wave: Wave, item: int, nbytes: int) -> int:
@@ -214,7 +214,7 @@ def _fragments(trace: Trace, context: DecodeContext, step: Step) -> Step:
     form = {"access": one.access, "sem": one.sem, "scope": one.scope, "strong": False, "element": 2, "values": None, "atomic": False}
 
     def before(lanes: Array) -> None:
-        for first in lanes[wave.lane_in_warp[lanes] == 0]:
+        for first in lanes[wave.warps.lane[lanes] == 0]:
             warp = first + _LANE
             if not np.isin(warp, lanes).all():
                 continue  # undefined: the machine ends the launch

@@ -150,7 +150,7 @@ class Exploration:
                 return
             found = points(first.scheduler.plan.reach)
             wave = first.scheduler.wave
-            for steering in steerings(found, first.seen, wave.warps_per_cta, wave.shape.ctas):
+            for steering in steerings(found, first.seen, wave.warps.per_cta, wave.shape.ctas):
                 if self._run_once(steering) is None:
                     return
 

@@ -12,10 +12,6 @@ MOST_FIELDS, MOST_PARAMETERS, MOST_FILES = 15, 8, 16
 
 # Public classes of the report have the fields of `consan.report/1`; the record of a finding has those of all kinds.
 PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Report"}
-# Not mended yet. The numbers only fall, and no name is added.
-FIELDS = {
-    "Wave": 25,
-}
 # Constructors of the stand-in have CuPy's parameters.
 PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
 # The virtual machine and the hooks' room are as large as the ISA.
@@ -63,7 +59,7 @@ def test_no_class_has_more_fields_than_a_reader_keeps_in_mind() -> None:
     for node in _classes():
         sizes[node.name] = max(_fields(node), sizes.get(node.name, 0))
     assert set(sizes) >= PUBLIC
-    assert _over({name: size for name, size in sizes.items() if name not in PUBLIC}, MOST_FIELDS, FIELDS) == {}
+    assert _over({name: size for name, size in sizes.items() if name not in PUBLIC}, MOST_FIELDS, {}) == {}
 
 
 def test_no_constructor_has_more_parameters() -> None:

@@ -67,10 +67,10 @@ class GlobalLocator(Locator):
     """Global and constant memory: absolute addresses, with an inline cache of one allocation."""
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: StepSite, access: str) -> None:
-        super().__init__(wave, wave.zeros64 if base is None else base, offset, nbytes, site, access)
+        super().__init__(wave, wave.scratch.zeros64 if base is None else base, offset, nbytes, site, access)
         assert self.base is not None
         self.source: Array = self.base
-        self.t = wave.scratch64
+        self.t = wave.scratch.items64
         self.ti = self.t.view(np.int64)
         self.count = np.int64(self.shift)
         self.forget()
@@ -130,21 +130,21 @@ class WindowLocator(Locator):
     """Shared or local memory: offsets in a window. Each lane's window is elsewhere in the arena."""
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: StepSite, access: str, space: str) -> None:
-        super().__init__(wave, wave.zeros32 if base is None else base, offset, nbytes, site, access)
+        super().__init__(wave, wave.scratch.zeros32 if base is None else base, offset, nbytes, site, access)
         assert self.base is not None
         self.source: Array = self.base
         self.space = space
         shared = space == "shared"
-        self.start = wave.reserved if shared else 0
+        self.start = wave.windows.reserved if shared else 0
         self.limit = (wave.shape.shared_bytes if shared else wave.shape.local_bytes) - nbytes
-        self.units = (wave.shared_units if shared else wave.local_units)[self.shift]
+        self.units = (wave.windows.shared_units if shared else wave.windows.local_units)[self.shift]
         self.view = wave.arena.views[self.shift]
         dtype = self.source.dtype
         self.bias = np.array((offset - self.start) & ((1 << 8 * dtype.itemsize) - 1), dtype)[()]
         self.count = np.array(self.shift, dtype)[()]
-        self.t = wave.scratch32 if dtype == np.uint32 else wave.scratch64
+        self.t = wave.scratch.items32 if dtype == np.uint32 else wave.scratch.items64
         self.t_index = self.t if dtype == np.uint32 else self.t.view(np.int64)
-        self.index = wave.scratch_index
+        self.index = wave.scratch.index
 
     def full(self) -> Located:  # noqa: D102 - as in Locator
         t = self.t
@@ -191,7 +191,7 @@ class ClusterLocator(WindowLocator):
         dtype = self.source.dtype
         self.ranked = ranked
         self.own = wave.rank.astype(np.uint64)
-        self.biases = self.bias - wave.rank_bits.astype(dtype)
+        self.biases = self.bias - wave.windows.rank_bits.astype(dtype)
         self.plus = np.array(offset & ((1 << 8 * dtype.itemsize) - 1), dtype)[()]
 
     def full(self) -> Located:  # noqa: D102 - as in Locator
@@ -224,12 +224,12 @@ class ClusterLocator(WindowLocator):
 def shared_start(wave: Wave, lanes: Array, addresses: Array, ranked: bool, nbytes: Any) -> tuple[Array, Array]:
     """For shared addresses of some lanes (64-bit integers without a window): which are in bounds, and their arena offsets."""
     addresses = addresses.view(np.int64)
-    rank, inside = addresses >> RANK_SHIFT, (addresses & ((1 << RANK_SHIFT) - 1)) - wave.reserved
+    rank, inside = addresses >> RANK_SHIFT, (addresses & ((1 << RANK_SHIFT) - 1)) - wave.windows.reserved
     own = wave.rank[lanes].astype(np.int64)
     valid = (rank >= 0) & (rank < wave.cluster_size) if ranked else (rank == 0) | (rank == own)
     valid &= (inside >= 0) & (inside + nbytes <= wave.shape.shared_bytes)
     cta = wave.cta_of[lanes] + (rank - own if ranked else 0)
-    return valid, wave.shared_offset + cta * wave.shared_stride + inside
+    return valid, wave.windows.shared + cta * wave.windows.stride + inside
 
 
 def window_locator(
@@ -247,7 +247,7 @@ class GenericLocator(GlobalLocator):
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: StepSite, access: str) -> None:
         super().__init__(wave, base, offset, nbytes, site, access)
         self.windows = [
-            (np.uint64(start), window_locator(wave, wave.zeros64, 0, nbytes, site, access, space, True))
+            (np.uint64(start), window_locator(wave, wave.scratch.zeros64, 0, nbytes, site, access, space, True))
             for start, space in ((SHARED_WINDOW, "shared"), (LOCAL_WINDOW, "local"))
         ]
 

@@ -49,25 +49,25 @@ def _axes(name: str, read: Callable[[Wave, LaunchInfo], tuple[Any, ...]]) -> dic
 
 
 def _shifted(wave: Wave) -> Array:
-    return np.asarray(np.left_shift(np.uint32(1), wave.lane_in_warp))
+    return np.asarray(np.left_shift(np.uint32(1), wave.warps.lane))
 
 
 READERS: dict[str, Reader] = {
-    **_axes("tid", lambda w, i: w.tid),
+    **_axes("tid", lambda w, i: w.registers.tid),
     **_axes("ntid", lambda w, i: i.block),
-    **_axes("ctaid", lambda w, i: w.ctaid),
+    **_axes("ctaid", lambda w, i: w.registers.ctaid),
     **_axes("nctaid", lambda w, i: i.grid),
-    **_axes("clusterid", lambda w, i: w.clusterid),
+    **_axes("clusterid", lambda w, i: w.registers.clusterid),
     **_axes("nclusterid", lambda w, i: tuple(n // c for n, c in zip(i.grid, w.shape.cluster, strict=True))),
-    **_axes("cluster_ctaid", lambda w, i: w.cluster_ctaid),
+    **_axes("cluster_ctaid", lambda w, i: w.registers.cluster_ctaid),
     **_axes("cluster_nctaid", lambda w, i: w.shape.cluster),
     "%cluster_ctarank": lambda w, i: w.rank,
     "%cluster_nctarank": lambda w, i: w.cluster_size,
     "%is_explicit_cluster": lambda w, i: i.explicit_cluster,
-    "%laneid": lambda w, i: w.lane_in_warp,
-    "%warpid": lambda w, i: w.warp_in_cta,
+    "%laneid": lambda w, i: w.warps.lane,
+    "%warpid": lambda w, i: w.warps.in_cta,
     "%nwarpid": lambda w, i: 64,
-    "%smid": lambda w, i: w.smid,
+    "%smid": lambda w, i: w.registers.smid,
     "%nsmid": lambda w, i: i.sm_count,
     "%gridid": lambda w, i: i.gridid,
     "%lanemask_eq": lambda w, i: _shifted(w),

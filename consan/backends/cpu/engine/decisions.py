@@ -116,15 +116,15 @@ class Counting(Schedule):
 
 def whom(wave: Wave, lanes: Lanes, nth: Array) -> tuple[Who, ...]:
     """Lanes by warp, and by visits of the place."""
-    keys = np.stack((wave.warp_of[lanes], nth), 1)
+    keys = np.stack((wave.warps.of_lane[lanes], nth), 1)
     pairs, inverse = np.unique(keys, axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
-    bits = np.left_shift(1, wave.lane_in_warp[lanes].astype(np.int64))
+    bits = np.left_shift(1, wave.warps.lane[lanes].astype(np.int64))
     found = []
     for index, (warp, times) in enumerate(pairs.tolist()):
         chosen = inverse == index
         block = wave.ctaid_of(int(lanes[chosen][0]))
-        found.append(Who(block, warp % wave.warps_per_cta, int(bits[chosen].sum()), times))
+        found.append(Who(block, warp % wave.warps.per_cta, int(bits[chosen].sum()), times))
     return tuple(found)
 
 
@@ -277,12 +277,12 @@ class Replay(Counting):
         block, stack, lanes = self.latest
         lane = self._concerned(self.decisions[index], lanes)
         trace.lines, trace.idle = lines_of(block, stack), self.idle
-        trace.block, trace.warp = wave.ctaid_of(lane), int(wave.warp_in_cta[lane])
+        trace.block, trace.warp = wave.ctaid_of(lane), int(wave.warps.in_cta[lane])
 
     def _concerned(self, decision: Decision, lanes: Lanes) -> int:
         """One of the lanes, preferably of the CTA that the decision is about."""
         block = decision.receiver or decision.who[0].block
-        same = np.logical_and.reduce([axis[lanes] == value for axis, value in zip(self.wave.ctaid, block, strict=True)])
+        same = np.logical_and.reduce([axis[lanes] == value for axis, value in zip(self.wave.registers.ctaid, block, strict=True)])
         return int(lanes[same.argmax()])
 
     def late_starts(self) -> list[tuple[Lanes, int]]:  # noqa: D102 - as in Schedule
@@ -369,8 +369,8 @@ def _lanes_by_nth(wave: Wave, ctas: Mapping[Dim3, int], decision: Decision) -> I
         cta = ctas.get(who.block)
         if cta is None:
             continue
-        warp = cta * wave.warps_per_cta + who.warp
+        warp = cta * wave.warps.per_cta + who.warp
         mask = found.setdefault(who.nth, np.zeros(wave.lanes, np.bool_))
-        chosen = wave.present[warp] & ((who.lanes >> np.arange(wave.present.shape[1])) & 1).astype(np.bool_)
-        mask[wave.slots[warp][chosen]] = True
+        chosen = wave.warps.present[warp] & ((who.lanes >> np.arange(wave.warps.present.shape[1])) & 1).astype(np.bool_)
+        mask[wave.warps.slots[warp][chosen]] = True
     yield from found.items()

@@ -189,7 +189,7 @@ class LoadedModule:
     def unload(self) -> None:
         """Give back the memory of variables, parameters and plans; the module must not be used any more."""
         for plan in self._plans.values():
-            plan.wave.release()
+            plan.wave.windows.release()
         for allocation in (*self._addresses.values(), *self._params.values()):
             self.machine.free(allocation.address)
         self._plans.clear()
@@ -263,7 +263,7 @@ class LoadedModule:
         plan = self._plans.pop(key, None)
         if plan is None:
             while len(self._plans) >= MAX_PLANS:
-                self._plans.pop(next(iter(self._plans))).wave.release()
+                self._plans.pop(next(iter(self._plans))).wave.windows.release()
             program = self._by_events if by_events else self.program
             plan = Plan(self, program.reach(entry), Wave(self.machine.arena, shape))
         self._plans[key] = plan

@@ -34,8 +34,8 @@ def memory_of(context: DecodeContext, lane: int, address: int) -> npt.NDArray[np
     """The bytes from a generic address of a thread to the end of the memory that it may read there."""
     wave = context.wave
     for start, units, size in (
-        (SHARED_WINDOW, wave.shared_units, wave.shape.shared_bytes + wave.reserved),
-        (LOCAL_WINDOW, wave.local_units, wave.shape.local_bytes),
+        (SHARED_WINDOW, wave.windows.shared_units, wave.shape.shared_bytes + wave.windows.reserved),
+        (LOCAL_WINDOW, wave.windows.local_units, wave.shape.local_bytes),
     ):
         if start <= address < start + WINDOW_SIZE:
             begin, inside = int(units[0][lane]), address - start
@@ -43,7 +43,7 @@ def memory_of(context: DecodeContext, lane: int, address: int) -> npt.NDArray[np
                 rank, inside = divmod(inside, 1 << RANK_SHIFT)
                 if rank >= wave.cluster_size:
                     raise LaneError("out-of-bounds", lane, context.site, address=address, nbytes=1, space="shared", access="read")
-                begin += (rank - int(wave.rank[lane])) * wave.shared_stride - wave.reserved
+                begin += (rank - int(wave.rank[lane])) * wave.windows.stride - wave.windows.reserved
             return wave.arena.raw[begin + inside : begin + size]
     allocation = wave.arena.find(address)
     if allocation is None:

@@ -43,9 +43,9 @@ class ParkedGroups(dict[tuple[int, int], LaneGroup]):
         if not parted and self.ready:
             return True
         going = self.release(lambda collective: collective.masked)
-        self.alone.update((group.block.position, warp) for group in going for warp in self.wave.warp_of[group.lanes].tolist())
+        self.alone.update((group.block.position, warp) for group in going for warp in self.wave.warps.of_lane[group.lanes].tolist())
         return bool(going)
 
     def waits(self, block: BoundBlock, lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_] | bool:
         """Which lanes wait at a collective for others."""
-        return not self.alone or np.array([(block.position, warp) not in self.alone for warp in self.wave.warp_of[lanes].tolist()])
+        return not self.alone or np.array([(block.position, warp) not in self.alone for warp in self.wave.warps.of_lane[lanes].tolist()])

@@ -127,7 +127,7 @@ class Polls:
         cta, inside = int(wave.cta_of[lane]), address & ((1 << RANK_SHIFT) - 1)
         if wave.cluster_size > 1:
             cta += (address >> RANK_SHIFT) - int(wave.rank[lane])
-        return int(wave.shared_offset + cta * wave.shared_stride + inside - RESERVED_SHARED)
+        return int(wave.windows.shared + cta * wave.windows.stride + inside - RESERVED_SHARED)
 
     def _variable_at(self, offset: int) -> tuple[str, int]:
         """The shared variable at an offset, by its source name, and the offset in it."""

@@ -149,12 +149,12 @@ class WaveProgress:
         self.states: set[bytes] = set()
         self.moved, self.touched, self.cycled, self.erratic, self.together, self.polled = (np.zeros(lanes, np.bool_) for _ in range(6))
         self.heads: set[tuple[int, bytes]] = set()  # of loops that only memory ends, with the lanes that have come there
-        self.wave.watched, self.wave.changed = True, False
+        self.wave.changed = False
         self.scheduler.run_block = self._run_block
 
     def _end(self) -> None:
         self.looking = self.watching = False
-        self.wave.watched = False
+        self.wave.changed = None
         self.between = min(2 * self.between, MOST_BETWEEN)
         self.next = self.turns + self.between
         self.scheduler.run_block = self.scheduler.plain_block
@@ -176,7 +176,7 @@ class WaveProgress:
         self.polls.clear()
 
     def _changed(self) -> bool:
-        return self.changed or self.wave.changed or bool(self.plan.copies.flying)
+        return self.changed or bool(self.wave.changed) or bool(self.plan.copies.flying)
 
     def _run_block(self, group: LaneGroup, block: BoundBlock) -> None:
         """Run a block during a look, and note its effects."""
@@ -234,7 +234,7 @@ class WaveProgress:
         return block.size > 0 and self.loops[code].begins_at(code.instructions[block.code.start].start)
 
     def _whole_warps(self, lanes: npt.NDArray[np.intp]) -> bool:
-        here = self.wave.warp_masks(lanes)
+        here = self.wave.warps.masks(lanes)
         return bool((here[here != 0] == self.wave.live_masks()[here != 0]).all())
 
     def _state(self, group: LaneGroup) -> bytes:
@@ -254,7 +254,7 @@ class WaveProgress:
             return []
         row = max(-(-wave.shape.local_bytes // 16) * 16, 16)
         start = self.plan.reach.local.get(code, 0)
-        window = wave.arena.raw[wave.local_offset : wave.local_offset + row * wave.lanes].reshape(wave.lanes, row)
+        window = wave.arena.raw[wave.windows.local : wave.windows.local + row * wave.lanes].reshape(wave.lanes, row)
         return [window[:, start : start + code.local_bytes]]
 
 

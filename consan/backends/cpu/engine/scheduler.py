@@ -290,10 +290,10 @@ class Scheduler:
         if parked is not None:
             group.set_lanes(merge_lanes(parked.lanes, group.lanes))
         wave, lanes, members = self.wave, group.lanes, collective.members
-        missing = wave.live_masks() & ~wave.warp_masks(lanes)
-        alone = ((members[lanes] if members.ndim else members) & missing[wave.warp_of[lanes]]) != 0
+        missing = wave.live_masks() & ~wave.warps.masks(lanes)
+        alone = ((members[lanes] if members.ndim else members) & missing[wave.warps.of_lane[lanes]]) != 0
         if collective.together and not self.parked.parted:
-            alone |= self.plan.copies.ahead("wgmma")[wave.warp_of[lanes]]
+            alone |= self.plan.copies.ahead("wgmma")[wave.warps.of_lane[lanes]]
         alone &= self.parked.waits(block, lanes)
         if not alone.any():
             return True
@@ -369,7 +369,7 @@ class Scheduler:
         """Which warps loop and what they poll, and which wait."""
         found = []
         for group in self.running(current):
-            warps = self.wave.warp_of[group.lanes]
+            warps = self.wave.warps.of_lane[group.lanes]
             for lanes in (group.lanes[warps == warp] for warp in np.unique(warps)):
                 (blocked,) = self._at(LaneGroup(lanes, group.stack, group.block), "loop")
                 found.append(self.progress.polls.of(blocked, lanes))
@@ -385,12 +385,12 @@ class Scheduler:
         self, lanes: np.ndarray[tuple[int], np.dtype[np.intp]], why: str, barrier: int | None, opcode: str, line: int
     ) -> list[Blocked]:
         wave = self.wave
-        masks = wave.warp_masks(lanes)
+        masks = wave.warps.masks(lanes)
         found = []
         for warp in masks.nonzero()[0].tolist():
-            first = int(wave.slots[warp][wave.present[warp]][0])
+            first = int(wave.warps.slots[warp][wave.warps.present[warp]][0])
             rank = int(wave.rank[first]) if wave.cluster_size > 1 else None
-            who = (wave.ctaid_of(first), warp % wave.warps_per_cta, int(masks[warp]))
+            who = (wave.ctaid_of(first), warp % wave.warps.per_cta, int(masks[warp]))
             arrived, expected = self.plan.barriers.counts(barrier, int(wave.cta_of[first])) if barrier is not None else (None, None)
             found.append(Blocked(*who, why, barrier, opcode, line, arrived, expected, cluster_rank=rank))
         return found

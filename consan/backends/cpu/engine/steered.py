@@ -160,14 +160,14 @@ class Steered(Schedule):
             return np.ones(wave.lanes, np.bool_)
         if party >= CTAS:
             return np.asarray(wave.cta_of == party - CTAS)
-        return np.asarray(wave.warp_in_cta == party)
+        return np.asarray(wave.warps.in_cta == party)
 
     def enter(self, group: LaneGroup, block: BoundBlock) -> None:  # noqa: D102 - as in Schedule
         number = self._numbers.get(block.position)
         if number is None:
             return
         if len(self.seen.visits) < _MOST_SEEN:
-            warps = np.unique(self.wave.warp_of[group.lanes])
+            warps = np.unique(self.wave.warps.of_lane[group.lanes])
             self.seen.visits += [(number, int(warp)) for warp in warps]
         if number in self._waiting:
             self.seen.passed.add(number)

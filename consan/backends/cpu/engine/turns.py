@@ -70,7 +70,7 @@ class Turns:
         """Several CTAs, or warps of one, are about to write at once what others may poll: one does so later. Returns whether one does."""
         wave, lanes = self.wave, group.lanes
         ctas = wave.cta_of[lanes]
-        places = ctas if ctas[0] != ctas[-1] else wave.warp_in_cta[lanes].astype(ctas.dtype)
+        places = ctas if ctas[0] != ctas[-1] else wave.warps.in_cta[lanes].astype(ctas.dtype)
         last = places[-1]
         if places[0] == last or self.parted >= PARTED:
             return False

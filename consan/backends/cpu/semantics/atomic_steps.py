@@ -84,7 +84,7 @@ def _scalar(
     def part(sel: Any) -> None:
         view, index = found.part(sel)
         old = read_modify_write(view.view(dtype), index, operation, function, _pick(value, sel), _pick(extra, sel))
-        if own and wave.watched and not wave.changed:
+        if own and wave.changed is False:  # someone asks
             wave.changed = bool((view.view(dtype)[index] != old).any())
         if target is not None:
             target.write(sel, old)

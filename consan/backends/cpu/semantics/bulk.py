@@ -126,8 +126,8 @@ def destinations(context: DecodeContext, ctas: Array | None, lane: Lanes, target
     if ctas is None:
         return [(0, 0)]
     wave, mask = context.wave, int(per_lane(ctas, lane)[0])
-    size, stride = wave.cluster_size, wave.shared_stride
-    data, barrier = wave.cta_at(target) % size, wave.cta_at(8 * unit) % size
+    size, stride = wave.cluster_size, wave.windows.stride
+    data, barrier = wave.windows.cta_at(target) % size, wave.windows.cta_at(8 * unit) % size
     ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
     homes = [rank & ~1 | barrier & 1 for rank in ranks] if "cta_group::2" in context.words else ranks
     last = max((*ranks, *homes), default=0)
@@ -201,7 +201,7 @@ class _Copies:
         return read
 
     def _start(self, lane: Lanes, read: Callable[[], Array], target: int, size: int, unit: int | None, mask: int) -> None:
-        receiver = None if self.ctas is None else self.wave.cta_at(target)
+        receiver = None if self.ctas is None else self.wave.windows.cta_at(target)
         into = self.wave.arena.raw[target : target + size]
         complete = None if unit is None else self.plan.mbarriers.completion(unit, size)
         self.plan.copies.issue(

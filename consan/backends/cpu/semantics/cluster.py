@@ -37,7 +37,7 @@ class ClusterBarriers:
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.cluster_of = wave.cluster_of
-        self.clusters = wave.clusters
+        self.clusters = wave.shape.clusters
         self.arrived = np.zeros(wave.lanes, np.bool_)
         self.turn = np.zeros(wave.lanes, np.int64)  # phase of the thread's last arrival, counted from 1
         self.waited = np.zeros(wave.lanes, np.int64)  # the same of its last wait

@@ -38,7 +38,7 @@ def _activemask(context: DecodeContext) -> Step:
 
     def part(sel: Any) -> None:
         chosen = wave.ids[sel]
-        target.write(sel, wave.warp_masks(chosen)[wave.warp_of[chosen]])
+        target.write(sel, wave.warps.masks(chosen)[wave.warps.of_lane[chosen]])
 
     return effect(lambda: part(slice(None)), part)
 

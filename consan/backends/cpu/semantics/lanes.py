@@ -96,7 +96,7 @@ def _picker(sources: list[Array]) -> Callable[[Any], list[Array]]:
 def ufunc_step(wave: Wave, ufunc: np.ufunc, sources: list[Array], out: Array, nan: Array | None = None) -> Step:
     """A step that is one ufunc."""
     pick = _picker(sources)
-    temporary = wave.temporary(out.dtype)
+    temporary = wave.scratch.temporary(out.dtype)
     call = ufunc if nan is None else _canonical(ufunc, nan)
 
     def part(sel: Any) -> None:
@@ -154,19 +154,19 @@ def function_step(function: Callable[..., Any], sources: list[Array], targets: l
 def warp_step(context: DecodeContext, function: Callable[..., Any], sources: list[Array], targets: list[Target]) -> Step:
     """A step for an operation on whole warps."""
     wave = context.wave
-    warps, present, slots = wave.warps, wave.present, wave.slots
+    warps, present, slots = wave.warps.count, wave.warps.present, wave.warps.slots
     whole = (warps, WARP)
 
     def spread(source: Array) -> Array:
         if source.ndim == 0:
             return np.broadcast_to(source, whole)
-        return source.reshape(whole) if wave.aligned else source[slots]
+        return source.reshape(whole) if wave.warps.aligned else source[slots]
 
     def full() -> None:
         results = function(present, *map(spread, sources))
         for target, values in zip(targets, results if isinstance(results, tuple) else (results,), strict=True):
             values = np.broadcast_to(values, whole)
-            target.write(slice(None), values.reshape(-1) if wave.aligned else values[present])
+            target.write(slice(None), values.reshape(-1) if wave.warps.aligned else values[present])
 
     def part(sel: Any) -> None:
         mask, rows = active_warps(wave, wave.ids[sel])
@@ -181,11 +181,11 @@ def warp_step(context: DecodeContext, function: Callable[..., Any], sources: lis
 
 def active_warps(wave: Any, lanes: Array) -> tuple[Bools, Array]:
     """For the warps of some lanes: the mask of the lanes, and the lane number of every thread, [warps, 32] each."""
-    flags = np.zeros(wave.warps * WARP, np.bool_)
-    flags[wave.slot_of[lanes]] = True
-    flags = flags.reshape(wave.warps, WARP)
+    flags = np.zeros(wave.warps.count * WARP, np.bool_)
+    flags[wave.warps.slot_of[lanes]] = True
+    flags = flags.reshape(wave.warps.count, WARP)
     touched = flags.any(1).nonzero()[0]
-    return flags[touched], wave.slots[touched]
+    return flags[touched], wave.warps.slots[touched]
 
 
 Pairs = list[tuple[Array, Array]]

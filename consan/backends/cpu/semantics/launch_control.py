@@ -52,9 +52,9 @@ def decode_try_cancel(context: DecodeContext) -> Step:
         target, unit = int(to.part(lane, size)[0]), int(local_units_of(found, lane, "remote-init")[0])
         data, rank = response(plan.queue.take()), int(wave.rank[lane[0]])
         for receiver in range(wave.cluster_size) if everyone else (rank,):
-            shift = (receiver - rank) * wave.shared_stride
+            shift = (receiver - rank) * wave.windows.stride
             into, signal = wave.arena.raw[target + shift : target + shift + NBYTES], unit + (shift >> 3)
-            complete, receives = plan.mbarriers.completion(signal, NBYTES), wave.cta_at(target + shift) if everyone else None
+            complete, receives = plan.mbarriers.completion(signal, NBYTES), wave.windows.cta_at(target + shift) if everyone else None
             signals, site = frozenset((signal,)), context.site
             plan.copies.issue(BulkOperation(lane, lambda: data, _writer(into), complete, signals=signals, site=site, receiver=receives))
 

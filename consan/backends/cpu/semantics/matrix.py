@@ -78,7 +78,7 @@ def require_whole_warps(context: DecodeContext, mask: Array, slots: Array) -> No
     here = mask[warp]
     lanes = int(np.packbits(here, bitorder="little").view(np.uint32)[0])
     first = int(slots[warp][here][0])
-    raise LaneError("divergent", first, context.site, address=lanes, message=str(context.wave.warp_in_cta[first]))
+    raise LaneError("divergent", first, context.site, address=lanes, message=str(context.wave.warps.in_cta[first]))
 
 
 def _rows(context: DecodeContext, found: Locator, count: int, lanes: Array) -> tuple[Array, Array, Array]:

@@ -48,8 +48,8 @@ def units_of(found: Locator, lanes: Any) -> Array:
     """The objects of the selected lanes, as 8-byte items of the arena."""
     wave = found.wave
     view, index = found.part(lanes)
-    start = wave.shared_offset >> 3
-    outside = (index < start) | (index >= start + (wave.shared_stride * wave.shape.ctas >> 3))
+    start = wave.windows.shared >> 3
+    outside = (index < start) | (index >= start + (wave.windows.stride * wave.shape.ctas >> 3))
     if view is not wave.arena.views[3] or outside.any():
         lane = int(wave.ids[lanes][outside.argmax() if view is wave.arena.views[3] else 0])
         raise found.fault("out-of-bounds", lane, int(found.base[lane]) + found.offset if found.base is not None else 0, "shared")
@@ -61,11 +61,14 @@ def local_units_of(found: Locator, lanes: Any, kind: str) -> Array:
     units, wave = units_of(found, lanes), found.wave
     if wave.cluster_size == 1:
         return units
-    ctas = (units * 8 - wave.shared_offset) // wave.shared_stride
+    ctas = (units * 8 - wave.windows.shared) // wave.windows.stride
     wrong = (ctas != wave.cta_of[lanes]).nonzero()[0]
     if len(wrong):
         lane, unit = int(wave.ids[lanes][wrong[0]]), int(units[wrong[0]])
-        rank, inside = int(ctas[wrong[0]]) % wave.cluster_size, (unit * 8 - wave.shared_offset) % wave.shared_stride + wave.reserved
+        rank, inside = (
+            int(ctas[wrong[0]]) % wave.cluster_size,
+            (unit * 8 - wave.windows.shared) % wave.windows.stride + wave.windows.reserved,
+        )
         message = f"the mbarrier belongs to CTA {rank} of the cluster, and only that CTA may do this"
         raise LaneError(
             kind, lane, found.site, address=rank << RANK_SHIFT | inside, nbytes=8, space="shared", access=found.access, message=message

@@ -113,13 +113,13 @@ class Issue:
     def chunks(self, lane: int, cta: int, addresses: Array) -> Array:
         """Items of the arena for chunks of a CTA's shared memory."""
         wave = self.wave
-        inside = addresses - wave.reserved
+        inside = addresses - wave.windows.reserved
         wrong = (inside < 0) | (inside + descriptors.CHUNK > wave.shape.shared_bytes)
         if wrong.any():
             first = int(addresses.reshape(-1)[wrong.reshape(-1).argmax()])
             fault = {"address": first, "nbytes": descriptors.CHUNK, "space": "shared", "access": "read"}
             raise LaneError("out-of-bounds", lane, self.context.site, **fault)  # type: ignore[arg-type]
-        return np.asarray((wave.shared_offset + cta * wave.shared_stride + inside) >> 4)
+        return np.asarray((wave.windows.shared + cta * wave.windows.stride + inside) >> 4)
 
     @staticmethod
     def cell(place: DecodedAddress, lane: int) -> TensorCell:

@@ -226,7 +226,7 @@ class _Reach:
 
     def _lanes(self, taddr: Array, leaders: Lanes) -> Array:
         """The first lane of each warp."""
-        quarter = self.context.wave.warp_in_cta[leaders].astype(np.int64) % 4 * QUARTER
+        quarter = self.context.wave.warps.in_cta[leaders].astype(np.int64) % 4 * QUARTER
         given = taddr >> 16
         first = np.where(given < QUARTER, quarter + given, given)
         wrong = ((first < quarter) | (first + self.height > quarter + QUARTER)).nonzero()[0]

@@ -230,7 +230,7 @@ class _Copies:
         starts = self.shared.part(lanes, np.array([item.nbytes for item in items]))
         found = []
         for lane, start, item in zip(lanes.tolist(), starts.tolist(), items, strict=True):
-            base = wave.shared_offset + wave.cta_at(start) * wave.shared_stride - RESERVED_SHARED
+            base = wave.windows.shared + wave.windows.cta_at(start) * wave.windows.stride - RESERVED_SHARED
             if start % _BOX_ALIGNMENT:
                 raise self._misaligned(lane, start - base, item.nbytes)
             addresses = boxes.chunk_addresses(start - base, item.nbytes, item.info.swizzle)
@@ -266,7 +266,7 @@ class _Copies:
             shared[chunk] = data.view(shared.dtype)
 
         complete = self.plan.mbarriers.completion(unit, item.nbytes)
-        receiver = None if self.ctas is None else self.wave.cta_at(int(chunk[0]) << 4)
+        receiver = None if self.ctas is None else self.wave.windows.cta_at(int(chunk[0]) << 4)
         signals, site = frozenset((unit,)), self.context.site
         self.plan.copies.issue(BulkOperation(lane, item.load, write, complete, signals=signals, site=site, receiver=receiver))
 

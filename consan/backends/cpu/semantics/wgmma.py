@@ -252,7 +252,7 @@ def _issue(
         mask, slots = lane_steps.active_warps(wave, wave.ids[sel])
         require_whole_warps(context, mask, slots)
         leaders = slots[:, 0]
-        rows = a.chunks(leaders, wave.warp_in_cta[leaders] % 4 * ROWS) if isinstance(a, _Matrix) else a
+        rows = a.chunks(leaders, wave.warps.in_cta[leaders] % 4 * ROWS) if isinstance(a, _Matrix) else a
         sharing, which = b.distinct(leaders, wave.cta_of[leaders])
         columns = b.chunks(sharing, np.zeros(len(sharing), np.int64))
         lanes = slots.reshape(-1)

@@ -48,7 +48,7 @@ class CtaBarriers:
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         ctas = wave.shape.ctas
-        self.partial = np.zeros((BARRIERS, wave.warps), np.int64)  # lanes of a warp that has not fully arrived
+        self.partial = np.zeros((BARRIERS, wave.warps.count), np.int64)  # lanes of a warp that has not fully arrived
         self.arrived = np.zeros((BARRIERS, ctas), np.int64)  # threads, counted in whole warps
         self.expected = np.full((BARRIERS, ctas), ALL, np.int64)
         self.votes = np.zeros((BARRIERS, ctas), np.int64)  # barrier.red: true predicates
@@ -66,8 +66,8 @@ class CtaBarriers:
     def counts(self, barrier: int, cta: int) -> tuple[int, int]:
         """How many threads have arrived, and how many it waits for."""
         wave, expected = self.wave, int(self.expected[barrier, cta])
-        partial = int(self.partial[barrier].reshape(-1, wave.warps_per_cta)[cta].sum())
-        return int(self.arrived[barrier, cta]) + partial, int(wave.cta_live_warps[cta]) * WARP if expected == ALL else expected
+        partial = int(self.partial[barrier].reshape(-1, wave.warps.per_cta)[cta].sum())
+        return int(self.arrived[barrier, cta]) + partial, int(wave.warps.live_in_ctas[cta]) * WARP if expected == ALL else expected
 
     def idle(self, barrier: int) -> bool:
         """Whether no thread has arrived at `barrier` in any CTA."""
@@ -86,14 +86,14 @@ class CtaBarriers:
         """Arrivals in portions that cannot exceed a thread count: one warp of each CTA at a time."""
         if count == ALL:
             return [lanes]
-        warps = self.wave.warp_in_cta[lanes]
+        warps = self.wave.warps.in_cta[lanes]
         return [lanes[warps == warp] for warp in np.unique(warps)]
 
     def _arrive(self, barrier: int, lanes: Lanes, count: int, predicate: Any) -> list[WaitingLanes]:
         wave = self.wave
         ctas = np.unique(wave.cta_of[lanes])
         self.in_use = True
-        self.partial[barrier] += np.bincount(wave.warp_of[lanes], minlength=wave.warps)
+        self.partial[barrier] += np.bincount(wave.warps.of_lane[lanes], minlength=wave.warps.count)
         if predicate is not None:
             self.voters[barrier] += np.bincount(wave.cta_of[lanes], minlength=wave.shape.ctas)
             self.votes[barrier] += np.bincount(wave.cta_of[lanes[predicate[lanes]]], minlength=wave.shape.ctas)
@@ -103,12 +103,12 @@ class CtaBarriers:
     def settle(self, barrier: int) -> list[WaitingLanes]:
         """Complete `barrier` in each CTA in which all warps have arrived."""
         wave, partial = self.wave, self.partial[barrier]
-        whole = (partial > 0) & (partial >= wave.warp_live)
+        whole = (partial > 0) & (partial >= wave.warps.live)
         if whole.any():
             partial[whole] = 0
-            self.arrived[barrier] += whole.reshape(-1, wave.warps_per_cta).sum(1) * WARP
+            self.arrived[barrier] += whole.reshape(-1, wave.warps.per_cta).sum(1) * WARP
         arrived, expected = self.arrived[barrier], self.expected[barrier]
-        needed = np.where(expected == ALL, wave.cta_live_warps * WARP, expected)
+        needed = np.where(expected == ALL, wave.warps.live_in_ctas * WARP, expected)
         done = (arrived > 0) & (arrived >= needed)
         return self._release(barrier, done) if done.any() else []
 
@@ -170,13 +170,13 @@ class WarpBarriers:
             return []
         wave, waiting = self.wave, np.concatenate([w.lanes for w in self.waiters])
         live, masks = wave.live_masks(), self.members[waiting]
-        missing = {int(mask): live & ~wave.warp_masks(waiting[masks == mask]) for mask in np.unique(masks)}
+        missing = {int(mask): live & ~wave.warps.masks(waiting[masks == mask]) for mask in np.unique(masks)}
         released: list[WaitingLanes] = []
         kept: list[WaitingLanes] = []
         for waiter in self.waiters:
             free = np.zeros(len(waiter.lanes), np.bool_)
             for mask, absent in missing.items():
-                free |= (self.members[waiter.lanes] == mask) & ((np.uint32(mask) & absent[wave.warp_of[waiter.lanes]]) == 0)
+                free |= (self.members[waiter.lanes] == mask) & ((np.uint32(mask) & absent[wave.warps.of_lane[waiter.lanes]]) == 0)
             for chosen, target in ((free, released), (~free, kept)):
                 if chosen.any():
                     target.append(replace(waiter, lanes=waiter.lanes[chosen]))

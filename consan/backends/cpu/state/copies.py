@@ -200,14 +200,14 @@ class AsyncCopies:
     def ahead(self, family: str) -> Bools:
         """Per warp, whether it has committed more groups than another live warp of its warpgroup."""
         wave, commits, group = self.wave, self.committed(family), self._warpgroups()
-        own, live = commits[wave.slots[:, 0]], wave.warp_live > 0
-        least = np.full(wave.warps, NEVER)
+        own, live = commits[wave.warps.slots[:, 0]], wave.warps.live > 0
+        least = np.full(wave.warps.count, NEVER)
         np.minimum.at(least, group[live], own[live])
         return np.asarray(own > least[group])
 
     def _warpgroups(self) -> Lanes:
         """Per warp, the first warp of its warpgroup."""
-        warps, size = np.arange(self.wave.warps), self.wave.warps_per_cta
+        warps, size = np.arange(self.wave.warps.count), self.wave.warps.per_cta
         return warps // size * size + warps % size // 4 * 4
 
     def tick(self, step: int) -> None:
@@ -242,8 +242,8 @@ class AsyncCopies:
         """The same where an operation is one of whole warpgroups: what a warp has waited for is complete for all four."""
         if not self.flying:
             return
-        groups, warps = self._warpgroups(), self.wave.warp_of
-        ends = np.zeros(self.wave.warps, np.int64)
+        groups, warps = self._warpgroups(), self.wave.warps.of_lane
+        ends = np.zeros(self.wave.warps.count, np.int64)
         np.maximum.at(ends, groups[warps[lanes]], self.committed(family)[lanes] - pending)
         self._wait(np.arange(self.wave.lanes), ends[groups[warps]], family, False)
 

@@ -210,7 +210,7 @@ class MBarriers:
 
     def state(self, unit: int) -> BarrierState:
         """The fields of an object, for reports."""
-        word, stride = int(self.words[unit]), self.wave.shared_stride
-        address = (unit * 8 - self.wave.shared_offset) % stride + RESERVED_SHARED
+        word, stride = int(self.words[unit]), self.wave.windows.stride
+        address = (unit * 8 - self.wave.windows.shared) % stride + RESERVED_SHARED
         phase = self.phases.get(unit, word >> PHASE)
         return BarrierState(address, phase, (word >> PENDING) & COUNT_MASK, (word >> EXPECTED) & COUNT_MASK, _tx_of(word))

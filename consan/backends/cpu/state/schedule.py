@@ -109,8 +109,8 @@ class Seeded(Schedule):
         rng, wave = self.rng, self.wave
         if rng.random() > (EARLY_DELAYS if self.scheduler.step < EARLY else DELAYS):
             return []
-        parties = (wave.cta_of if wave.cluster_size > 1 and rng.random() < 1 / 2 else wave.warp_of)[group.lanes]
-        late = (rng.random(wave.warps) < rng.random())[parties]
+        parties = (wave.cta_of if wave.cluster_size > 1 and rng.random() < 1 / 2 else wave.warps.of_lane)[group.lanes]
+        late = (rng.random(wave.warps.count) < rng.random())[parties]
         if late.all() or not late.any():
             late = parties == parties[rng.integers(len(parties))]
         return [(late, int(rng.integers(1, LONGEST_HOLD)))]

@@ -1,12 +1,13 @@
 """The threads of a wave: which lane is which thread of which CTA, who is still alive, and where its memory windows lie.
 
 A wave is as many CTAs as run together, in whole clusters: the CTAs of one cluster follow each other by rank. Lanes are
-numbered CTA by CTA in order of %tid without padding, so that the arrays hold live threads only; `slots` maps warps to lanes for
+numbered CTA by CTA in order of %tid without padding, so that the arrays hold threads only; `Warps.slots` maps warps to lanes for
 the instructions that work on whole warps.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +36,15 @@ class Shape:
         """Threads of one CTA."""
         return self.block[0] * self.block[1] * self.block[2]
 
-    @property
+    @functools.cached_property
     def cluster_size(self) -> int:
         """CTAs of one cluster."""
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
+
+    @property
+    def clusters(self) -> int:
+        """Clusters of the wave."""
+        return self.ctas // self.cluster_size
 
 
 def _coordinates(linear: Array, extent: Dim3) -> tuple[Array, Array, Array]:
@@ -47,128 +53,164 @@ def _coordinates(linear: Array, extent: Dim3) -> tuple[Array, Array, Array]:
     return x.astype(np.uint32), (rest % extent[1]).astype(np.uint32), (rest // extent[1]).astype(np.uint32)
 
 
-class Wave:
-    """Geometry, liveness and windows of the lanes of one wave."""
+class Warps:
+    """The lanes as warps. `slots`: warps x 32, the lane of each thread; where a warp has fewer threads, `present` is false."""
 
-    def __init__(self, arena: Arena, shape: Shape) -> None:
-        self.arena = arena
-        self.shape = shape
-        threads, ctas = shape.threads, shape.ctas
-        self.lanes = threads * ctas
-        self.warps_per_cta = -(-threads // WARP)
-        self.warps = self.warps_per_cta * ctas
-        self.ids: npt.NDArray[np.intp] = np.arange(self.lanes)
-        linear = self.ids % threads
-        self.cta_of = self.ids // threads
-        self.tid = _coordinates(linear, shape.block)
-        self.lane_in_warp = (linear % WARP).astype(np.uint32)
-        self.warp_in_cta = (linear // WARP).astype(np.uint32)
-        self.warp_of = self.cta_of * self.warps_per_cta + self.warp_in_cta
+    def __init__(self, threads: int, ctas: int) -> None:
+        lanes = np.arange(threads * ctas)
+        linear = lanes % threads
+        self.per_cta = -(-threads // WARP)
+        self.count = self.per_cta * ctas
+        self.lane = (linear % WARP).astype(np.uint32)
+        self.in_cta = (linear // WARP).astype(np.uint32)
+        self.of_lane = lanes // threads * self.per_cta + self.in_cta
         self.aligned = threads % WARP == 0
-        self.slot_of = self.warp_of * WARP + self.lane_in_warp
-        self._lay_out_slots()
-        self._lay_out_clusters()
-        self._lay_out_windows()
-        self.zeros64 = np.zeros(self.lanes, np.uint64)
-        self.zeros32 = np.zeros(self.lanes, np.uint32)
-        self.scratch64 = np.zeros(self.lanes, np.uint64)
-        self.scratch32 = np.zeros(self.lanes, np.uint32)
-        self.scratch_index = np.zeros(self.lanes, np.int64)
-        self._temporaries: dict[np.dtype[Any], Array] = {}
-        self.sp = np.zeros(self.lanes, np.uint32)  # top of each thread's dynamic local stack
-        self.clusterid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
-        self.ctaid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
-        self.smid = np.zeros(self.lanes, np.uint32)
-        self.watched = self.changed = False  # while `watched`, `changed` notes that an atomic of the kernel has changed memory
-        self.start(0, shape.cluster, 1)
+        self.slot_of = self.of_lane * WARP + self.lane
+        self.slots, self.present = (np.zeros((self.count, WARP), kind) for kind in (np.intp, np.bool_))
+        self.slots.reshape(-1)[self.slot_of] = lanes
+        self.present.reshape(-1)[self.slot_of] = True
+        self.start()
 
-    def _lay_out_slots(self) -> None:
-        slots = np.zeros(self.warps * WARP, np.intp)
-        slots[self.slot_of] = self.ids
-        self.slots = slots.reshape(self.warps, WARP)
-        present = np.zeros(self.warps * WARP, np.bool_)
-        present[self.slot_of] = True
-        self.present = present.reshape(self.warps, WARP)
+    def start(self) -> None:
+        """All threads are alive. `live`: how many are, of each warp; `live_in_ctas`: in how many warps of each CTA some are."""
+        self.live = np.bincount(self.of_lane, minlength=self.count)
+        self.live_in_ctas = np.full(self.count // self.per_cta, self.per_cta)
 
-    def _lay_out_clusters(self) -> None:
-        size = self.cluster_size = self.shape.cluster_size
-        rank = self.cta_of % size
-        self.rank = rank.astype(np.uint32)
-        self.rank_bits = self.rank << np.uint32(RANK_SHIFT)  # the rank's bits in an address of the CTA's own shared memory
-        self.cluster_of = self.cta_of // size
-        self.clusters = self.shape.ctas // size
-        self.cluster_ctaid = _coordinates(rank, self.shape.cluster)
+    def retire(self, lanes: npt.NDArray[np.intp]) -> None:
+        """The threads of `lanes` have exited."""
+        self.live -= np.bincount(self.of_lane[lanes], minlength=self.count)
+        self.live_in_ctas = (self.live.reshape(-1, self.per_cta) > 0).sum(1)
 
-    def _lay_out_windows(self) -> None:
-        shape, arena = self.shape, self.arena
-        stride = -(-(shape.shared_bytes + 16) // 128) * 128
-        self.shared_stride = stride
-        self.shared_offset = arena.reserve(stride * shape.ctas)
+    def masks(self, lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.uint32]:
+        """For each warp, the mask of its lanes that are among `lanes`."""
+        flags = np.zeros(self.count * WARP, np.bool_)
+        flags[self.slot_of[lanes]] = True
+        return np.packbits(flags, bitorder="little").view(np.uint32)
+
+
+class Windows:
+    """The shared memory of the CTAs, `stride` bytes apart, and the local memory of the threads: from `shared` and `local` on in the arena.
+
+    `shared_units`, `local_units`: the start of each lane's window in units of 1, 2, 4, 8 and 16 bytes; the shared one begins after the
+    reserved KiB. `rank_bits`: of the rank, in an address of the CTA's own shared memory.
+    """
+
+    def __init__(self, arena: Arena, shape: Shape, cta_of: npt.NDArray[np.intp]) -> None:
+        self._arena, self.reserved = arena, RESERVED_SHARED
+        self.rank_bits = (cta_of % shape.cluster_size).astype(np.uint32) << np.uint32(RANK_SHIFT)
+        self.stride = -(-(shape.shared_bytes + 16) // 128) * 128
+        self._shared_bytes = self.stride * shape.ctas
+        self.shared = arena.reserve(self._shared_bytes)
         local = -(-shape.local_bytes // 16) * 16
-        self.local_offset = arena.reserve(max(local, 16) * self.lanes)
-        shared_start = self.shared_offset + self.cta_of * stride
-        local_start = self.local_offset + self.ids * local
-        # The start of each lane's window in units of 1, 2, 4, 8 and 16 bytes; the shared one begins after the reserved KiB.
-        self.shared_units = [shared_start >> k for k in range(5)]
-        self.local_units = [local_start >> k for k in range(5)]
-        self.reserved = RESERVED_SHARED
-
-    def temporary(self, dtype: np.dtype[Any]) -> Array:
-        """An array of an item for each lane, for the time of one step."""
-        if dtype not in self._temporaries:
-            self._temporaries[dtype] = np.empty(self.lanes, dtype)
-        return self._temporaries[dtype]
-
-    def release(self) -> None:
-        """Give the windows back to the arena."""
-        self.arena.release(self.shared_offset)
-        self.arena.release(self.local_offset)
-
-    def start(self, first_cta: int, grid: Dim3, sm_count: int) -> None:
-        """Make the lanes the threads of the CTAs from `first_cta` on, all alive."""
-        x, y, z = self.shape.cluster
-        clusters = _coordinates(self.cluster_of + first_cta // self.cluster_size, (grid[0] // x, grid[1] // y, grid[2] // z))
-        for axis, (cluster, inside) in enumerate(zip(clusters, self.cluster_ctaid, strict=True)):
-            self.clusterid[axis][...] = cluster
-            self.ctaid[axis][...] = cluster * np.uint32(self.shape.cluster[axis]) + inside
-        self.smid[...] = (self.cta_of + first_cta) % sm_count
-        self.live = np.ones(self.lanes, np.bool_)
-        self.watched = False
-        self.alive = self.lanes
-        self.warp_live = np.bincount(self.warp_of, minlength=self.warps)
-        self.cta_live_warps = np.full(self.shape.ctas, self.warps_per_cta)
-        self.sp[...] = 0
-        self.arena.raw[self.shared_offset : self.shared_offset + self.shared_stride * self.shape.ctas] = 0  # the same on every run
+        self.local = arena.reserve(max(local, 16) * len(cta_of))
+        shared_start, local_start = self.shared + cta_of * self.stride, self.local + np.arange(len(cta_of)) * local
+        self.shared_units, self.local_units = ([start >> k for k in range(5)] for start in (shared_start, local_start))
 
     def cta_at(self, offset: int) -> int:
         """The CTA of the wave whose shared memory holds the arena's byte at `offset`."""
-        return (offset - self.shared_offset) // self.shared_stride
+        return (offset - self.shared) // self.stride
+
+    def start(self) -> None:
+        """Zero shared memory: it is the same on every run."""
+        self._arena.raw[self.shared : self.shared + self._shared_bytes] = 0
+
+    def release(self) -> None:
+        """Give the windows back to the arena."""
+        self._arena.release(self.shared)
+        self._arena.release(self.local)
+
+
+class Scratch:
+    """Arrays of an item for each lane: zeros, which nobody changes, and those that hold something for the time of one step."""
+
+    def __init__(self, lanes: int) -> None:
+        self._lanes = lanes
+        self.zeros64, self.items64 = np.zeros(lanes, np.uint64), np.zeros(lanes, np.uint64)
+        self.zeros32, self.items32 = np.zeros(lanes, np.uint32), np.zeros(lanes, np.uint32)
+        self.index = np.zeros(lanes, np.int64)
+        self._temporaries: dict[np.dtype[Any], Array] = {}
+
+    def temporary(self, dtype: np.dtype[Any]) -> Array:
+        """An array of this type."""
+        if dtype not in self._temporaries:
+            self._temporaries[dtype] = np.empty(self._lanes, dtype)
+        return self._temporaries[dtype]
+
+
+class Registers:
+    """The special registers that say where each lane is, in three dimensions but for `smid`."""
+
+    def __init__(self, shape: Shape, cta_of: npt.NDArray[np.intp]) -> None:
+        self._shape, self._cta_of = shape, cta_of
+        self.tid = _coordinates(np.arange(len(cta_of)) % shape.threads, shape.block)
+        self.cluster_ctaid = _coordinates(cta_of % shape.cluster_size, shape.cluster)
+        self.clusterid, self.ctaid = (tuple(np.zeros(len(cta_of), np.uint32) for _ in range(3)) for _ in range(2))
+        self.smid = np.zeros(len(cta_of), np.uint32)
+
+    def start(self, first_cta: int, grid: Dim3, sm_count: int) -> None:
+        """The lanes become the threads of the CTAs from `first_cta` on."""
+        cluster, ctas = self._shape.cluster, self._cta_of + first_cta
+        x, y, z = (extent // ctas_along for extent, ctas_along in zip(grid, cluster, strict=True))
+        for axis, of_axis in enumerate(_coordinates(ctas // self._shape.cluster_size, (x, y, z))):
+            self.clusterid[axis][...] = of_axis
+            self.ctaid[axis][...] = of_axis * np.uint32(cluster[axis]) + self.cluster_ctaid[axis]
+        self.smid[...] = ctas % sm_count
+
+
+class Wave:
+    """The lanes of one wave: geometry, liveness and windows.
+
+    `sp`: the top of each thread's dynamic local stack. `changed`: whether an atomic of the kernel has changed memory since somebody asked
+    (by setting it to False); None while nobody asks.
+    """
+
+    def __init__(self, arena: Arena, shape: Shape) -> None:
+        self.arena, self.shape = arena, shape
+        self.lanes = shape.threads * shape.ctas
+        self.ids: npt.NDArray[np.intp] = np.arange(self.lanes)
+        self.cta_of = self.ids // shape.threads
+        self.cluster_of = self.cta_of // shape.cluster_size
+        self.rank = (self.cta_of % shape.cluster_size).astype(np.uint32)
+        self.warps = Warps(shape.threads, shape.ctas)
+        self.windows = Windows(arena, shape, self.cta_of)
+        self.scratch = Scratch(self.lanes)
+        self.registers = Registers(shape, self.cta_of)
+        self.sp = np.zeros(self.lanes, np.uint32)
+        self.changed: bool | None = None
+        self.live, self.alive = np.ones(self.lanes, np.bool_), self.lanes
+        self.start(0, shape.cluster, 1)
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs of one cluster."""
+        return self.shape.cluster_size
+
+    def start(self, first_cta: int, grid: Dim3, sm_count: int) -> None:
+        """Make the lanes the threads of the CTAs from `first_cta` on, all alive."""
+        self.registers.start(first_cta, grid, sm_count)
+        self.warps.start()
+        self.windows.start()
+        self.live, self.alive = np.ones(self.lanes, np.bool_), self.lanes
+        self.changed = None
+        self.sp[...] = 0
 
     def retire(self, lanes: npt.NDArray[np.intp]) -> None:
         """The threads of `lanes` have exited."""
         self.live[lanes] = False
         self.alive -= len(lanes)
-        if self.alive == 0:
-            return
-        self.warp_live -= np.bincount(self.warp_of[lanes], minlength=self.warps)
-        self.cta_live_warps = (self.warp_live.reshape(-1, self.warps_per_cta) > 0).sum(1)
-
-    def warp_masks(self, lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.uint32]:
-        """For each warp of the wave, the mask of its lanes that are among `lanes`."""
-        flags = np.zeros(self.warps * WARP, np.bool_)
-        flags[self.slot_of[lanes]] = True
-        return np.packbits(flags, bitorder="little").view(np.uint32)
+        if self.alive:
+            self.warps.retire(lanes)
 
     def live_masks(self) -> npt.NDArray[np.uint32]:
         """For each warp, the mask of its threads that have not exited."""
-        return self.warp_masks(self.live.nonzero()[0])
+        return self.warps.masks(self.live.nonzero()[0])
 
     def ctaid_of(self, lane: int) -> Dim3:
         """%ctaid of a lane."""
-        x, y, z = (int(axis[lane]) for axis in self.ctaid)
+        x, y, z = (int(axis[lane]) for axis in self.registers.ctaid)
         return x, y, z
 
     def tid_of(self, lane: int) -> Dim3:
         """%tid of a lane."""
-        x, y, z = (int(axis[lane]) for axis in self.tid)
+        x, y, z = (int(axis[lane]) for axis in self.registers.tid)
         return x, y, z
