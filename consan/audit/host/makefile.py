@@ -1,6 +1,7 @@
 """The Makefile of a source: the other sources of its program, its include folders and macros, and the arguments that `make run` gives it.
 
-Variables are expanded where they stand in the same file. Not handled: functions of make, conditions (all branches count), included files.
+Variables are expanded where they stand in the same file. Where no Makefile names the source, a CMakeLists.txt does (cmake.py). Not handled:
+functions of make, conditions (all branches count), included files.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from consan.audit.host import sizes
+from consan.audit.host import cmake, sizes
 
 _NAMES: Final = ("Makefile", "makefile", "GNUmakefile")
 _LEVELS: Final = 2  # the folders above a source where its Makefile may be
@@ -44,16 +45,10 @@ class Recipe:
 
 
 def recipe_of(source: Path) -> Recipe:
-    """The recipe of the Makefile that names a source; an empty one where there is none."""
-    folder = source.parent
-    for _ in range(_LEVELS):
-        for path in (folder / name for name in _NAMES):
-            if path.is_file():
-                made = _read(path)
-                if source in made.sources:
-                    return made
-        folder = folder.parent
-    return Recipe()
+    """The recipe of the Makefile or the CMakeLists.txt that names a source; an empty one where there is none."""
+    folders = source.parents[:_LEVELS]
+    made = (read(folder / name, source) for folder in folders for name, read in _READERS if (folder / name).is_file())
+    return next((each for each in made if source in each.sources), Recipe())
 
 
 def without_parts(files: Iterable[Path]) -> list[Path]:
@@ -67,7 +62,11 @@ def without_parts(files: Iterable[Path]) -> list[Path]:
     return [each for each in found if each not in parts]
 
 
-def _read(path: Path) -> Recipe:
+def _read_cmake(path: Path, source: Path) -> Recipe:
+    return Recipe(*cmake.program_of(path, source))
+
+
+def _read(path: Path, _: Path) -> Recipe:
     text = path.read_text(errors="replace").replace("\\\r\n", " ").replace("\\\n", " ")
     variables: dict[str, str] = {}
     for found in _ASSIGNED.finditer(text):
@@ -110,3 +109,6 @@ def _name(text: str, number: int) -> str:
     read = rf"\b(\w+)\s*=\s*(?:\([\w\s]+\)\s*)?(?:std\s*::\s*)?(?:ato|strto|sto)\w+\s*\(\s*argv\s*\[\s*{number}\s*\]"
     found = re.search(read, text)
     return found[1] if found else ""
+
+
+_READERS: Final = (*((name, _read) for name in _NAMES), (cmake.NAME, _read_cmake))

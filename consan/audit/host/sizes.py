@@ -27,6 +27,7 @@ _ASSIGNED: Final = re.compile(
     rf"({_NUMBER})\b(?=\s*[,;])"
 )
 _MACRO: Final = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+)([A-Za-z_]\w*)([ \t]+\(?)({_NUMBER})(?=\)?[ \t]*(?://.*|/\*.*)?$)", re.MULTILINE)
+_LISTED: Final = re.compile(r"\b((?:std::)?vector\s*<\s*\w+\s*>\s+|int\s+)(\w+)((?:\s*\[\s*\])?\s*=?\s*\{)([\d\s,]+)(?=\})")
 _OF_CODE: Final = re.compile(  # tiles, not sizes
     r"block|tile|thread|warp|chunk|buf|shared|bin|radix|lds|table|group|bm|bn|bk|unroll|vec|code|pad|max", re.IGNORECASE
 )
@@ -89,7 +90,8 @@ def shrunk_text(text: str) -> str:
     for item in reversed(cuda.items(text)):
         if item.kind in _SHRUNK and not (item.kind == cuda.HOST and item.body is None):
             part = text[item.begin : item.end]
-            text = text[: item.begin] + _with_smaller(_ASSIGNED, part, local=item.kind == cuda.HOST) + text[item.end :]
+            part = _with_smaller(_ASSIGNED, part, local=item.kind == cuda.HOST)
+            text = text[: item.begin] + _LISTED.sub(_with_smaller_list, part) + text[item.end :]
     return _with_smaller(_MACRO, text, local=False)
 
 
@@ -105,6 +107,12 @@ def _with_smaller(pattern: re.Pattern[str], text: str, *, local: bool) -> str:
         return "".join(found.group(1, 2, 3)) + (found[4] if made == value else str(made))
 
     return pattern.sub(replaced, text)
+
+
+def _with_smaller_list(found: re.Match[str]) -> str:
+    """Sizes that a program tries one after the other."""
+    smaller_each = re.sub(r"\d+", lambda number: str(smaller(found[2], int(number[0]))), found[4])
+    return "".join(found.group(1, 2, 3)) + (smaller_each if _INNER.match(found[2]) else found[4])
 
 
 def _product(expression: str) -> int:

@@ -57,3 +57,39 @@ def test_several_sizes_become_smaller_than_one() -> None:
 def test_constants_of_the_host_become_smaller_and_tiles_stay() -> None:
     text = "const int N = 1 << 20;\n#define TILE_SIZE 512\n__global__ void f() { int n = 4096; }\nvoid run() { int width = 64 * 64; }\n"
     assert sizes.shrunk_text(text) == text.replace("1 << 20", "256").replace("64 * 64", "256")
+
+
+CMAKE = """
+set(CMAKE_CUDA_ARCHITECTURES 75 80)  # add_executable(none main.cu)
+include_directories(${PROJECT_SOURCE_DIR}/shared "${CUDA_INCLUDE_DIRS}")
+aux_source_directory(${PROJECT_SOURCE_DIR}/parts PARTS)
+file(GLOB MORE "more/*.cpp")
+list(APPEND MORE last.cpp)
+add_executable(app main.cu ${PARTS} ${MORE})
+add_executable(alone alone.cu)
+target_compile_features(app PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--x>)
+"""
+
+
+def test_a_cmake_file_names_sources_and_folders(tmp_path: Path) -> None:
+    files = ("main.cu", "alone.cu", "last.cpp", "parts/a.cu", "parts/a.h", "more/b.cpp", "shared/c.h", "other.cu")
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(MAIN if name == "main.cu" else "")
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    found = recipe_of(tmp_path / "main.cu")
+    assert found.sources == tuple(tmp_path / each for each in ("main.cu", "parts/a.cu", "more/b.cpp", "last.cpp"))
+    assert found.folders == (tmp_path / "shared",)
+    assert recipe_of(tmp_path / "parts/a.cu") == found
+    assert recipe_of(tmp_path / "alone.cu").sources == (tmp_path / "alone.cu",)
+    assert recipe_of(tmp_path / "other.cu") == Recipe()
+
+
+def test_a_makefile_that_names_the_source_goes_before_cmake(program: Path) -> None:
+    (program / "CMakeLists.txt").write_text("add_executable(app main.cu)")
+    assert recipe_of(program / "main.cu").sources == (program / "main.cu", program / "helpers.cpp")
+
+
+def test_sizes_in_lists_become_smaller_each() -> None:
+    text = "int main() { std::vector<int> SIZE = {128, 512, 4096}; int width[] = {1000, 2048}; std::vector<int> ids = {512, 4096}; }"
+    assert sizes.shrunk_text(text) == text.replace("512, 4096}; int", "256, 256}; int").replace("1000, 2048", "500, 256")
