@@ -148,7 +148,7 @@ def _append_problems(chosen: PublicSet, folder: Path) -> None:
 
 def _problem_of(chosen: PublicSet, folder: Path, path: Path) -> tuple[str, ...]:
     """The level and the number of a solution's problem."""
-    unknown = "?", "?"
+    unknown = "", ""
     if chosen.index:
         return _indexed(folder / chosen.index).get(path.stem, unknown)
     names = re.search(chosen.named, str(path.relative_to(folder)))

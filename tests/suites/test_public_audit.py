@@ -14,8 +14,9 @@ PROBLEM = "def get_inputs(): pass"
 FILES = {
     "solutions/ab12.py": "ModelNew  # __shared__",
     "solutions/cd34.py": "ModelNew",
+    "solutions/ef56.py": "ModelNew",
     "problems/l1_p23.py": PROBLEM,
-    "problems/l2_p7.py": "no problem of these",
+    "problems/l2_p7.py": "another problem",
     "index.json": json.dumps({"Level 1: 23_Softmax": [{"file": "ab12"}], "Level 2: 7_Other": [{"file": "cd34"}]}),
     "runs/level1_run/problem_23_kernel.py": "ModelNew  # __shared__",
     "src/a.cu": "__global__",
@@ -74,6 +75,11 @@ def test_a_solution_has_its_problem_by_an_index(mirrors: Path, tmp_path: Path) -
     assert fetch(chosen, tmp_path, mirrors) == 1
     assert _listed(tmp_path) == ["solutions/ab12.py"]
     assert (tmp_path / "set/solutions/ab12.py").read_text() == f"{FILES['solutions/ab12.py']}\n\n{PROBLEM}"
+
+
+def test_a_solution_that_no_index_names_has_no_problem(mirrors: Path, tmp_path: Path) -> None:
+    fetch(_set(mirrors, files=["solutions/ef*.py"], problem="problems/l{}_p{}.py", index="index.json"), tmp_path, mirrors)
+    assert (tmp_path / "set/solutions/ef56.py").read_text() == FILES["solutions/ef56.py"]
 
 
 def test_a_solution_has_its_problem_by_its_name(mirrors: Path, tmp_path: Path) -> None:
