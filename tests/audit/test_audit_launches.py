@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,8 +53,8 @@ def _source(*, right: bool) -> str:
     return SOURCE.replace("BARRIER", "__syncthreads();" if right else "")
 
 
-def _result(name: str, text: str, launches: str | None) -> FileResult:
-    return _server().result(AuditRequest(name, text, launches=launches))
+def _result(name: str, text: str, launches: str | None, **more: Any) -> FileResult:
+    return _server().result(AuditRequest(name, text, launches=launches, **more))
 
 
 def _by_kernel(result: FileResult) -> dict[str, KernelRow]:
@@ -75,6 +77,18 @@ def test_ptx_is_launched_as_its_launch_file_says(right: bool) -> None:
 def test_a_kernel_without_a_launch_is_not_reached() -> None:
     found = _result("k.ptx", compile_ptx(_source(right=True), name="k.cu").ptx, ARRAYS + REV)
     assert [(row.kernel, row.verdict) for row in found.rows] == [("rev", "clean"), ("scale", rows.NOT_REACHED)]
+
+
+def test_a_file_with_a_launch_file_has_its_headers_in_other_folders(tmp_path: Path) -> None:
+    (tmp_path / "kernels.cuh").write_text(_source(right=True))
+    launch = LAUNCH.format("rev", '"f32[64]=random"')
+    assert _by_kernel(_result("k.cu", '#include "kernels.cuh"\n', launch, folders=(str(tmp_path),)))["rev"].verdict == "clean"
+
+
+def test_a_source_that_does_not_compile_has_its_first_error() -> None:
+    launch = LAUNCH.format("rev", '"f32[64]=random"')
+    wrong = _by_kernel(_result("k.cu", _source(right=True).replace("63 -", "n -"), launch))["rev"]
+    assert (wrong.verdict, wrong.note) == (rows.NOT_COMPILED, 'launch 1: k.cu:6: identifier "n" is undefined')
 
 
 @pytest.mark.parametrize("right", [True, False])

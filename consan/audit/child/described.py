@@ -5,8 +5,9 @@ A launch that does not fit its kernel is not made: the kernel's row is `not reac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from consan._errors import ConsanError, UsageError
@@ -14,6 +15,7 @@ from consan.audit import rows
 from consan.audit.child.checked import AuditedKernel, CheckedLaunches
 from consan.audit.child.guessing import KernelText, NotGuessedError, guessed_launch, instance
 from consan.audit.host import sources
+from consan.audit.host.building import first_error
 from consan.audit.host.program import DeviceProgram, expression
 from consan.audit.launch_file import DescribedLaunch, LaunchFile, read_launches
 from consan.audit.rows import unqualified_name
@@ -38,9 +40,9 @@ class DescribedFile:
     _symbols: dict[str, str] = field(default_factory=dict)  # of instances that were named
 
     @classmethod
-    def of_file(cls, path: str, text: str) -> DescribedFile:
-        """A file. CUDA C++ has its local headers read in."""
-        return cls(path, text, None if path.endswith(".ptx") else DeviceProgram(sources.whole(path, text)))
+    def of_file(cls, path: str, text: str, folders: Iterable[Path] = ()) -> DescribedFile:
+        """A file. CUDA C++ has its local headers read in. `folders`: with more of them."""
+        return cls(path, text, None if path.endswith(".ptx") else DeviceProgram(sources.whole(path, text, folders)))
 
     def found(self, wanted: str | None) -> tuple[Module, Function]:
         """The kernel of a name. Raises CompileError, UsageError."""
@@ -69,7 +71,7 @@ class DescribedFile:
 
 def audit_described(work: Any, path: str, text: str, launches: str) -> None:
     """Make the launches of a file."""
-    file = DescribedFile.of_file(path, text)
+    file = DescribedFile.of_file(path, text, work.folders)
     try:
         work.events.send("kernels", names=file.kernels)
         described = read_launches(launches)
@@ -87,6 +89,12 @@ def _verdict(error: ConsanError) -> str:
     if isinstance(error, CompileError):
         return rows.NOT_COMPILED
     return rows.NOT_REACHED if isinstance(error, UsageError) else rows.CRASHED
+
+
+def _why(error: ConsanError) -> str:
+    """The reason, without the names that `consan check` has for its options. Of a compiler's messages the first error."""
+    text = first_error(str(error)) if isinstance(error, CompileError) else str(error)
+    return text.replace("--arg", "argument").replace("--entry: ", "")
 
 
 def audit_guessed(checked: CheckedLaunches, events: Any, file: DescribedFile) -> None:
@@ -112,7 +120,7 @@ def _guessed(checked: CheckedLaunches, file: DescribedFile, name: str) -> tuple[
     except (NotGuessedError, MisnamedKernelError) as error:
         return rows.NOT_REACHED, f"no launch is guessed: {error}"
     except ConsanError as error:
-        return _verdict(error), str(error)
+        return _verdict(error), _why(error)
     return _MadeLaunches(checked, file, LaunchFile((launch,), {}), guessed=True).make(launch)
 
 
@@ -130,7 +138,7 @@ class _MadeLaunches:
         try:
             self._make(launch)
         except ConsanError as error:
-            return _verdict(error), str(error).replace("--arg", "argument").replace("--entry: ", "")  # as `consan check` calls them
+            return _verdict(error), _why(error)
         return None
 
     def _make(self, launch: DescribedLaunch) -> None:

@@ -27,6 +27,8 @@ _NOISE: Final = re.compile(
     re.DOTALL,
 )
 _DIRECTIVE: Final = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
+_MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\b(?!\()((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+_QUALIFIERS: Final = ("__global__", "__device__", "__host__", "__constant__", "__shared__")
 _SCOPE: Final = re.compile(r"^\s*(?:(?:inline\s+)?namespace\b[^()=;]*|extern\s*)$")
 _ATTRIBUTE: Final = re.compile(r"\b(?:__\w+__|alignas|__declspec)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|\[\[.*?\]\]", re.DOTALL)
 _TYPE: Final = re.compile(r"^\s*(?:typedef\s+)?(?:struct|class|union|enum)\b")
@@ -119,10 +121,19 @@ def parted(text: str) -> list[tuple[int, int]]:
 
 def items(text: str) -> list[Item]:
     """The declarations of a file."""
-    return list(_items(_one_branch(text, masked(text))))
+    return list(_items(_one_branch(text, masked(text)), _qualifiers(text)))
 
 
-def _items(plain: str) -> Iterator[Item]:
+def _qualifiers(text: str) -> dict[str, set[str]]:
+    """The words like `__device__` that a macro without parameters stands for, as in `#define INLINE inline __device__`."""
+    found: dict[str, set[str]] = {}
+    for name, value in _MACRO.findall(uncommented(text)):
+        words = re.findall(r"\w+", value)
+        found.setdefault(name, set()).update(*({each} if each in _QUALIFIERS else found.get(each, set()) for each in words))
+    return {name: words for name, words in found.items() if words}
+
+
+def _items(plain: str, qualifiers: dict[str, set[str]]) -> Iterator[Item]:
     at = 0
     while (begin := _next(plain, at)) < len(plain):
         stop = _head_end(plain, begin)
@@ -131,12 +142,12 @@ def _items(plain: str) -> Iterator[Item]:
             at = stop + 1
         elif plain[stop : stop + 1] == "{":
             body = (stop, closing(plain, stop))
-            kind = _kind(head, has_body=True)
+            kind = _kind(head, qualifiers, has_body=True)
             at = body[1] if _is_function(head) else _semicolon(plain, body[1])
             yield Item(kind, begin, at, head, body)
         else:
             at = stop + 1
-            yield Item(_kind(head, has_body=False), begin, min(at, len(plain)), head)
+            yield Item(_kind(head, qualifiers, has_body=False), begin, min(at, len(plain)), head)
 
 
 def _next(plain: str, at: int) -> int:
@@ -192,8 +203,9 @@ def _is_assigned(bare: str) -> bool:
     return "operator" not in first and re.search(r"(?<![=!<>])=(?!=)", first) is not None
 
 
-def _kind(head: str, *, has_body: bool) -> str:
+def _kind(head: str, qualifiers: dict[str, set[str]], *, has_body: bool) -> str:
     words, bare = set(re.findall(r"__\w+__", head)), _bare(head)
+    words.update(*(qualifiers[each] for each in set(re.findall(r"\w+", head)) & set(qualifiers)))
     if "__global__" in words:
         return KERNEL
     is_type = _NAMED.match(bare) is not None or (_TYPE.match(bare) is not None and "(" not in bare)
