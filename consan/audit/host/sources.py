@@ -17,7 +17,7 @@ from typing import Final
 from consan.audit.host import text as cuda
 from consan.toolchain.headers import VIRTUAL_HEADERS
 
-_LOCAL: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*', re.MULTILINE)
+_LOCAL: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*', re.MULTILINE)
 _ONCE: Final = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*", re.MULTILINE)
 _INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _NAMES_OF_TYPES: Final = ("int", "float", "double", "char", "bool", "long", "short", "unsigned")
@@ -91,16 +91,22 @@ class AuditedSource:
 
 
 def whole(name: str, text: str, folders: Iterable[Path] = (), others: Iterable[Path] = ()) -> AuditedSource:
-    """A source with its local headers in it, behind the other sources of its program."""
+    """A source with its local headers in it, and those of `folders`, behind the other sources of its program."""
     seen: set[Path] = set()
     texts = {str(each): each.read_text(errors="replace") for each in others} | {name: text}
-    parts = (f'#line 1 "{each}"\n' + _expanded(each, texts[each], (Path(each).parent, *folders), seen) for each in texts)
+    further = tuple(folders)
+    parts = (f'#line 1 "{each}"\n' + _expanded(each, texts[each], ((Path(each).parent,), further), seen) for each in texts)
     return AuditedSource(name, "\n".join(parts))
 
 
-def _expanded(name: str, text: str, folders: tuple[Path, ...], seen: set[Path]) -> str:
+def _expanded(name: str, text: str, folders: tuple[tuple[Path, ...], tuple[Path, ...]], seen: set[Path]) -> str:
+    """`folders`: of the files that include this one, and those where `<header>` is looked for, too."""
+    near, further = folders
+
     def replaced(found: re.Match[str]) -> str:
-        path = next((folder / found[1] for folder in folders if (folder / found[1]).is_file()), None)
+        places = (*near, *further) if found[1] else further
+        header = found[1] or found[2]
+        path = next((folder / header for folder in places if (folder / header).is_file()), None)
         if path is None:
             return found[0]
         line = text.count("\n", 0, found.start()) + 2
@@ -110,7 +116,7 @@ def _expanded(name: str, text: str, folders: tuple[Path, ...], seen: set[Path]) 
         seen.add(path.resolve())
         inner = path.read_text(errors="replace")
         # The first line stands for the `#include`, whose place `back` gives to the lines behind it.
-        return f'#line 1 "{path}"\n' + _expanded(str(path), inner, (path.parent, *folders), seen) + f"\n{back}"
+        return f'#line 1 "{path}"\n' + _expanded(str(path), inner, ((path.parent, *near), further), seen) + f"\n{back}"
 
     return _ONCE.sub(lambda found: cuda.blank(found[0]), _LOCAL.sub(replaced, text))
 

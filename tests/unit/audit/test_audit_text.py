@@ -102,6 +102,15 @@ def test_local_headers_are_read_with_their_lines(tmp_path: Path) -> None:
     assert sources.place(whole, whole.index("of_k")) == (str(path), 3)
 
 
+def test_headers_in_angle_brackets_are_read_from_further_folders(tmp_path: Path) -> None:
+    for name in ("near/math.h", "further/help.h", "further/more.h"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("#include <more.h>\n#include <math.h>\nint found;\n")
+    whole = sources.whole(str(tmp_path / "near/k.cu"), "#include <help.h>\n#include <math.h>\n", (tmp_path / "further",)).text
+    assert whole.count("int found") == 2
+    assert whole.count("#include <math.h>") == 3
+
+
 @pytest.mark.parametrize(
     ("symbol", "name"),
     [
