@@ -197,3 +197,10 @@ def test_names_that_nvcc_has_compile() -> None:
     assert {name: found[name].verdict for name in ("names", "halves")} == dict.fromkeys(("names", "halves"), "clean (guessed launch)")
     launch = LAUNCH.format("typed<at::Half, 64>", '"f16[64]=zeros", "f16[64]=random", "u64=64"')
     assert _by_kernel(_result("k.cu", FRICTION, launch))["typed<__half, 64>"].verdict == "clean"
+
+
+def test_a_program_whose_smaller_sizes_launch_nothing_has_larger_ones() -> None:
+    main = "int main() {\n  int n = 1 << 24;\n  float *p;\n  cudaMalloc(&p, n * 4);\n  rev<<<n / 2048, 64>>>(p);\n}\n"
+    found = _result("k.cu", f"#include <cuda_runtime.h>\n{_source(right=False)}{main}", None)
+    row = _by_kernel(found)["rev"]
+    assert (row.verdict, row.launch) == ("violations", "2 x 64")

@@ -28,7 +28,7 @@ from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, first_error, runtime
 from consan.audit.host.makefile import recipe_of, smaller_arguments
 from consan.audit.host.program import DeviceProgram, HostProgram
-from consan.audit.host.sizes import shrunk_text
+from consan.audit.host.sizes import TIMES, shrunk_text
 from consan.audit.launch_file import SUFFIX, LaunchSize
 from consan.reports.model import Finding
 from consan.session.modules.device import Device
@@ -122,32 +122,42 @@ class FileWork:
 
 
 def audit_cuda(work: FileWork, path: str, text: str) -> None:
-    """A `.cu` file with a `main`, which is run."""
+    """A `.cu` file with a `main`, which is run. Where it launches nothing, larger sizes are tried: a grid may have become empty."""
     recipe = recipe_of(Path(path))
-    others = [each for each in recipe.sources if each != Path(path)]
-    source = sources.whole(path, shrunk_text(text), (*recipe.folders, *work.folders), others).defining(recipe.macros)
-    arguments = work.arguments or smaller_arguments(source.text, recipe.arguments)
-    work.events.send("kernels", names=source.kernels)
-    try:
-        library = built(source)
-    except HostBuildError as error:
-        work.events.failed("", rows.NOT_COMPILED, f"host: {first_error(str(error))}")
-        audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
-        return
-    launcher = work.launcher()
-    program = HostProgram(source, library, work.folder / "program.so")
-    launcher.programs.append(program)
-    main = program.main()
-    if main is None:
-        work.events.note("it has no main and no launch file: launches are guessed")
-        audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
-        return
+    launcher: LaunchHooks | None = None
+    for made in dict.fromkeys(shrunk_text(text, times) for times in TIMES):
+        others = [each for each in recipe.sources if each != Path(path)]
+        source = sources.whole(path, made, (*recipe.folders, *work.folders), others).defining(recipe.macros)
+        if launcher is None:
+            work.events.send("kernels", names=source.kernels)
+        try:
+            library = built(source)
+        except HostBuildError as error:
+            work.events.failed("", rows.NOT_COMPILED, f"host: {first_error(str(error))}")
+            audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
+            return
+        launcher = launcher or work.launcher()
+        program = HostProgram(source, library, work.folder / f"program{len(launcher.programs)}.so")
+        launcher.programs.append(program)
+        main = program.main()
+        if main is None:
+            work.events.note("it has no main and no launch file: launches are guessed")
+            audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
+            return
+        _run_main(program, main, recipe.arguments, work)
+        if work.events.launches:
+            return
+
+
+def _run_main(program: HostProgram, main: int, given: Sequence[str], work: FileWork) -> None:
+    """Run `main` with the arguments of the recipe, smaller at first, or with none."""
+    arguments = work.arguments or smaller_arguments(program.source.text, tuple(given))
     if arguments:
         _run(program, main, arguments, work)
-    if not work.events.launches and arguments != recipe.arguments and not work.arguments:
-        _run(program, main, recipe.arguments, work)
+    if not work.events.launches and arguments != given and not work.arguments:
+        _run(program, main, given, work)
     if not arguments:
-        _run_modes(program, main, source.text, work)
+        _run_modes(program, main, program.source.text, work)
 
 
 def _run(program: HostProgram, main: int, arguments: Sequence[str], work: FileWork) -> None:

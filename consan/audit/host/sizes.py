@@ -33,6 +33,8 @@ _OF_CODE: Final = re.compile(  # tiles, not sizes
 )
 _SEQUENCE: Final = re.compile(r"^(?:T|L|seq(?:_?len(?:gth)?)?|sequence_length)$", re.IGNORECASE)
 _OTHER: Final = re.compile(r"^(?:n\w{1,3}|num\w*|\w*count|total\w*|\w*stride\w*|ld[abc]?|[nmk]_?\w{0,2}|[BTCHWNOVKM]+)$", re.IGNORECASE)
+TIMES: Final = (1, 16)
+"""By which the limits of sizes are larger, one after the other, until a program launches something."""
 FEWEST_BATCHES: Final = 2
 SHORTEST_SEQUENCE: Final = 64
 _LEASTS: Final = (256, 128, 32, 16)  # of one size, of each of two, ...
@@ -85,17 +87,17 @@ def _smaller_argument(name: str, value: int, least: int) -> int:
     return found if _REPEATS.match(name) else min(halved(found, least), _FEW * least)
 
 
-def shrunk_text(text: str) -> str:
-    """A `.cu` file with smaller sizes in its functions of the host, in its constants and macros."""
+def shrunk_text(text: str, times: int = 1) -> str:
+    """A `.cu` file with smaller sizes in its functions of the host, in its constants and macros. `times`: by which limits are larger."""
     for item in reversed(cuda.items(text)):
         if item.kind in _SHRUNK and not (item.kind == cuda.HOST and item.body is None):
             part = text[item.begin : item.end]
-            part = _with_smaller(_ASSIGNED, part, local=item.kind == cuda.HOST)
+            part = _with_smaller(_ASSIGNED, part, times, local=item.kind == cuda.HOST)
             text = text[: item.begin] + _LISTED.sub(_with_smaller_list, part) + text[item.end :]
-    return _with_smaller(_MACRO, text, local=False)
+    return _with_smaller(_MACRO, text, times, local=False)
 
 
-def _with_smaller(pattern: re.Pattern[str], text: str, *, local: bool) -> str:
+def _with_smaller(pattern: re.Pattern[str], text: str, times: int, *, local: bool) -> str:
     """`local`: the names are those of a function of the host, which knows no tiles."""
     sizes = [found for found in pattern.finditer(text) if _product(found[4]) > LEAST and _INNER.match(found[2])]
     least = LEAST if local else max(_least(len(sizes)), _LEASTS[1])
@@ -103,7 +105,7 @@ def _with_smaller(pattern: re.Pattern[str], text: str, *, local: bool) -> str:
     def replaced(found: re.Match[str]) -> str:
         value = _product(found[4])
         kept = not local and (_OF_CODE.search(found[2]) or value <= LEAST)
-        made = value if kept else smaller(found[2], value, least)
+        made = value if kept else smaller(found[2], value, least * times)
         return "".join(found.group(1, 2, 3)) + (found[4] if made == value else str(made))
 
     return pattern.sub(replaced, text)

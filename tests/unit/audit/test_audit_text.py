@@ -32,13 +32,26 @@ int main(int argc, char **argv) {
 """
 
 
+MACROS = """\
+#define INLINE inline __attribute__((always_inline)) \\
+  __device__
+#define BOTH __host__ INLINE
+#define CALL(x) __device__ x
+#ifdef NEVER
+#define KERNEL extern __global__ void
+#endif
+#define PLAIN inline
+INLINE int a() { return 1; }
+BOTH int b() { return 1; }
+KERNEL c() {}
+PLAIN int d() { return 1; }
+int CALL() { return 1; }
+"""
+
+
 def test_a_macro_may_say_where_a_function_runs() -> None:
-    found = text.items(
-        "#define INLINE inline __attribute__((always_inline)) \\\n  __device__\n#define BOTH __host__ INLINE\n#define CALL(x) __device__ x\n"
-        "#ifdef NEVER\n#define KERNEL extern __global__ void\n#endif\n#define PLAIN inline\n"
-        "INLINE int a() { return 1; }\nBOTH int b() { return 1; }\nKERNEL c() {}\nPLAIN int d() { return 1; }\nint CALL() { return 1; }\n"
-    )
-    assert [(item.kind, item.name) for item in found] == [("device", "a"), ("both", "b"), ("kernel", "c"), ("host", "d"), ("host", "CALL")]
+    found = [(item.kind, item.name) for item in text.items(MACROS)]
+    assert found == [("device", "a"), ("both", "b"), ("kernel", "c"), ("host", "d"), ("host", "CALL")]
 
 
 def test_declarations_are_told_apart() -> None:
