@@ -337,6 +337,7 @@ class FindingRecord:
     flag: FlagSites | None = None
     split: Split | None = None
     waiting: Waiting | None = None
+    readers: tuple[int, int] | None = None  # of shared memory: the first and the last of the threads that read, of all that were merged
 
 
 def bounds(offset: int, nbytes: int, low: int, high: int, *, of_cluster: bool) -> tuple[int, int]:

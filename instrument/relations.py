@@ -7,7 +7,7 @@ thread: which instructions one thread can execute in which order. The shadow run
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -191,6 +191,16 @@ class Stores:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class ValueUse:
+    """What becomes of a value that an access loads or leaves. `end`: the first thing that follows from it and that matters: "store" (to
+    memory that outlives the kernel), "branch", "address" or "copy"; empty: nothing does. `path`: the instructions up to there.
+    """
+
+    end: str
+    path: tuple[Place, ...] = ()
+
+
 class Relations(Protocol):
     """The relations between a module's sites that follow from its text."""
 
@@ -251,6 +261,13 @@ class Relations(Protocol):
         """Whether (1) is in a branch that the thread of (2) does not enter, and the other way round.
 
         False, False also if (2) cannot follow (1) before the next iteration of a loop: then no place lies between the branches.
+        """
+        ...
+
+    def value_use(self, access: Site, threads: Collection[Thread]) -> ValueUse | None:
+        """What becomes of the value that these threads load in an access; of what it leaves in memory, if it only writes.
+
+        None if the text does not show it.
         """
         ...
 

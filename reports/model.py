@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from consan.reports.racing_value import RacingValue
+
 SCHEMA: Final = "consan.report/1"
 
 CLEAN: Final = "clean"
@@ -207,6 +209,7 @@ class Finding:
     situation: str = ""  # the catalogue row of its words, such as "waited-no-barrier"
     verified: VerifiedFix | None = None  # a repair that a replay of the recorded launch has confirmed
     seed: int | None = None  # of the schedule that shows it, where that of the run does not
+    value: RacingValue | None = None  # what becomes of the value that races; None: not known
 
     @property
     def pair(self) -> tuple[Access, ...]:

@@ -8,7 +8,8 @@ Decides
   reaches the other without a barrier; else the write; of two writes, the first in the text. So a race reads the same whatever order the
   schedule produced;
 - whether a store puts back, changed, what was loaded from its address (`updates`);
-- what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it.
+- what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it;
+- what becomes of the value that an access loads (`value_use`).
 
 Not handled; the answer is None: accesses in two functions, accesses in a called function (its callers may call it again), and
 `stretches` in a kernel that calls functions that synchronise. A branch is evaluated if it depends only on the thread's index in the CTA.
@@ -18,15 +19,16 @@ certain, and so is that an instruction is not in a stretch; "not always" is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 
 from consan.instrument.between.exchanges import Exchanges
 from consan.instrument.between.flow import Flow
 from consan.instrument.between.paths import Vertices
 from consan.instrument.between.signals import signals_of
+from consan.instrument.between.value_uses import ValueUses
 from consan.instrument.ptx import Module
-from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, Threads
+from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, Thread, Threads, ValueUse
 from consan.instrument.sites import Place, Site
 
 __all__ = ["TextRelations"]
@@ -39,6 +41,7 @@ class TextRelations:
         self._read = module
         self._flows: dict[str, Flow | None] = {}
         self._exchanges: dict[str, Exchanges] = {}
+        self._values: dict[str, ValueUses] = {}
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """See `relations.Relations`."""
@@ -62,6 +65,14 @@ class TextRelations:
         """See `relations.Relations`."""
         found = self._located(first, second)
         return found[0].in_branches(*found[1:], threads) if found else (False, False)
+
+    def value_use(self, access: Site, threads: Collection[Thread]) -> ValueUse | None:
+        """See `relations.Relations`."""
+        flow = self._flow(access.function)
+        if flow is None:
+            return None
+        values = self._values.setdefault(access.function, ValueUses(flow.module, flow.function, flow.data))
+        return values.of(access.ptx_line, tuple(threads))
 
     def signals(self, entry: str) -> tuple[Signal, ...]:
         """See `relations.Relations`."""

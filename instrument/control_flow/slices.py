@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from consan.instrument.control_flow.registers import Key, written
+from consan.instrument.control_flow.registers import Key, key_of, written
+from consan.instrument.isa import Row
+from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Instruction
+
+_DATA: Final = frozenset({"dst", "acc", "src", "policy", "time-hint"})  # roles of operands that decide neither what is done nor where
+_SPACES: Final = {"generic": ("shared", "global", "local")}
 
 
 def backward_slice(
@@ -32,3 +38,22 @@ def forward_slice(instructions: Sequence[Instruction], keys: Iterable[Key], carr
             if carries(each, found):
                 found.update(written(each))
     return found
+
+
+def deciding_keys(instruction: Instruction, row: Row) -> Iterator[Key]:
+    """The registers of the operands that decide what an access to memory does, or where."""
+    for role, operand in zip(row.roles(instruction), instruction.operands, strict=True):
+        if role not in _DATA:
+            yield from operand_keys(instruction, operand)
+
+
+def operand_keys(instruction: Instruction, operand: object) -> Iterator[Key]:
+    """The registers of an operand."""
+    return (key_of(instruction.scope, name) for name in names((operand,)))
+
+
+def touched_spaces(row: Row | None, instruction: Instruction, access: str) -> set[str]:
+    """The state spaces that an instruction reads, or writes (`access`). A generic address may be in each of three."""
+    touched = row.accesses(instruction) if row is not None else ()
+    found = (each.space for each in touched if each.access in (access, "rmw"))
+    return {space for each in found for space in _SPACES.get(each, (each,))}

@@ -22,6 +22,7 @@ from consan.reports.culprits import blame
 from consan.reports.decoding.branches import where_all_pass
 from consan.reports.decoding.buffers import named_by_line
 from consan.reports.decoding.misuse import explained_misuse, explained_refill
+from consan.reports.decoding.racing_values import value_of
 from consan.reports.model import Dim3, Finding
 from consan.reports.records.divergence import divergence
 from consan.reports.records.facts import buffer_facts, facts_of, lacked_arrivals, loop_facts, outside_facts, situation_of
@@ -65,7 +66,8 @@ def _words_key(found: FindingRecord, module: ModuleSites) -> tuple[Any, ...]:
 def _again(first: Finding, found: FindingRecord, module: ModuleSites) -> Finding:
     """A finding in the words of an equal one. The words of the first one would remain when the two are merged."""
     buffer = buffer_of(found, found.low, found.high, module) if first.buffer else None
-    return replace(first, count=found.count, ctas=found.ctas, buffer=buffer, verified=module.fixes.get(found.index))
+    more: dict[str, Any] = {"count": found.count, "ctas": found.ctas, "verified": module.fixes.get(found.index)}
+    return replace(first, buffer=buffer, value=value_of(found, module), **more)
 
 
 def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
@@ -80,6 +82,7 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
         buffer=buffer_of(found, low, high, module) if has_bytes else None,
         accesses=distinct(accesses_of(found, module)),
         barrier=barrier_state(found, module),
+        value=value_of(found, module),
         verified=module.fixes.get(found.index),
     )
     if found.split is not None:

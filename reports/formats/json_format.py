@@ -36,7 +36,9 @@ from consan.reports.model import (
     Unmodelled,
     VerifiedFix,
 )
+from consan.reports.racing_value import RacingValue, UsedAt
 from consan.reports.verdict.coverage import by_kernel, schedule_sentence
+from consan.reports.words.values import value_sentence
 from consan.reports.words.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"
@@ -156,7 +158,12 @@ def finding_to_json(finding: Finding) -> Json:
         **({"tests": list(finding.tests)} if finding.tests else {}),
         **({"verified": _fix_to_json(finding.verified)} if finding.verified else {}),
         **({"seed": finding.seed} if finding.seed is not None else {}),
+        **({"value": _value_to_json(finding.value)} if finding.value else {}),
     }
+
+
+def _value_to_json(value: RacingValue) -> Json:
+    return {"text": value_sentence(value), "end": value.end, "path": [vars_of(each) for each in value.path]}
 
 
 def _fix_to_json(fix: VerifiedFix) -> Json:
@@ -265,7 +272,12 @@ def finding_from_json(data: Json) -> Any:
         suppressed=_flat(Suppressed, data["suppressed"]) if data.get("suppressed") else None,
         tests=tuple(data.get("tests") or ()),
         verified=_fix_from_json(data["verified"]) if data.get("verified") else None,
+        value=_value_from_json(data["value"]) if data.get("value") else None,
     )
+
+
+def _value_from_json(data: Json) -> Any:
+    return RacingValue(data["end"], tuple(_flat(UsedAt, each) for each in data.get("path", ())))
 
 
 def _waiter(data: Json) -> Json:

@@ -117,6 +117,8 @@ RECORD = record(
     u32 count          how often
     u32 low            the first of all bytes that were merged
     u32 high           the end of these
+    u32 first_reader   the first of the threads that read, of all findings that were merged; of all threads, if both sides may
+    u32 last_reader    the last of them
     u32 cluster           of a launch
     u32 threads        that wait
     u32 lanes          of these, in the first warp

@@ -70,7 +70,7 @@ class Collected:
     def __init__(self, launched: LaunchedKernel) -> None:
         self.launched = launched
         self._places: list[tuple[int, History]] = []  # of each finding: its first CTA, and the history without its log
-        self.rows: list[list[int]] = []  # count, clusters, low, high
+        self.rows: list[list[int]] = []  # count, clusters, low, high, first and last reader
         self.found: list[Any] = []  # as the checker gave them
         self._known: dict[Key, int] = {}
         self._clusters = clusters_of(launched.grid, launched.cluster)
@@ -80,7 +80,7 @@ class Collected:
         """The findings of one history, which `clusters` clusters have; `cluster` is the one that was replayed."""
         geometry = history.without_log()
         for record in found:
-            name, row = key(record), [int(record["count"]) * clusters, clusters, int(record["low"]), int(record["high"])]
+            name, row = key(record), [int(record["count"]) * clusters, clusters, *(int(record[each]) for each in _MERGED)]
             number = self._known.setdefault(name, len(self.found))
             if number == len(self.found):
                 self._places.append((int(self._clusters[cluster, 0]), geometry))
@@ -88,7 +88,8 @@ class Collected:
                 self.found.append(record)
             else:
                 retained = self.rows[number]
-                retained[:] = retained[0] + row[0], retained[1] + row[1], min(retained[2], row[2]), max(retained[3], row[3])
+                totals, low, high, first, last = map(sum, zip(retained[:2], row[:2], strict=True)), *zip(retained[2:], row[2:], strict=True)
+                retained[:] = *totals, min(low), max(high), min(first), max(last)
 
     def add_global_races(self, found: Iterable[Any], history: History) -> None:
         """Findings in global memory, whose threads have numbers that run through all clusters."""
@@ -136,11 +137,11 @@ class Collected:
         kind, flags = Kind(int(found["kind"])), FindingFlags(int(found["flags"]))
         of_grid, about, barrier = FindingFlags.GRID in flags, KINDS[kind], _barrier(found)
         given = integers(found, *_COMMON, *(_OF_TWO_SIDES if about.two_sides else ()))
-        count, ctas, low, high = row
+        count, ctas, low, high, *readers = row
         low, high = bounds(given["offset"], given["bytes"], low, high, of_cluster=history.ctas > 1 and not of_grid)
         given |= {"count": count, "ctas": ctas, "low": low, "high": high}
         if about.conflicts:
-            given["hazard"] = Hazard(int(found["hazard"]))
+            given |= {"hazard": Hazard(int(found["hazard"])), "readers": None if flags & _OUTSIDE else tuple(readers)}
         if about.completes:
             given["completion"] = Completion(**integers(found, "group", "commits", "retired"), barrier=barrier)
             given["flag"] = FlagSites(int(found["flag_write"]), int(found["flag_read"]), int(found["fence"]))
@@ -166,6 +167,8 @@ class Collected:
         return Geometry(*where, launched.cluster, history.cta_threads, history.cta_bytes, rank_grid=extent)
 
 
+_MERGED = ("low", "high", "first_reader", "last_reader")
+_OUTSIDE = FindingFlags.GLOBAL | FindingFlags.TENSOR | FindingFlags.GRID  # of shared memory
 _COMMON = ("site", "other_site", "thread", "offset", "bytes", "own_operation", "number")
 _OF_TWO_SIDES = ("other_thread", "operation")
 

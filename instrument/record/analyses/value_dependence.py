@@ -10,18 +10,16 @@ Not followed: values that leave through global memory and come back in a later l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from consan.instrument.control_flow import CONTROL, Key, guard_of, key_of, written
+from consan.instrument.control_flow import CONTROL, Key, guard_of, written
+from consan.instrument.control_flow.slices import deciding_keys, operand_keys, touched_spaces
 from consan.instrument.effects import MbarrierWait
 from consan.instrument.isa import Row, does, flow_of, is_memory_or_sync, lookup
-from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Instruction, Module
 from consan.instrument.waits.waits import pure_waits
 
-_DATA = frozenset({"dst", "acc", "src", "policy", "time-hint"})  # roles of operands that decide neither what is done nor where
-_SPACES = {"generic": ("shared", "global", "local")}
 _DEPARTS = CONTROL | {"call"}
 
 
@@ -90,7 +88,7 @@ class _Slice:
             loaded = list(written(instruction))
             self.registers.update(loaded)
             if not loaded:
-                spaces |= _spaces(row, instruction, "write")
+                spaces |= touched_spaces(row, instruction, "write")
         return spaces
 
     def begin(self, start: Start) -> set[str]:
@@ -99,20 +97,20 @@ class _Slice:
         if not any(each is instruction for each, _ in self._instructions):
             return set()
         self.registers.update(written(instruction))
-        return _spaces(row, instruction, "write") if start.memory else set()
+        return touched_spaces(row, instruction, "write") if start.memory else set()
 
     def follow(self, spaces: set[str]) -> None:
         """One pass over the text."""
         for instruction, row in self._instructions:
-            read = {key for operand in instruction.operands for key in _keys(instruction, operand)} & self.registers
+            read = {key for operand in instruction.operands for key in operand_keys(instruction, operand)} & self.registers
             guard = guard_of(instruction)
             guarded = guard is not None and guard.register in self.registers
-            if not (read or guarded or (spaces and _spaces(row, instruction, "read") & spaces)):
+            if not (read or guarded or (spaces and touched_spaces(row, instruction, "read") & spaces)):
                 continue
             self.reached |= self._decides(instruction, row, guarded)
             if row is None or not row.is_mbarrier:  # results of waits end loops; the log holds those that were true
                 self.registers.update(written(instruction))
-            spaces |= _spaces(row, instruction, "write")
+            spaces |= touched_spaces(row, instruction, "write")
 
     def _decides(self, instruction: Instruction, row: Row | None, guarded: bool) -> bool:
         """Whether an instruction with such an operand alters where its thread goes, or what the log holds of it."""
@@ -120,27 +118,9 @@ class _Slice:
             return True
         if not is_memory_or_sync(instruction.parts) or (row.is_load and row.describe(instruction).space in self._unrecorded):
             return False
-        wrong = (key for key in _keys_of(instruction, row) if key in self.registers)
+        wrong = (key for key in deciding_keys(instruction, row) if key in self.registers)
         return guarded or any(wrong)
 
     @property
     def _unrecorded(self) -> tuple[str, ...]:
         return ("local", "param", "const") if self._global_races else ("local", "param", "const", "global")
-
-
-def _keys_of(instruction: Instruction, row: Row) -> Iterator[Key]:
-    """The registers of the operands that decide something."""
-    for role, operand in zip(row.roles(instruction), instruction.operands, strict=True):
-        if role not in _DATA:
-            yield from _keys(instruction, operand)
-
-
-def _keys(instruction: Instruction, operand: object) -> Iterator[Key]:
-    return (key_of(instruction.scope, name) for name in names((operand,)))
-
-
-def _spaces(row: Row | None, instruction: Instruction, access: str) -> set[str]:
-    """The state spaces that an instruction reads, or writes."""
-    touched = row.accesses(instruction) if row is not None else ()
-    found = (each.space for each in touched if each.access in (access, "rmw"))
-    return {space for each in found for space in _SPACES.get(each, (each,))}

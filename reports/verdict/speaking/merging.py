@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan.reports.model import Buffer, Finding
+from consan.reports.racing_value import united_value
 from consan.reports.source.names import name_without_element
 from consan.reports.verdict.speaking.consequences import arranged
 from consan.reports.verdict.speaking.precedence import rank, select
@@ -79,6 +80,7 @@ def _merge(group: list[Finding]) -> Finding:
         waiters=_distinct([waiter for finding in group for waiter in finding.waiters]),
         tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
         verified=next((finding.verified for finding in group if finding.verified), None),
+        value=united_value(finding.value for finding in group),
         seed=None if any(finding.seed is None for finding in group) else group[0].seed,
     )
 

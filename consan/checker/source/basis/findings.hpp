@@ -26,6 +26,7 @@ class Findings {
             found.count = times;
             found.low = found.offset;
             found.high = found.offset + found.bytes;
+            read_by(found, found);
             places_[key] = count_;
             records_[count_++] = found;
             return;
@@ -34,8 +35,11 @@ class Findings {
         if (found.kind == DATA_RACE && between_ctas(found) && !between_ctas(retained)) {  // what orders CTAs orders the threads of each, too
             std::swap(retained, found);
             std::tie(retained.count, retained.low, retained.high) = std::tie(found.count, found.low, found.high);
+            std::tie(retained.first_reader, retained.last_reader) = std::tie(found.first_reader, found.last_reader);
+            read_by(retained, retained, true);
         }
         retained.count = (u32)std::min<u64>((u64)retained.count + times, ~0u);
+        read_by(retained, found, true);
         retained.flags &= found.flags | ~UNORDERED;
         retained.low = std::min(retained.low, found.offset);
         retained.high = std::max(retained.high, found.offset + found.bytes);
@@ -59,6 +63,12 @@ class Findings {
     bool overflow() const { return overflow_; }
 
   private:
+    // The threads that read in a finding count as those of another one, beside those that it has (`more`).
+    static void read_by(Record &of, const Record &found, bool more = false) {
+        auto [low, high] = std::minmax(found.hazard == WAR ? found.other_thread : found.thread, found.hazard == RAW ? found.thread : found.other_thread);
+        of.first_reader = more ? std::min(of.first_reader, low) : low;
+        of.last_reader = more ? std::max(of.last_reader, high) : high;
+    }
     bool between_ctas(const Record &of) const { return of.thread / threads_ != of.other_thread / threads_; }
 
     Record *records_;

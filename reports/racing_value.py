@@ -1,0 +1,34 @@
+"""What becomes of the value that a race is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class UsedAt:
+    """A step on the way of a value: the source line, if it is known, and that of the PTX."""
+
+    file: str
+    line: int
+    ptx_line: int
+
+
+@dataclass(frozen=True)
+class RacingValue:
+    """What becomes of the value that a race is about, by the text. `end`: what follows from it first and matters: "store" (to memory
+    that outlives the kernel), "branch", "address" or "copy"; empty: nothing does, the value is discarded. `path`: the lines up to there.
+    """
+
+    end: str
+    path: tuple[UsedAt, ...] = ()
+
+
+def united_value(values: Iterable[RacingValue | None]) -> RacingValue | None:
+    """What can be said of several values: the shortest way of one that is used; that all are discarded; else nothing."""
+    known = list(values)
+    used = [each for each in known if each is not None and each.end]
+    if used:
+        return min(used, key=lambda each: len(each.path))
+    return None if None in known or not known else known[0]

@@ -1,0 +1,108 @@
+"""What becomes of the value that a race is about, in reports of the kernels in tests/kernels/racing_values.cu, and faults planted there."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planted import break_checker
+
+import consan
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
+from consan.instrument.between import value_uses
+from consan.reports.decoding import racing_values
+from consan.reports.formats import json_format
+from consan.reports.model import Finding, Report
+from consan.reports.racing_value import RacingValue
+from consan.reports.verdict.speaking.merging import merge_findings, sort_findings
+
+SOURCE = Path(__file__).parents[1] / "kernels" / "racing_values.cu"
+ENDS = {
+    "dead": "",
+    "used_by_last": "store",
+    "used_in_second_cta": "store",
+    "exchanged": "store",
+    "handed_on": "store",
+    "put_away": "",
+    "branched": "branch",
+    "indexed": "address",
+    "left_unread": "",
+    "left_and_read": "store",
+}
+
+
+@functools.cache
+def _kernel(entry: str, racy: bool) -> consan.Kernel:
+    return consan.Kernel(SOURCE, entry=entry, arch="sm_90a", defines={"RACY": "1"} if racy else {})
+
+
+def _report(entry: str, *, racy: bool = True) -> Report:
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    return consan.launch(_kernel(entry, racy), 2 if entry == "used_in_second_cta" else 1, 64, [x, y], device="cpu")
+
+
+def _end(entry: str) -> Any:
+    values = [each.value for each in _report(entry).findings if each.kind == "data-race"]
+    assert values
+    return [None if each is None else each.end for each in values]
+
+
+@pytest.mark.parametrize("entry", ENDS)
+def test_each_end(entry: str) -> None:
+    report = _report(entry)
+    assert report.verdict == "violations", str(report)
+    assert _end(entry) == [ENDS[entry]]
+    assert _report(entry, racy=False).verdict == "clean"
+
+
+FAULTS = {
+    "threads count by themselves": ("dead", value_uses.ValueUses, "_executed", lambda self, *_: set(self._instructions)),
+    "lanes exchange nothing": ("exchanged", value_uses, "_used", lambda user, key, *, anyone: iter(())),
+    "memory keeps nothing": ("handed_on", value_uses.ValueUses, "_read_back", lambda *_: iter(())),
+    "variables are not told apart": ("put_away", value_uses.ValueUses, "_are_disjoint", lambda *_: False),
+    "stores leave nothing": ("left_and_read", value_uses, "_left", lambda *_, anyone: iter(())),
+    "all threads read": ("dead", racing_values, "readers_of", lambda found: tuple((each, 0, 0) for each in range(64))),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_changes_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, owner, attribute, broken = FAULTS[name]
+    monkeypatch.setattr(owner, attribute, broken)
+    assert _end(entry) != [ENDS[entry]]
+
+
+@pytest.mark.slow
+def test_a_fault_in_the_merging_of_readers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = "read_by(retained, found, true);\n        retained.flags"
+    break_checker(monkeypatch, tmp_path, (replay, grid), "findings.hpp", old, "retained.flags")
+    assert _end("used_by_last") == [""]
+
+
+def _finding(end: str | None, line: int) -> Finding:
+    (found,) = (each for each in _report("dead").findings if each.kind == "data-race")
+    accesses = tuple(replace(each, line=line) for each in found.accesses)
+    return replace(found, accesses=accesses, count=99 - line, value=None if end is None else RacingValue(end))
+
+
+def test_discarded_values_come_last_in_their_severity() -> None:
+    warning = replace(_finding("store", 5), severity="warning")
+    found = sort_findings([_finding("", 1), _finding("store", 2), _finding(None, 3), warning])
+    assert [each.accesses[0].line for each in found] == [2, 3, 1, 5]
+
+
+@pytest.mark.parametrize(("ends", "end"), [(("", ""), ""), (("", "store"), "store"), (("", None), None), ((None, "branch"), "branch")])
+def test_merged_findings(ends: tuple[str | None, ...], end: str | None) -> None:
+    (merged,) = sort_findings(merge_findings([_finding(each, 7) for each in ends]))
+    assert (None if merged.value is None else merged.value.end) == end
+
+
+def test_a_stored_run_keeps_the_value() -> None:
+    report = _report("branched")
+    assert json_format.loads(report.to_json()).findings == report.findings
+    assert "decides a branch: racing_values.cu:" in str(report)
