@@ -7,13 +7,17 @@ accesses are not those of the executing thread at addresses of the text has no p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.control_flow.dataflow import read_later
 from consan.instrument.control_flow.slices import backward_slice
+from consan.instrument.effects import CopyCommit, CopyWait
 from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction
+
+_OF_COPIES: Final = (CopyCommit, CopyWait)
 
 
 class Unproven(Exception):  # noqa: N818
@@ -51,8 +55,8 @@ def _check(instruction: Instruction, threads: int) -> None:
     row, line = lookup(instruction.parts), instruction.line
     if row is None or row.is_never_recorded or row.status == "in part" or not row.fits(instruction):
         raise Unproven(f"{instruction.opcode} is not modelled", line)
-    known = row.is_steady or row.is_barrier or row.is_ordinary or row.is_matrix_access
-    if not known or row.may_be_late or row.calls:
+    known = row.is_steady or row.is_barrier or row.is_ordinary or row.is_matrix_access or row.is_mbarrier
+    if not (known or row.is_copy or (row.is_of_groups and row.makes[0].kind in _OF_COPIES)) or row.may_be_late or row.calls:
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     if row.is_cta_barrier:
         is_barrier(instruction, threads)

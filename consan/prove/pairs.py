@@ -24,11 +24,12 @@ GRID: Final = "p"
 
 @dataclass(frozen=True, eq=False)
 class AccessPair:
-    """Two accesses that may meet. `shared`: the variables that both threads share."""
+    """Two accesses that may meet. `shared`: the variables that both threads share. `own`: one thread makes both, the second one later."""
 
     first: ThreadAccess
     second: ThreadAccess
     shared: str
+    own: bool = False
 
     @property
     def one_cta(self) -> bool:
@@ -56,7 +57,7 @@ class OverlapQuestions:
     def meet(self, pair: AccessPair) -> list[Formula]:
         """The formulas that hold where two threads make a pair at the same bytes."""
         one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
-        distinct = [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
+        distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
         return [*self._assumed_here(), *one[1:], *other[1:], *distinct, _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes)]
 
     def model(self, pair: AccessPair, seconds: float, more: Sequence[Formula] = ()) -> Any:
@@ -69,6 +70,11 @@ class OverlapQuestions:
     def happens(self, access: ThreadAccess, seconds: float) -> bool:
         """Whether an access may happen at all: else what is assumed leaves nothing to prove."""
         return ask([*self._assumed_here(), *self._of(access, 1)[1:]], seconds) is not False
+
+    def follows(self, access: ThreadAccess, path: Formula, seconds: float) -> bool:
+        """Whether a thread that makes an access may come to a place behind it under a condition."""
+        asked = [*self._assumed_here(), *self._of(access, 1, INTERVAL)[1:], *self._exchanged([path], 2, INTERVAL), *self._same_thread()]
+        return ask([*asked, *facts(asked)], seconds) is not False
 
     def stays(self, access: ThreadAccess, nbytes: int, seconds: float) -> bool:
         """Whether an access stays within the first bytes of its variable."""
@@ -91,13 +97,27 @@ class OverlapQuestions:
         """The address of an access of a thread, its condition, and what is known of the variables."""
         key = id(access), thread, shared
         if key not in self._renamed:
-            formulas = [access.offset.term, access.path]
-            names = self._symbols.closure([*formulas, *self._numbers])
-            formulas += [fact for name in names for fact in self._symbols.facts[name]]
-            own = [self._symbols.variables[name] for name in names if name[0] not in shared]
-            exchanged = [(each, _of_thread(each, thread)) for each in own]
-            self._renamed[key] = [z3.substitute(each, *exchanged) for each in formulas]
+            self._renamed[key] = self._exchanged([access.offset.term, access.path], thread, shared)
         return self._renamed[key]
+
+    def _exchanged(self, formulas: list[Formula], thread: int, shared: str) -> list[Formula]:
+        """Some formulas of a thread, and what is known of their variables."""
+        names = self._symbols.closure([*formulas, *self._numbers])
+        known = [fact for name in names for fact in self._symbols.facts[name]]
+        own = [self._symbols.variables[name] for name in names if name[0] not in shared]
+        exchanged = [(each, _of_thread(each, thread)) for each in own]
+        return [z3.substitute(each, *exchanged) for each in (*formulas, *known)]
+
+    def _same_thread(self) -> list[Formula]:
+        return [_of_thread(each.term, 1) == _of_thread(each.term, 2) for each in self._environment.tid if each.constant is None]
+
+    def _one_thread(self, pair: AccessPair) -> list[Formula]:
+        """One thread makes both accesses: the second one in no earlier iteration, and not the first one itself."""
+        one, other = pair.first.rounds, pair.second.rounds
+        later = [_of_thread(one[0], 1) <= _of_thread(other[0], 2)] if one and other and one[0].eq(other[0]) else []
+        if pair.first.place == pair.second.place:
+            later.append(either(*(_of_thread(each, 1) != _of_thread(each, 2) for each in one)))
+        return [*self._same_thread(), *later]
 
     def _other_thread(self, pair: AccessPair) -> Formula:
         if pair.first.own or pair.second.own:

@@ -11,17 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from consan.instrument.control_flow import Graph
 from consan.instrument.ptx import Function, Module
-from consan.prove.environment import Environment, Shape, has_one_value
-from consan.prove.kernel import ProvedKernel, Unproven, kernel_of
+from consan.prove.environment import Environment, Shape
+from consan.prove.intervals import ENDS, Compared, Intervals
+from consan.prove.kernel import Unproven, kernel_of
 from consan.prove.numbers import Symbols
-from consan.prove.pairs import CTA, GRID, INTERVAL, AccessPair, OverlapQuestions
-from consan.prove.solver import Formula, z3
-from consan.prove.step import SymbolicSteps, ThreadAccess
-from consan.prove.uniform import Uniformity
-from consan.prove.view import View
-from consan.prove.walk import PathState, Walker
+from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
+from consan.prove.solver import Formula
+from consan.prove.step import ThreadAccess
 
 PROVEN: Final = "proven"
 COUNTEREXAMPLE: Final = "counterexample"
@@ -76,64 +73,26 @@ def prove(
     try:
         kernel = kernel_of(function, block[0] * block[1] * block[2])
         environment = Environment(function, module, block, pointers, symbols)
-        phases = _phases(kernel, function, environment, ends)
         questions = OverlapQuestions(environment, [each(environment) for each in assumed])
-        found = PairDecision(questions, environment, ends).decide(list(_pairs(phases, environment)), phases.whole)
+        compared = Intervals(kernel, function, environment, questions, ends).compared()
+        found = PairDecision(questions, environment, ends).decide([*compared.pairs, *_outer(compared.whole, environment)], compared)
         found.environment = environment
         return found
     except Unproven as why:
         return KernelProof(UNKNOWN, [ProofReason(str(why), (why.line,) if why.line else ())])
 
 
-@dataclass
-class Phases:
-    """The accesses of a launch: of all of a thread's life, and of the times between barriers."""
-
-    whole: list[ThreadAccess]
-    between: list[list[ThreadAccess]]
-
-
-def _phases(kernel: ProvedKernel, function: Function, environment: Environment, ends: float) -> Phases:
-    graph = kernel.graph
-    uniform, lines = Uniformity(graph, has_one_value), [_line(graph, number) for number in range(len(graph.nodes))]
-    for number in sorted(kernel.barriers):
-        if not uniform.is_uniform(number):
-            line = graph.nodes[number].steps[-1].instruction.line
-            raise Unproven("whether all threads of a CTA come to the barrier together follows from a value of each thread", line)
-    steps, edges = SymbolicSteps(kernel, function, environment), list(graph.successors)
-    whole = Walker(kernel, uniform, steps, View(edges, 0, lines), shares=True)
-    whole.walk(0, PathState(z3.BoolVal(True)))
-    cut = [() if number in kernel.barriers else each for number, each in enumerate(edges)]
-    between = []
-    begins = [(0, PathState(z3.BoolVal(True))), *((edges[number][0], state) for number, state in whole.barriers.items())]
-    for root, state in begins:
-        if time.monotonic() > ends:
-            raise Unproven("there was no time to follow the kernel")
-        walker = Walker(kernel, uniform, steps, View(cut, root, lines), shares=False)
-        walker.walk(root, state)
-        between.append(walker.accesses)
-    return Phases(whole.accesses, between)
-
-
-def _line(graph: Graph, number: int) -> int:
-    steps = graph.nodes[number].steps
-    return steps[0].instruction.line if steps else 0
-
-
-def _pairs(phases: Phases, environment: Environment) -> Iterator[AccessPair]:
-    """All pairs that race if they meet."""
+def _outer(whole: list[ThreadAccess], environment: Environment) -> Iterator[AccessPair]:
+    """The pairs of two CTAs that race if they meet, and those of loads that see no writes of the kernel."""
     one_cta = all(each.range == (0, 0) for each in environment.cta)
-    groups = [(accesses, INTERVAL) for accesses in phases.between]
-    outer = [each for each in phases.whole if each.base is None or each.base[0] != "shared"]
-    groups += [] if one_cta else [(outer, GRID)]
-    for accesses, shared in groups:
-        for place, one in enumerate(accesses):
-            for other in accesses[place:]:
-                pair = AccessPair(one, other, shared)
-                if pair.may_race():
-                    yield pair
-    stale = [each for each in phases.whole if each.own and not each.writes and each.base is not None and each.base[0] != "shared"]
-    writes = [each for each in phases.whole if each.writes]
+    outer = [each for each in whole if each.base is None or each.base[0] != "shared"]
+    for place, one in enumerate(() if one_cta else outer):
+        for other in outer[place:]:
+            pair = AccessPair(one, other, GRID)
+            if pair.may_race():
+                yield pair
+    stale = [each for each in outer if each.own and not each.writes and each.base is not None]
+    writes = [each for each in whole if each.writes]
     for one in stale:  # a load that does not see writes of the kernel, behind any barrier
         yield from (AccessPair(one, other, CTA) for other in writes)
 
@@ -145,8 +104,8 @@ class PairDecision:
         self._questions, self._environment, self._ends = questions, environment, ends
         self._stays: dict[int, bool] = {}
 
-    def decide(self, pairs: Sequence[AccessPair], whole: Sequence[ThreadAccess]) -> KernelProof:
-        """The answer. `whole`: the accesses of a thread's life; each must be able to happen. Raises `Unproven`."""
+    def decide(self, pairs: Sequence[AccessPair], compared: Compared) -> KernelProof:
+        """The answer. Each access of a thread's life must be able to happen. Raises `Unproven`."""
         proof, used, reasons = KernelProof(PROVEN, pairs=len(pairs)), dict[int, ThreadAccess](), dict[ProofReason, None]()
         if len(pairs) > MOST_PAIRS:
             raise Unproven(f"{len(pairs):,} pairs of accesses are too many")
@@ -158,7 +117,8 @@ class PairDecision:
             reasons[ProofReason(why, tuple(sorted({pair.first.line, pair.second.line})))] = None
             if why == MEET:
                 proof.conflicts.append(PossibleRace(pair, self._questions, self._environment))
-        for each in whole:
+        reasons |= {ProofReason(ENDS, (each.line,)): None for each in compared.unfinished}
+        for each in compared.whole:
             if not self._questions.happens(each, max(0.001, self._ends - time.monotonic())):
                 reasons[ProofReason(NEVER, (each.line,))] = None
         assumed = self._environment.symbols.assumed

@@ -24,7 +24,8 @@ class ThreadAccess:
     """An access of a thread under a condition: `offset` is added to `base`. None: the address is not known.
 
     `element`: the bytes of an element of a vector. `strong`: the scope of a strong operation, else empty. `own`: others of the warp access
-    the bytes too, or the thread itself may not see its own writes.
+    the bytes too, or the thread itself may not see its own writes. `place`: the node and the number of the step there. `rounds`: the
+    numbers of the iterations of the loops around it, the outermost one first.
     """
 
     instruction: Instruction
@@ -37,6 +38,13 @@ class ThreadAccess:
     strong: str
     own: bool
     space: str
+    place: tuple[int, int] = (0, 0)
+    rounds: tuple[Formula, ...] = ()
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether a copy makes it, at some time until it is waited for."""
+        return row_of(self.instruction).is_copy
 
     @property
     def line(self) -> int:
@@ -209,7 +217,8 @@ class SymbolicSteps:
             return []
         row, line = row_of(instruction), instruction.line
         elsewhere = touch.proxy != "generic" or touch.qualified_space not in _SPACES
-        if elsewhere or touch.size is not None or touch.sem == "mmio":
+        sized = touch.size is None or isinstance(touch.size, Immediate)
+        if elsewhere or not sized or touch.sem == "mmio":
             raise Unproven(f"{instruction.opcode} is not modelled", line)
         base, offset = self._address(instruction, touch, registers)
         if base is not None and touch.in_shared != (base[0] == "shared") and not touch.is_generic:
@@ -217,6 +226,8 @@ class SymbolicSteps:
         if base is not None and base[0] == "shared":
             offset = self.symbols.unsigned(offset, 32, line)
         strong = touch.scope if touch.is_strong and touch.sem in _STRONG else ""
+        if row.is_mbarrier and not (row.begins_mbarrier or row.ends_mbarrier):
+            strong = "cta"  # operations on one mbarrier are in an order
         own = row.is_matrix_access or is_noncoherent(instruction)
         path = self.symbols.path
         if row.is_matrix_access and row.address_lanes(instruction.parts) < 32:

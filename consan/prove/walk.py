@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from consan.instrument.control_flow import Key, written
 from consan.prove.kernel import ProvedKernel
@@ -40,11 +40,13 @@ class Walker:
         self.symbols: Symbols = steps.symbols
         self.accesses: list[ThreadAccess] = []
         self.barriers: dict[int, PathState] = {}
+        self.exits: list[tuple[int, Formula]] = []
+        self._rounds: list[Formula] = []
         self._paths: dict[int, Formula] = {}
         self._quiet = 0
 
     def walk(self, root: int, state: PathState) -> None:
-        """Go from a node to the end. `accesses` and `barriers` are what was met."""
+        """Go from a node to the end. `accesses`, `barriers` and `exits` are what was met."""
         self._run(set(self._view.order), None, root, state)
 
     # -- nodes -------------------------------------------------------------------------------------------------------------
@@ -72,13 +74,15 @@ class Walker:
         """Go through a node."""
         self._paths[number] = state.path
         node, registers = self._kernel.graph.nodes[number], dict(state.registers)
-        for step in node.steps:
+        for place, step in enumerate(node.steps):
             found = self.steps.execute(step, state.path, registers)
             if not self._quiet:
-                self.accesses += found
+                self.accesses += (replace(each, place=(number, place), rounds=tuple(self._rounds)) for each in found)
         if number in self._kernel.barriers and not self._quiet:
             self.barriers[number] = PathState(state.path, registers)
         condition = self.steps.condition(node.guard, registers)
+        if node.may_leave and not self._quiet:
+            self.exits.append((number, both(state.path, condition)))
         taken = [(target, PathState(both(state.path, condition), registers)) for target in node.taken]
         if node.falls is not None:
             falls = state.path if node.guard is None else both(state.path, opposite(condition))
@@ -137,7 +141,9 @@ class Walker:
                 registers[key] = plus(entry.registers[key], times(count, step))
             else:
                 registers[key] = guesses.any(key, "u" if uniform else "t")
+        self._rounds.append(count.term)
         outs = self._run(body, head, head, PathState(entry.path, registers))
+        self._rounds.pop()
         again = either(*(state.path for target, state in outs if target == head))
         self._repeats(count, again, mark)
         return [(target, state) for target, state in outs if target != head]

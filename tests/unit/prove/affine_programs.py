@@ -1,14 +1,17 @@
 """Random kernels whose addresses follow from thread numbers, CTA numbers and a parameter, as PTX and as events of all threads.
 
+Some copy from global to shared memory asynchronously. A copy takes place at any time from its issue to the wait that covers it.
+
 The events are computed from the program, not from its PTX, by enumeration: nothing of consan is used.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 
 _MASK = (1 << 32) - 1
 LEAVES = ("tid", "ctaid", "n", "tid", "tid")
@@ -40,57 +43,117 @@ class Term:
 
 @dataclass
 class Statement:
-    """One of: access, barrier, if, loop."""
+    """One of: access, barrier, if, loop, copy, commit, wait."""
 
     kind: str
     term: Term | None = None  # an index, or what is compared with `limit`; the count of a loop
     writes: bool = False
     shared: bool = False
-    limit: Term | None = None
+    limit: Term | None = None  # of an `if`; the element that a copy reads
+    left: int = 0  # the groups that a wait may leave in flight; -1: it waits for all copies
     body: list[Statement] = field(default_factory=list)
     name: str = ""
 
 
-Event = tuple[str, int, bool, int]  # the array, the element, whether it is written, and the barriers before
+@dataclass
+class Event:
+    """An access: `interval` are the barriers before it, `number` its place among the thread's events; both until which it may take place."""
+
+    array: str
+    element: int
+    writes: bool
+    interval: int
+    number: int
+    copies: bool = False
+    until: tuple[float, float] = (0, 0)
 
 
-def events(body: list[Statement], given: dict[str, int], passed: list[int]) -> Iterator[Event]:
-    """What a thread does. `passed`: how many barriers it has passed."""
-    for each in body:
-        if each.kind == "barrier":
-            passed[0] += 1
-        elif each.kind == "access":
-            yield "s" if each.shared else "g", each.term.value(given) % ELEMENTS, each.writes, passed[0]
-        elif each.kind == "if":
-            if each.term.value(given) < each.limit.value(given):
-                yield from events(each.body, given, passed)
-        else:
-            for number in range(each.term.value(given)):
-                yield from events(each.body, given | {each.name: number}, passed)
+class Thread:
+    """What a thread does."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._passed = self._steps = 0
+        self._open: list[Event] = []
+        self._groups: list[list[Event]] = []
+
+    def run(self, body: list[Statement], given: dict[str, int]) -> None:
+        """Go through some statements."""
+        for each in body:
+            self._steps += 1
+            if each.kind == "if":
+                if each.term.value(given) < each.limit.value(given):
+                    self.run(each.body, given)
+            elif each.kind == "loop":
+                for number in range(each.term.value(given)):
+                    self.run(each.body, given | {each.name: number})
+            else:
+                getattr(self, f"_{each.kind}")(each, given)
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a copy has not been waited for."""
+        return bool(self._open or any(self._groups))
+
+    def _barrier(self, _: Statement, __: dict[str, int]) -> None:
+        self._passed += 1
+
+    def _access(self, each: Statement, given: dict[str, int]) -> None:
+        self._add("s" if each.shared else "g", each.term, given, writes=each.writes)
+
+    def _add(self, array: str, term: Term, given: dict[str, int], *, writes: bool) -> Event:
+        at = term.value(given) % ELEMENTS
+        self.events.append(Event(array, at, writes, self._passed, self._steps, until=(self._passed, self._steps)))
+        return self.events[-1]
+
+    def _copy(self, each: Statement, given: dict[str, int]) -> None:
+        for array, term in (("s", each.term), ("g", each.limit)):
+            found = self._add(array, term, given, writes=array == "s")
+            found.copies, found.until = True, (math.inf, math.inf)
+            self._open.append(found)
+
+    def _commit(self, _: Statement, __: dict[str, int]) -> None:
+        self._groups.append(self._open)
+        self._open = []
+
+    def _wait(self, each: Statement, _: dict[str, int]) -> None:
+        if each.left < 0:
+            self._commit(each, _)
+        for group in self._groups[: len(self._groups) - max(0, each.left)]:
+            for event in group:
+                event.until = self._passed, self._steps
+            group.clear()
 
 
 def races(body: list[Statement], block: int, ctas: int, n: int) -> bool:
-    """Whether a launch has a race."""
-    shared, outer = defaultdict[object, list[tuple[int, bool]]](list), defaultdict[object, list[tuple[int, int, int, bool]]](list)
+    """Whether a launch has a race, or a copy that nobody waits for."""
+    met = defaultdict[object, list[tuple[int, int, Event]]](list)
     for cta in range(ctas):
         for tid in range(block):
-            for array, element, writes, interval in events(body, {"tid": tid, "ctaid": cta, "n": n}, [0]):
-                if array == "s":
-                    shared[cta, element, interval].append((tid, writes))
-                else:
-                    outer[element].append((cta, tid, interval, writes))
-    for met in shared.values():
-        if any(writes for _, writes in met) and any(one != other and (w or v) for one, w in met for other, v in met):
-            return True
-    return any(_meets(met) for met in outer.values())
-
-
-def _meets(met: list[tuple[int, int, int, bool]]) -> bool:
-    for place, (cta, tid, interval, writes) in enumerate(met):
-        for other_cta, other_tid, other_interval, other_writes in met[:place]:
-            if (writes or other_writes) and (cta != other_cta or (tid != other_tid and interval == other_interval)):
+            thread = Thread()
+            thread.run(body, {"tid": tid, "ctaid": cta, "n": n})
+            if thread.in_flight:
                 return True
-    return False
+            for each in thread.events:
+                met[each.array, each.element, cta if each.array == "s" else 0].append((cta, tid, each))
+    return any(
+        any(one[2].writes for one in found) and any(map(_race, *zip(*combinations(found, 2), strict=True)))
+        for found in met.values()
+        if len(found) > 1
+    )
+
+
+def _race(one: tuple[int, int, Event], other: tuple[int, int, Event]) -> bool:
+    first, second = one[2], other[2]
+    if not (first.writes or second.writes):
+        return False
+    if one[0] != other[0]:
+        return True
+    if one[1] != other[1]:
+        return first.interval <= second.until[0] and second.interval <= first.until[0]
+    if first.number > second.number:
+        first, second = second, first
+    return first.copies and first.number < second.number <= first.until[1]
 
 
 class Maker:
@@ -153,6 +216,64 @@ class Maker:
         return Term(how, (one,), self._random.randint(1, small))
 
 
+class CopyMaker(Maker):
+    """Makes a random program with copies: any statements, or a pipeline with a fault in most cases."""
+
+    def program(self) -> list[Statement]:
+        """Statements of which the last one mostly waits for all copies."""
+        some = self._random
+        found = (
+            self._pipeline()
+            if some.random() < 0.5
+            else self._body(2, ("tid", "ctaid", "n"), uniform=True) + [self._copied(("tid", "ctaid", "n"))]
+        )
+        if some.random() < 0.85:
+            found.append(Statement("wait", left=-1))
+        if some.random() < 0.5:
+            found += [Statement("barrier"), self._access(("tid", "ctaid", "n"), writes=some.random() < 0.5)]
+        return found
+
+    def _statement(self, depth: int, leaves: tuple[str, ...], *, uniform: bool) -> Statement:
+        kind = self._random.choice(("copy", "copy", "commit", "wait", "wait", *["other"] * 5))
+        if kind == "copy":
+            return self._copied(leaves)
+        if kind == "wait":
+            return Statement("wait", left=self._random.choice((-1, 0, 0, 1)))
+        return super()._statement(depth, leaves, uniform=uniform) if kind == "other" else Statement("commit")
+
+    def _copied(self, leaves: tuple[str, ...]) -> Statement:
+        return Statement("copy", self._index(leaves), limit=self._term(leaves, 1))
+
+    def _pipeline(self) -> list[Statement]:
+        """Stages that are filled ahead: `stages` in memory, `ahead` of them in flight, and `left` at the wait."""
+        some = self._random
+        stages = some.choice((1, 2, 2, 3, 3))
+        ahead = max(0, stages - 1 - (some.random() < 0.2))
+        left = max(0, ahead - 1 + some.choice((0, 0, 0, 1, -1)))
+
+        def stage(term: Term, shift: int) -> Term:
+            round_ = Term("remc", (Term("addc", (term,), shift),), stages)
+            lane = Term("xorc", (Term("tid"),), some.choice((1, 2))) if some.random() < 0.5 else Term("tid")
+            return Term("add", (Term("mulc", (round_,), some.choice((4, 4, 4, 4, 3))), lane))
+
+        begin = [
+            each for at in range(ahead) for each in (Statement("copy", stage(Term("const"), at), limit=Term("tid")), Statement("commit"))
+        ]
+        copy = Statement("copy", stage(Term("i"), ahead), limit=Term("add", (Term("i"), Term("tid"))))
+        fill = [Statement("if", Term("i"), limit=Term("n"), body=[copy]) if some.random() < 0.3 else copy, Statement("commit")]
+        use = [Statement("access", stage(Term("i"), 0), some.random() < 0.3, shared=True)]
+        rounds = (
+            [Statement("wait", left=left), Statement("barrier"), *(fill + use if some.random() < 0.5 else use + fill)]
+            if ahead
+            else [*fill, Statement("wait", left=left), Statement("barrier"), *use]
+        )
+        if some.random() < 0.5:
+            rounds.append(Statement("barrier"))
+        if some.random() < 0.3:
+            del rounds[some.randrange(len(rounds))]
+        return [*begin, Statement("loop", Term("n"), name="i", body=rounds)]
+
+
 class Writer:
     """Writes a program as PTX."""
 
@@ -198,15 +319,29 @@ class Writer:
     def _barrier(self, _: Statement) -> None:
         self._lines.append("bar.sync 0;")
 
-    def _access(self, each: Statement) -> None:
-        index, masked, wide = self._term(each.term), self._new(), f"%rd{self._count + 5}"
+    def _place(self, term: Term, *, shared: bool) -> str:
+        """A register with the address of an element."""
+        index, masked, wide = self._term(term), self._new(), f"%rd{self._count + 5}"
         self._lines.append(f"and.b32 {masked}, {index}, {ELEMENTS - 1};")
-        if each.shared:
-            base, place = self._new(), self._new()
-            self._lines += [f"mov.u32 {base}, s;", f"mad.lo.s32 {place}, {masked}, 4, {base};"]
-        else:
-            place = wide
+        if not shared:
             self._lines += [f"mul.wide.u32 {wide}, {masked}, 4;", f"add.s64 {wide}, %rd2, {wide};"]
+            return wide
+        base, place = self._new(), self._new()
+        self._lines += [f"mov.u32 {base}, s;", f"mad.lo.s32 {place}, {masked}, 4, {base};"]
+        return place
+
+    def _copy(self, each: Statement) -> None:
+        to, source = self._place(each.term, shared=True), self._place(each.limit, shared=False)
+        self._lines.append(f"cp.async.ca.shared.global [{to}], [{source}], 4;")
+
+    def _commit(self, _: Statement) -> None:
+        self._lines.append("cp.async.commit_group;")
+
+    def _wait(self, each: Statement) -> None:
+        self._lines.append("cp.async.wait_all;" if each.left < 0 else f"cp.async.wait_group {each.left};")
+
+    def _access(self, each: Statement) -> None:
+        place = self._place(each.term, shared=each.shared)
         space, value = "shared" if each.shared else "global", self._new()
         self._lines.append(f"st.{space}.u32 [{place}], 1;" if each.writes else f"ld.{space}.u32 {value}, [{place}];")
 

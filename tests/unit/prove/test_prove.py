@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
-from affine_programs import Maker, Writer, races
+from affine_programs import CopyMaker, Maker, Writer, races
 
 from consan.instrument.ptx import parse
 from consan.prove.assumptions import Assumption, names_of
@@ -126,11 +126,11 @@ def test_an_overflow_that_is_assumed_away_is_named() -> None:
     assert found.overflows == [HEAD[: HEAD.index("mul.wide")].count("\n") + 1]
 
 
-def wrong(seeds: Iterable[int], block: int = 4) -> tuple[list[int], int]:
+def wrong(seeds: Iterable[int], maker: type[Maker] = Maker, block: int = 4) -> tuple[list[int], int]:
     """Random programs that are proven and have a race in a small launch; and how many are proven."""
     found, proven = [], 0
     for seed in seeds:
-        body = Maker(seed).program()
+        body = maker(seed).program()
         module = parse(Writer().text(body, block), f"{seed}.ptx")
         if prove(module.functions[0], module, (block, 1, 1), (0,), [], 5).answer == "proven":
             proven += 1

@@ -1,0 +1,134 @@
+"""The accesses of a launch that are compared: those between two executions of a barrier, and copies with what comes until their wait.
+
+All threads of a CTA come to the same barriers in the same order. So a copy that is issued between two of them may meet what another thread
+does there, and in each later interval up to the one in which its own thread waits for it. Threads are followed through as many barriers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from consan.instrument.control_flow import Graph
+from consan.instrument.ptx import Function
+from consan.prove.copies import CopyProgress, InFlight
+from consan.prove.environment import Environment, has_one_value
+from consan.prove.kernel import ProvedKernel, Unproven
+from consan.prove.pairs import INTERVAL, AccessPair, OverlapQuestions
+from consan.prove.solver import z3
+from consan.prove.step import SymbolicSteps, ThreadAccess
+from consan.prove.uniform import Uniformity
+from consan.prove.view import View
+from consan.prove.walk import PathState, Walker
+
+ENDS: Final = "a copy may be in flight when its thread ends"
+MOST_BARRIERS: Final = 12  # that a copy is followed through
+_SECONDS: Final = 2.0  # of one question
+
+
+@dataclass
+class Compared:
+    """The accesses of all of a thread's life, the pairs of one CTA, and the copies that may be in flight when their thread ends."""
+
+    whole: list[ThreadAccess]
+    pairs: list[AccessPair] = field(default_factory=list)
+    unfinished: list[ThreadAccess] = field(default_factory=list)
+
+
+@dataclass
+class _Interval:
+    """What a thread does from a barrier to the next ones, and which copies may be in flight there."""
+
+    walker: Walker
+    progress: CopyProgress
+
+
+class Intervals:
+    """Goes through the intervals between barriers of one kernel."""
+
+    def __init__(
+        self, kernel: ProvedKernel, function: Function, environment: Environment, questions: OverlapQuestions, until: float
+    ) -> None:
+        """`until`: when the time is over."""
+        self._kernel, self._questions, self._until = kernel, questions, until
+        graph = kernel.graph
+        self._edges = list(graph.successors)
+        self._cut = [() if number in kernel.barriers else each for number, each in enumerate(self._edges)]
+        self._uniform, self._lines = Uniformity(graph, has_one_value), [_line(graph, number) for number in range(len(graph.nodes))]
+        self._steps = SymbolicSteps(kernel, function, environment)
+        self._views: dict[int, View] = {}
+
+    def compared(self) -> Compared:
+        """What is to be compared. Raises `Unproven`."""
+        for number in sorted(self._kernel.barriers):
+            if not self._uniform.is_uniform(number):
+                line = self._kernel.graph.nodes[number].steps[-1].instruction.line
+                raise Unproven("whether all threads of a CTA come to the barrier together follows from a value of each thread", line)
+        start = PathState(z3.BoolVal(True))
+        whole = Walker(self._kernel, self._uniform, self._steps, View(self._edges, 0, self._lines), shares=True)
+        whole.walk(0, start)
+        found = Compared(whole.accesses)
+        for root, state in ((0, start), *((self._edges[number][0], state) for number, state in whole.barriers.items())):
+            self._from(root, state, found)
+        return found
+
+    def _from(self, root: int, state: PathState, found: Compared) -> None:
+        """Compare what threads do behind a barrier."""
+        here = self._interval(root, state, {}, issues=True)
+        accesses = here.walker.accesses
+        for place, one in enumerate(accesses):
+            for other in accesses[place:]:
+                found.pairs += _raced(AccessPair(one, other, INTERVAL))
+        copies = [each for each in accesses if each.is_copy]
+        for copy in copies:
+            for other in accesses:
+                if copy.place in here.progress.before(other.place):
+                    found.pairs += _raced(AccessPair(copy, other, INTERVAL, own=True))
+        if copies:
+            self._follow(here, copies, found, 0)
+
+    def _follow(self, before: _Interval, copies: list[ThreadAccess], found: Compared, barriers: int) -> None:
+        """Compare copies with what comes behind the barriers at the end of an interval while they are in flight."""
+        flying = {number: before.progress.at_end(number) for number in before.walker.barriers}
+        for number, path in before.walker.exits:
+            left = before.progress.at_end(number)
+            found.unfinished += [
+                each for each in copies if each.writes and each.place in left and self._questions.follows(each, path, _SECONDS)
+            ]
+        for number, state in before.walker.barriers.items():
+            left = [each for each in copies if each.place in flying[number]]
+            reached = [each for each in left if each.writes and self._questions.follows(each, state.path, _SECONDS)]
+            if reached and barriers == MOST_BARRIERS:
+                raise Unproven(f"a copy may be in flight behind {barriers} barriers", reached[0].line)
+            if reached:
+                here = self._interval(self._edges[number][0], state, flying[number], issues=False)
+                left = [each for each in left if each.place in {other.place for other in reached}]
+                found.pairs += (pair for copy in left for pair in _later(copy, here))
+                self._follow(here, left, found, barriers + 1)
+
+    def _interval(self, root: int, state: PathState, first: InFlight, *, issues: bool) -> _Interval:
+        if time.monotonic() > self._until:
+            raise Unproven("there was no time to follow the kernel")
+        view = self._views.get(root) or self._views.setdefault(root, View(self._cut, root, self._lines))
+        walker = Walker(self._kernel, self._uniform, self._steps, view, shares=False)
+        walker.walk(root, state)
+        return _Interval(walker, CopyProgress(self._kernel.graph, self._cut, root, first, issues=issues))
+
+
+def _later(copy: ThreadAccess, behind: _Interval) -> Iterator[AccessPair]:
+    """A copy with the accesses of a later interval."""
+    for other in behind.walker.accesses:
+        yield from _raced(AccessPair(copy, other, INTERVAL))
+        if copy.place in behind.progress.before(other.place):
+            yield from _raced(AccessPair(copy, other, INTERVAL, own=True))
+
+
+def _raced(pair: AccessPair) -> list[AccessPair]:
+    return [pair] if pair.may_race() else []
+
+
+def _line(graph: Graph, number: int) -> int:
+    steps = graph.nodes[number].steps
+    return steps[0].instruction.line if steps else 0
