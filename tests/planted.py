@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 import re
+import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -150,3 +153,17 @@ def break_checker(monkeypatch: pytest.MonkeyPatch, folder: Path, modules: tuple[
     broken = ctypes.CDLL(str(folder / "broken.so"))
     for module in modules:
         monkeypatch.setattr(module, "library", lambda: broken)
+
+
+def plant_in_module(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: str, users: Iterable[ModuleType]) -> None:
+    """Let some modules use another one in which a text, which stands there once, is replaced."""
+    source = inspect.getsource(module)
+    assert source.count(old) == 1
+    broken = ModuleType(module.__name__)
+    monkeypatch.setitem(sys.modules, module.__name__, broken)
+    exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
+    known = dict(vars(module))
+    for user in users:
+        for name, value in list(vars(user).items()):
+            if value is not None and known.get(name) is value and name in vars(broken):
+                monkeypatch.setattr(user, name, vars(broken)[name])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from planted import plant_in_module
 
 import consan
 from consan import ranges
@@ -323,6 +322,7 @@ def test_why_a_map_is_not_followed(name: str) -> None:
         ranges.prove(kernel, parameters, LaunchExtents((CTAS, 1, 1), (BLOCK, 1, 1)))
 
 
+USERS = (ranges, proof, overlaps, accesses, boxes, copies, deciding, slices, walk, proofs)
 # A part of the proof, a fault in it, and a case that is proven with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "rows of a box": (boxes, "np.arange(count) * step * stride", "np.arange(1) * step * stride", "boxes that overlap by a row"),
@@ -364,24 +364,10 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
 }
 
 
-def _plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: str) -> None:
-    """Let the proof use the module with another text in place of one that stands there once."""
-    source = inspect.getsource(module)
-    assert source.count(old) == 1
-    broken = ModuleType(module.__name__)
-    monkeypatch.setitem(sys.modules, module.__name__, broken)
-    exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
-    known = dict(vars(module))
-    for user in (ranges, proof, overlaps, accesses, boxes, copies, deciding, slices, walk, proofs):
-        for name, value in list(vars(user).items()):
-            if value is not None and known.get(name) is value and name in vars(broken):
-                monkeypatch.setattr(user, name, vars(broken)[name])
-
-
 @pytest.mark.parametrize("part", FAULTS)
 def test_a_fault_in_the_proof(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, case = FAULTS[part]
     body = CASES[case][0]
     assert _launch(body, monkeypatch, proves=True).kernels[0].global_proven == 0
-    _plant(monkeypatch, module, old, new)
+    plant_in_module(monkeypatch, module, old, new, USERS)
     assert _launch(body, monkeypatch, proves=True).kernels[0].global_proven > 0

@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
+
+from consan.instrument.ptx import parse
+from consan.prove import proof
 
 _MASK = (1 << 32) - 1
 LEAVES = ("tid", "ctaid", "n", "tid", "tid")
@@ -57,7 +61,7 @@ class Statement:
 
 @dataclass
 class Event:
-    """An access: `interval` are the barriers before it, `number` its place among the thread's events; both until which it may take place."""
+    """An access. `interval`: the barriers before it; `number`: the statements before it. `until`: both, where it has taken place."""
 
     array: str
     element: int
@@ -364,3 +368,15 @@ class Writer:
         ]
         self._body(each.body)
         self._lines += [f"add.s32 {counter}, {counter}, 1;", f"bra $T{number};", f"$E{number}:"]
+
+
+def wrong(seeds: Iterable[int], maker: type[Maker] = Maker, block: int = 4) -> tuple[list[int], int]:
+    """Random programs that are proven and have a race in a small launch; and how many are proven."""
+    found, proven = [], 0
+    for seed in seeds:
+        body = maker(seed).program()
+        module = parse(Writer().text(body, block), f"{seed}.ptx")
+        if proof.prove(module.functions[0], module, (block, 1, 1), (0,), [], 5).answer == "proven":
+            proven += 1
+            found += [seed] if any(races(body, block, ctas, n) for ctas in range(1, 5) for n in range(7)) else []
+    return found, proven

@@ -1,0 +1,162 @@
+"""Small kernels whose answers are known, and the answer of `consan prove` for one of them."""
+
+from __future__ import annotations
+
+from consan.instrument.ptx import parse
+from consan.prove import proof
+from consan.prove.assumptions import Assumption, names_of
+
+HEAD = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)
+{
+.reg .b32 %r<32>;
+.reg .pred %p<16>;
+.reg .b64 %rd<32>;
+.shared .align 4 .b8 s[4096];
+ld.param.u64 %rd1, [a];
+ld.param.u64 %rd2, [b];
+ld.param.u32 %r1, [n];
+mov.u32 %r2, %tid.x;
+mov.u32 %r3, %ctaid.x;
+mov.u32 %r4, s;
+mad.lo.s32 %r5, %r3, 64, %r2;
+mul.wide.s32 %rd3, %r5, 4;
+add.s64 %rd4, %rd1, %rd3;
+mad.lo.s32 %r6, %r2, 4, %r4;
+"""
+
+
+def answer(body: str, *, assume: str = "", block: int = 64) -> proof.KernelProof:
+    """The answer for a kernel that writes 64 elements of `a` for each CTA."""
+    module = parse(HEAD + body + "\nret;\n}\n", "k.ptx")
+    function = module.functions[0]
+    names = names_of(function.params, [], (0, 1))
+    assumed = [Assumption(assume, names).formula] if assume else []
+    return proof.prove(function, module, (block, 1, 1), (0, 1), assumed, 2)
+
+
+# Each thread copies an element to its own place. `LAST`: every copy has been waited for.
+COPY = "cp.async.ca.shared.global [%r6], [%rd4], 4;\n"
+COMMIT, SYNC, LAST = "cp.async.commit_group;\n", "bar.sync 0;\n", "\ncp.async.wait_all;"
+OWN, OTHER = "ld.shared.u32 %r7, [%r6];", "ld.shared.u32 %r7, [s];"
+COUNTED = "mov.u32 %r7, 0;\n$L:\n{}add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 bra $L;"
+STAGES = (
+    "mov.u32 %r7, 0;\n"
+    + COPY
+    + COMMIT
+    + "$L:\nadd.s32 %r8, %r7, 1;\nand.b32 %r9, %r8, 1;\nmad.lo.s32 %r9, %r9, 256, %r6;\ncp.async.ca.shared.global [%r9], [%rd4], 4;\n"
+    + COMMIT
+    + "cp.async.wait_group {};\nbar.sync 0;\nand.b32 %r10, %r7, 1;\nmad.lo.s32 %r10, %r10, 256, %r4;\nld.shared.u32 %r11, [%r10];\n"
+    + "{}mov.u32 %r7, %r8;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 bra $L;\n"
+)
+INIT = "setp.eq.s32 %p1, %r2, 0;\n@%p1 mbarrier.init.shared.b64 [s], 64;\n"
+ARRIVE = "mbarrier.arrive.shared.b64 %rd5, [s];"
+
+PROVEN = {
+    "own elements": "st.global.u32 [%rd4], 1;",
+    "own elements of a guard": "setp.ge.s32 %p1, %r5, %r1;\n@%p1 bra $E;\nst.global.u32 [%rd4], 1;\n$E:",
+    "another array": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];",
+    "a barrier between": "st.shared.u32 [%r6], 1;\nbar.sync 0;\nld.shared.u32 %r7, [s];",
+    "a swizzle": "xor.b32 %r7, %r2, 5;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",
+    "strides of the block": "mov.u32 %r7, %r2;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;\n"
+    "add.s32 %r7, %r7, 64;\nsetp.lt.s32 %p1, %r7, 512;\n@%p1 bra $L;",
+    "the counter of a grid": "atom.global.add.u32 %r7, [%rd2], 1;",
+    "rounds with a barrier": "mov.u32 %r7, 0;\n$L:\nst.shared.u32 [%r6], %r7;\nbar.sync 0;\nld.shared.u32 %r8, [s+8];\nbar.sync 0;\n"
+    "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 bra $L;",
+    "a copy that all have waited for": COPY + COMMIT + "cp.async.wait_group 0;\n" + SYNC + OTHER,
+    "a copy that its thread reads": COPY + "cp.async.wait_all;\n" + OWN,
+    "a group in flight": COPY
+    + COMMIT
+    + "cp.async.ca.shared.global [%r6+256], [%rd4], 4;\n"
+    + COMMIT
+    + "cp.async.wait_group 1;\n"
+    + SYNC
+    + OTHER
+    + LAST,
+    "copies of rounds": COUNTED.format("mad.lo.s32 %r8, %r7, 256, %r6;\ncp.async.ca.shared.global [%r8], [%rd4], 4;\n") + LAST,
+    "stages of a pipeline": STAGES.format(1, "bar.sync 0;\n") + LAST,
+    "an mbarrier behind its initialisation": INIT + SYNC + ARRIVE,
+}
+RACES = {
+    "a copy that another thread waited for": COPY + COMMIT + "cp.async.wait_group 0;\n" + OTHER,
+    "a copy behind a barrier": COPY + SYNC + OTHER + LAST,
+    "a copy behind two barriers": COPY + SYNC + SYNC + OTHER + LAST,
+    "a copy that its thread reads early": COPY + OWN + LAST,
+    "a copy that its thread reads early behind a barrier": COPY + SYNC + OWN + LAST,
+    "the last group": COPY + COMMIT + "cp.async.wait_group 1;\n" + SYNC + OTHER + LAST,
+    "a copy without a group": COPY + "cp.async.wait_group 0;\n" + SYNC + OTHER + LAST,
+    "a group with a guard": "setp.lt.s32 %p1, %r1, 9;\n"
+    + COPY
+    + COMMIT
+    + "@%p1 "
+    + COMMIT
+    + "cp.async.wait_group 1;\n"
+    + SYNC
+    + OTHER
+    + LAST,
+    "a group of one path": "setp.lt.s32 %p1, %r1, 9;\n"
+    + COPY
+    + COMMIT
+    + "@%p1 bra $E;\n"
+    + COMMIT
+    + "$E:\ncp.async.wait_group 1;\n"
+    + SYNC
+    + OTHER
+    + LAST,
+    "a wait with a guard": "setp.lt.s32 %p1, %r1, 9;\n" + COPY + "@%p1 cp.async.wait_all;\n" + SYNC + OTHER + LAST,
+    "copies of rounds at one place": COUNTED.format(COPY) + LAST,
+    "a stage that is read while it is filled": STAGES.format(1, "") + LAST,
+    "a stage that is not complete": STAGES.format(2, "bar.sync 0;\n") + LAST,
+    "a source that is overwritten": COPY + "st.global.u32 [%rd4], 1;" + LAST,
+    "a source that another CTA writes": "cp.async.ca.shared.global [%r6], [%rd1], 4;\n"
+    + LAST
+    + "\nsetp.ne.s32 %p1, %r3, 0;\n@%p1 st.global.u32 [%rd4+-256], 1;",
+    "rows of a matrix in a warp": "mad.lo.s32 %r6, %r2, 16, %r4;\nst.shared.v4.u32 [%r6], {%r2, %r2, %r2, %r2};\n"
+    "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r7, %r8, %r9, %r10}, [%r6];",
+    "a neighbour's element": "st.shared.u32 [%r6], 1;\nld.shared.u32 %r7, [%r6+4];",
+    "a half of a neighbour's element": "xor.b32 %r7, %r2, 1;\nmad.lo.s32 %r8, %r7, 4, %r4;\n"
+    "st.shared.u16 [%r8+2], 1;\nld.shared.u32 %r7, [%r6];",
+    "a neighbour's copy behind a barrier": COPY + SYNC + "cp.async.wait_all;\nld.shared.u32 %r7, [%r6+4];",
+    "an element of the next CTA": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd4+256];",
+    "a load of an own element that sees no writes": "st.global.u32 [%rd4], 1;\nbar.sync 0;\nld.global.nc.u32 %r7, [%rd4];",
+    "the last one of some rounds": "mov.u32 %r7, 0;\n$L:\nadd.s32 %r9, %r7, 1;\nsetp.lt.s32 %p1, %r9, %r1;\nsetp.ge.s32 %p2, %r7, 1;\n"
+    "not.pred %p3, %p1;\nand.pred %p3, %p3, %p2;\nselp.b32 %r8, %r4, %r6, %p3;\nst.shared.u32 [%r8], 1;\nmov.u32 %r7, %r9;\n@%p1 bra $L;",
+    "an mbarrier beside its initialisation": INIT + ARRIVE,
+    "bits that are set": "or.b32 %r7, %r2, 1;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",
+    "one element of all": "st.global.u32 [%rd2], 1;",
+    "elements of two CTAs": "mad.lo.s32 %r7, %r3, 32, %r2;\n"
+    "mul.wide.s32 %rd5, %r7, 4;\nadd.s64 %rd6, %rd1, %rd5;\nst.global.u32 [%rd6], 1;",
+    "no barrier": "st.shared.u32 [%r6], 1;\nld.shared.u32 %r7, [s];",
+    "a barrier of another number": "st.shared.u32 [%r6], 1;\nbar.sync 1;\nld.shared.u32 %r7, [s];",
+    "a barrier of lanes": "st.shared.u32 [%r6], 1;\nbar.warp.sync 0xffffffff;\nld.shared.u32 %r7, [s];",
+    "half of the bytes": "shl.b32 %r7, %r2, 1;\nadd.s32 %r8, %r4, %r7;\nst.shared.u16 [%r8], 1;\nld.shared.u32 %r10, [%r6];",
+    "rounds of one thread beside those of another one": "mov.u32 %r7, 0;\n$L:\nadd.s32 %r8, %r2, %r7;\nmad.lo.s32 %r9, %r8, 4, %r4;\n"
+    "st.shared.u32 [%r9], 1;\nadd.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 bra $L;",
+    "a load that sees no writes": "st.global.u32 [%rd4], 1;\nbar.sync 0;\nld.global.nc.u32 %r7, [%rd1];",
+    "an atomic of the CTA": "atom.cta.global.add.u32 %r7, [%rd2], 1;",
+    "an atomic beside a store": "atom.global.add.u32 %r7, [%rd2], 1;\nst.global.u32 [%rd2], 1;",
+    "one strong word beside a strong vector": "mul.wide.s32 %rd5, %r2, 8;\nadd.s64 %rd6, %rd2, %rd5;\n"
+    "st.relaxed.gpu.global.v2.u32 [%rd6], {%r2, %r2};\nld.relaxed.gpu.global.u64 %rd7, [%rd2];",
+    "the next round": "mov.u32 %r7, 0;\n$L:\nst.shared.u32 [%r6], %r7;\nbar.sync 0;\nld.shared.u32 %r8, [s+8];\n"
+    "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 bra $L;",
+    "a stride of half a block": "mov.u32 %r7, %r2;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;\n"
+    "add.s32 %r7, %r7, 32;\nsetp.lt.s32 %p1, %r7, 512;\n@%p1 bra $L;",
+    "an index that is loaded": "ld.global.u32 %r7, [%rd4];\nand.b32 %r7, %r7, 1023;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",
+}
+UNKNOWN = {
+    "a product that wraps": "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, 24;\n"
+    "mad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;",
+    "a barrier of some threads": "setp.lt.s32 %p1, %r2, 32;\n@%p1 bra $L;\nbar.sync 0;\n$L:",
+    "a barrier behind some threads' return": "setp.lt.s32 %p1, %r2, 32;\n@%p1 ret;\nbar.sync 0;",
+    "a barrier in rounds of a thread": "mov.u32 %r7, %r2;\n$L:\nbar.sync 0;\nadd.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;",
+    "a copy that nobody waits for": "cp.async.ca.shared.global [%r6], [%rd4], 4;",
+    "a copy in flight through many barriers": COPY + "bar.sync 0;\n" * 14 + "cp.async.wait_all;",
+    "a bulk copy": "cp.async.bulk.prefetch.L2.global [%rd4], 16;",
+    "a barrier behind a loaded flag": "ld.global.u32 %r7, [%rd2];\nsetp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:",
+    "a barrier with a guard": "setp.lt.s32 %p1, %r1, 32;\n@%p1 bar.sync 0;",
+    "an arrival": "bar.arrive 0, 64;",
+    "a pointer from memory": "ld.global.u64 %rd5, [%rd4];\nst.global.u32 [%rd5], 1;",
+    "an array that is left": "mad.lo.s32 %r7, %r1, 4, %r6;\n.shared .align 4 .b8 t[64];\nst.shared.u32 [%r7], 1;\nld.shared.u32 %r8, [t];",
+}

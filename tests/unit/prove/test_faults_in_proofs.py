@@ -1,0 +1,76 @@
+"""Faults planted in the rules of `consan prove`: with each of them, a kernel is proven that has no proof."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+pytest.importorskip("z3", reason="the solver is in the extra `prove`")
+
+from planted import plant_in_module
+from proof_cases import RACES, UNKNOWN, answer
+
+from consan.prove import copies, intervals, kernel, operations, pairs, proof, step, uniform, walk
+
+# A rule, its module, the fault, and a case that is proven with it.
+FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
+    "commits behind a copy": (copies, "flying = {**flying, place: 0}", "flying = {**flying, place: 1}", "the last group"),
+    "copies without a group": (copies, "flying = {**flying, place: 0}", "flying = {**flying, place: 1}", "a copy without a group"),
+    "groups that a wait leaves": (copies, "commits <= left", "commits < left", "the last group"),
+    "groups with a guard": (copies, "elif step.guard is None:", "else:", "a group with a guard"),
+    "waits with a guard": (copies, "elif step.guard is None:", "else:", "a wait with a guard"),
+    "commits where paths join": (copies, "min(one.get", "max(one.get", "a group of one path"),
+    "copies behind a barrier": (intervals, "        if copies:", "        if False:", "a copy behind a barrier"),
+    "copies behind two barriers": (intervals, "self._follow(here, left, found, barriers + 1)", "pass", "a copy behind two barriers"),
+    "copies of others, later": (
+        intervals, "yield from _raced(AccessPair(copy, other, INTERVAL))", "pass", "a neighbour's copy behind a barrier",
+    ),
+    "copies of a thread": (
+        intervals, "if copy.place in here.progress", "if copy.place not in here.progress", "a copy that its thread reads early",
+    ),
+    "copies of a thread, later": (
+        intervals, "if copy.place in behind.progress", "if None in behind.progress", "a copy that its thread reads early behind a barrier",
+    ),
+    "copies at the end": (intervals, "self._questions.follows(each, path, _SECONDS)", "False", "a copy that nobody waits for"),
+    "how far copies are followed": (
+        intervals, "if reached and barriers == MOST_BARRIERS:", "if False:", "a copy in flight through many barriers",
+    ),
+    "barriers of all threads": (intervals, "if not self._uniform.is_uniform(number):", "if False:", "a barrier of some threads"),
+    "other iterations": (
+        pairs, "_of_thread(each, 2) for each in one", "_of_thread(each, 1) for each in one", "copies of rounds at one place",
+    ),
+    "accesses of two CTAs": (proof, "AccessPair(one, other, GRID)", "AccessPair(one, other, CTA)", "elements of two CTAs"),
+    "accesses of two threads": (
+        intervals, "found.pairs += _raced(AccessPair(one, other, INTERVAL))", "pass", "a neighbour's element",
+    ),
+    "sizes that differ": (
+        pairs, "one == other if size == other_size else", "one == other if True else", "a half of a neighbour's element",
+    ),
+    "strong accesses that differ": (pairs, " and alike)", ")", "one strong word beside a strong vector"),
+    "scopes": (pairs, 'else ("gpu", "sys")', 'else ("cta", "gpu", "sys")', "an atomic of the CTA"),
+    "loads that see no writes": (
+        step, "row.is_matrix_access or is_noncoherent(instruction)", "row.is_matrix_access", "a load of an own element that sees no writes",
+    ),
+    "matrices of a warp": (
+        step, "row.is_matrix_access or is_noncoherent(instruction)", "is_noncoherent(instruction)", "rows of a matrix in a warp",
+    ),
+    "mbarriers that begin": (step, "row.is_mbarrier and not (", "row.is_mbarrier and (True or ", "an mbarrier beside its initialisation"),
+    "barriers of other numbers": (kernel, "if name.value != 0:", "if False:", "a barrier of another number"),
+    "barriers with a guard": (kernel, "if instruction.predicate is not None:", "if False:", "a barrier with a guard"),
+    "loaded values": (
+        uniform, "return bool(row.describe(instruction).is_parameter) and", "return", "a barrier behind a loaded flag",
+    ),
+    "iterations of threads": (walk, "self._shares and self._uniform", "self._uniform", "rounds of one thread beside those of another one"),
+    "the iteration before": (walk, "(count.term, count.term - 1)", "(count.term, count.term)", "the last one of some rounds"),
+    "bits": (operations, '"or": 1, "xor": 2', '"or": 2, "xor": 2', "bits that are set"),
+}  # fmt: skip
+PROVERS = [module for name, module in sys.modules.items() if name.startswith("consan.prove.")]
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, old, new, case = FAULTS[rule]
+    plant_in_module(monkeypatch, module, old, new, PROVERS)
+    assert answer({**RACES, **UNKNOWN}[case]).answer == proof.PROVEN
