@@ -20,7 +20,16 @@ FILES = sorted((*(HERE / "twins").glob("*.cu"), *(HERE / "global").glob("*.cu"))
 # Kinds that a proof is about; `missing-wait` and `scope` are races of copies and of strong accesses.
 RACES = {"data-race", "global-race", "missing-wait", "scope", "lifetime", "missing-proxy-fence"}
 COPIES = ("cp_async_no_wait", "cp_async_wait_no_barrier", "cp_async_refill_too_early", "cp_async_source_overwritten")
-QUICK = (*COPIES, "cp_async_at_exit", "cp_async_beside_store", "tiled_matmul_first_barrier", "reduction_last_levels", "war_loop", "pair_read_as_one_word", "histogram_plain_add")
+QUICK = (
+    *COPIES,
+    "cp_async_at_exit",
+    "cp_async_beside_store",
+    "tiled_matmul_first_barrier",
+    "reduction_last_levels",
+    "war_loop",
+    "pair_read_as_one_word",
+    "histogram_plain_add",
+)
 CLEAN = (*COPIES, "tiled_matmul_first_barrier", "war_loop", "histogram_plain_add")
 
 
