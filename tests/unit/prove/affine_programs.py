@@ -173,9 +173,10 @@ class Maker:
         return [*found, self._access(("tid", "ctaid", "n"), writes=True)]
 
     def _body(self, depth: int, leaves: tuple[str, ...], *, uniform: bool) -> list[Statement]:
-        return [self._statement(depth, leaves, uniform=uniform) for _ in range(self._random.randint(1, 3))]
+        return [self.statement(depth, leaves, uniform=uniform) for _ in range(self._random.randint(1, 3))]
 
-    def _statement(self, depth: int, leaves: tuple[str, ...], *, uniform: bool) -> Statement:
+    def statement(self, depth: int, leaves: tuple[str, ...], *, uniform: bool) -> Statement:
+        """One statement, with those inside of it."""
         kinds = ["access"] * 5 + ["barrier"] * (3 * uniform) + (["if", "loop"] if depth else [])
         kind = self._random.choice(kinds)
         if kind == "access":
@@ -237,13 +238,14 @@ class CopyMaker(Maker):
             found += [Statement("barrier"), self._access(("tid", "ctaid", "n"), writes=some.random() < 0.5)]
         return found
 
-    def _statement(self, depth: int, leaves: tuple[str, ...], *, uniform: bool) -> Statement:
+    def statement(self, depth: int, leaves: tuple[str, ...], *, uniform: bool) -> Statement:
+        """One statement, with those inside of it."""
         kind = self._random.choice(("copy", "copy", "commit", "wait", "wait", *["other"] * 5))
         if kind == "copy":
             return self._copied(leaves)
         if kind == "wait":
             return Statement("wait", left=self._random.choice((-1, 0, 0, 1)))
-        return super()._statement(depth, leaves, uniform=uniform) if kind == "other" else Statement("commit")
+        return super().statement(depth, leaves, uniform=uniform) if kind == "other" else Statement("commit")
 
     def _copied(self, leaves: tuple[str, ...]) -> Statement:
         return Statement("copy", self._index(leaves), limit=self._term(leaves, 1))
