@@ -255,7 +255,7 @@ class _Made:
     def on_machine(self, options: SessionOptions, args: Sequence[Any]) -> Report:
         """The report of the virtual machine, where a GPU has left none."""
         machine = Session(replace(options, device="cpu", timeout=min(options.timeout or AGAIN, AGAIN)))
-        machine.note(f"{self.kernel.entry}: the GPU left no record, so the launch was checked again on the virtual machine")
+        machine.note(f"{self.kernel.entry}: the GPU left no log, so the launch was checked again on the virtual machine")
         return self.on(machine, copy.deepcopy(list(args)))[0]
 
     def _values(self, placement: Placement, args: Sequence[Any]) -> list[bytes]:

@@ -1,8 +1,8 @@
 """The modules that are imported at their first use, so that commands start quickly and need only what they do.
 
 `from consan import late` at the top of a file, and `late.nvrtc.compile_ptx(...)` where it is used. HOMES has them all: packages that take
-long to import, rooms that a command or a device may not need, and packages that may not be installed. Type checkers read the imports below;
-tests/unit/house/test_imports.py holds both alike. All other imports are at the top of files.
+long to import, parts of consan that a command or a device may not need, and packages that may not be installed. Type checkers read the
+imports below; tests/unit/house/test_imports.py holds both alike. All other imports are at the top of files.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Final
 from consan._errors import UsageError, did_you_mean
 from consan.commands.parts.output import TEXT, add_output, chosen_output, put
 from consan.reports.catalogue.pages import document, markdown, page, summary
-from consan.reports.words.kinds import KINDS
+from consan.reports.words.wording import KINDS
 
 MARKDOWN: Final = "markdown"
 

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-AGAIN: Final = 60.0  # seconds at most, on the virtual machine, for a launch whose record a fault has taken
+AGAIN: Final = 60.0  # seconds at most, on the virtual machine, for a launch whose log a fault has taken

@@ -6,7 +6,7 @@ A library in C (`source/interposer.c` and its parts, compiled at first use, load
     program --- cuLibraryLoadData(image) ---> interposer --- IMAGE ---> server: finds the PTX, instruments, assembles
             <------------ handle ----------- driver(cubin) <-- cubin --
             --- cuLaunchKernel --------------> interposer --- LAUNCH --> server: makes a log
-            <----------- result ------------- driver(same arguments) --- LAUNCHED -> server: waits, judges the record
+            <----------- result ------------- driver(same arguments) --- LAUNCHED -> server: waits, judges the log
             --- exit ------------------------> interposer --- COLLECT -> server: waits, reads the tables, makes the report
 
 - The image is exchanged where it is loaded, so the program's handles, its `__device__` variables and its launches stay as they are.

@@ -28,7 +28,7 @@ from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
 from consan.reports.source.names import kernel_name
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.coverage import AREAS, says_nothing_ran
-from consan.reports.words.kinds import place
+from consan.reports.words.wording import place
 from consan.session.session_options import open_session
 
 

@@ -1,4 +1,4 @@
-"""The bytes of global memory that a launch touches, by its text, its parameters, its grid and its block: no record is needed.
+"""The bytes of global memory that a launch touches, by its text, its parameters, its grid and its block: no log is needed.
 
 As a proof does, a footprint serves all launches that are equal but for the numbers of their pointers: its ranges are added to these.
 """

@@ -1,12 +1,12 @@
 """Launches that a framework makes by itself, of a module that it has loaded, recorded as the session's own are.
 
-The framework launches inside a block. Before it, the launch gets a log. The record is judged in the background (background.py), or
+The framework launches inside a block. Before it, the launch gets a log. The log is judged in the background (background.py), or
 else behind the block, where the host waits for the kernel.
 For a launch that cannot be recorded (without room for its log, or in a context that may end with its log) the framework is given the
 plain form of the module, to launch in place of its own. Likewise it is given the form that records global memory, for a launch that is
 looked at (global_looks.py). A launch into a graph becomes a node with a module of its own (graph_nodes.py).
 
-Not handled: repeating a launch whose record does not tell all, because the framework owns the memory. The report is `incomplete` then.
+Not handled: repeating a launch whose log does not tell all, because the framework owns the memory. The report is `incomplete` then.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ class Frameworks:
                 yield None
             return prepared
         if not started.silent and launch.stream not in backend.ordered_streams:
-            backend.synchronize()  # the memory for its record is cleared on another stream
+            backend.synchronize()  # the memory for its log is cleared on another stream
         judged = judge.judged(chosen, entry, started, chosen.loaded)
         with judged, self.watch.ending(chosen, entry, launch.threads):
             yield None if chosen is prepared else chosen.loaded

@@ -263,7 +263,7 @@ class Session:
         """Launch a kernel of a prepared module, checked unless the filters leave it out. Returns whether it was.
 
         `address_name` names global memory by this launch's arguments; without it the session's does. `restore` gives the buffers their
-        earlier contents, so that the launch can be repeated where its record cannot be judged; None: it cannot be.
+        earlier contents, so that the launch can be repeated where its log cannot be judged; None: it cannot be.
         """
         how: dict[str, Any] = {"shared": shared, "cluster": cluster, "cooperative": cooperative, "stream": stream}
         asked = RequestedRun(entry, grid, block, args, how, address_name or self.address_name, restore, self.seed, self.alone)

@@ -47,7 +47,7 @@ class PostDominators:
     """The nodes that all paths from a node to the end of its function pass, and the branches that decide which nodes are reached.
 
     `leaving`: the nodes in which a thread may leave the function. Paths that do not come to one of them do not count: they end in a trap,
-    which ends the launch and takes its record with it, or never.
+    which ends the launch and takes its log with it, or never.
     """
 
     def __init__(self, edges: Edges, leaving: Collection[int]) -> None:

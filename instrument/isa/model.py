@@ -91,7 +91,7 @@ class MemoryAccess(AccessTraits, OrderTraits):
 
 @dataclass(frozen=True)
 class InstructionEvent(OrderTraits):
-    """The effects of one instruction that a record of an execution must hold.
+    """The effects of one instruction that a log of an execution must hold.
 
     `operands`: each with its role. `accesses`: every piece of memory, with its address operand, size, space, proxy and kind. `orders`:
     "acquire", "release", "sc", "proxy", at `scope`; empty for an instruction that orders nothing.

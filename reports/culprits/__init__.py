@@ -23,8 +23,8 @@ from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.source.names import variable_name
 from consan.reports.source.places import distinct
 from consan.reports.words import frameworks
-from consan.reports.words.kinds import caller_places, callers, place, refined, words_of
 from consan.reports.words.ordering import NEXT_ITERATION, Pair
+from consan.reports.words.wording import caller_places, callers, place, refined, words_of
 
 
 def blame(

@@ -29,7 +29,7 @@ from consan.reports.culprits.cases import (
     thread_of,
     waits_for_operation,
 )
-from consan.reports.words.kinds import place, place_of
+from consan.reports.words.wording import place, place_of
 
 
 def warp_barrier(case: Case) -> Culprit:

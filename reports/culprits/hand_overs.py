@@ -19,7 +19,7 @@ from consan.reports.culprits.cases import (
     named,
 )
 from consan.reports.source.names import variable_name
-from consan.reports.words.kinds import place, place_of
+from consan.reports.words.wording import place, place_of
 
 
 def released_early(case: Case) -> Culprit:

@@ -12,7 +12,7 @@ from consan.reports.culprits.cases import access_of, is_proxy_fence, is_wait, la
 from consan.reports.model import Access, Finding
 from consan.reports.source.names import name_without_element
 from consan.reports.source.places import culprit_at
-from consan.reports.words.kinds import place, place_of
+from consan.reports.words.wording import place, place_of
 
 _STORES: Final = 3  # stores that a sentence names
 

@@ -13,8 +13,8 @@ from typing import Final
 from consan.instrument.relations import Relations
 from consan.reports.model import Finding
 from consan.reports.words import frameworks
-from consan.reports.words.kinds import caller_places
 from consan.reports.words.ordering import Pair
+from consan.reports.words.wording import caller_places
 
 _BARRIERS: Final = {"cta_barrier": "the barrier where all threads", "warp_barrier": "it where all lanes of the warp"}
 _SIDES: Final = ("after", "before")

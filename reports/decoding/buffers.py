@@ -15,7 +15,7 @@ from consan.reports.source.names import WRITTEN_AT
 from consan.reports.source.sources import read_lines
 from consan.reports.source.variables import DYNAMIC
 from consan.reports.words.frameworks import GLUON, TRITON
-from consan.reports.words.kinds import place
+from consan.reports.words.wording import place
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.]*$")
 _MIRRORED: Final = str.maketrans("()", ")(")

@@ -37,8 +37,8 @@ from consan.reports.waiting.deadlocks import Phase
 from consan.reports.waiting.unended import with_late_arrivals
 from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.reports.words.between_ranks import in_words_of_ranks
-from consan.reports.words.kinds import describe
 from consan.reports.words.ordering import NEXT_ITERATION, Pair, in_program_order, of_a_later_round
+from consan.reports.words.wording import describe
 
 
 def decode(records: Sequence[FindingRecord], modules: Mapping[int, ModuleSites]) -> list[Finding]:

@@ -17,7 +17,7 @@ from consan.reports.source.names import function_name
 from consan.reports.source.places import located
 from consan.reports.verdict.tolerance import of_same_value
 from consan.reports.words.frameworks import CUDA
-from consan.reports.words.kinds import describe
+from consan.reports.words.wording import describe
 
 NO_GRID_WAIT: Final = "no-grid-wait"
 NO_CHAINED_WAIT: Final = "no-chained-wait"

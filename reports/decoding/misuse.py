@@ -20,7 +20,7 @@ from consan.reports.model import Dim3, Finding
 from consan.reports.records.numbering import unflatten
 from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.source.places import culprit_at
-from consan.reports.words.kinds import place, place_of
+from consan.reports.words.wording import place, place_of
 
 MOST_LISTED: Final = 3  # thread counts, or places, that a sentence lists
 

@@ -14,7 +14,7 @@ from consan.instrument.sites import Place, StaticFinding
 from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.source.places import culprit_at, distinct, located
 from consan.reports.words import frameworks
-from consan.reports.words.kinds import describe, place, words_of
+from consan.reports.words.wording import describe, place, words_of
 
 _SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({}), which hides the error and costs speed"
 # The end of the message, and the fix, for a wait nearby that does not cover (1).

@@ -33,7 +33,7 @@ from consan.reports.timeline.picture import MEMORY_WORDS, Timeline, TimelineRow,
 from consan.reports.verdict.coverage import installed_version
 from consan.reports.verdict.speaking import consequences
 from consan.reports.verdict.suppression import to_toml
-from consan.reports.words.kinds import KINDS, place
+from consan.reports.words.wording import KINDS, place
 
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">

@@ -35,9 +35,9 @@ from consan.reports.source.names import kernel_name
 from consan.reports.source.places import LIBRARY, rank
 from consan.reports.verdict.coverage import schedule_rows
 from consan.reports.verdict.speaking.causes import causes
-from consan.reports.words.kinds import place
 from consan.reports.words.values import value_sentence
 from consan.reports.words.verified import sentence_of
+from consan.reports.words.wording import place
 
 _ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers
 MAX_WAITS: Final = 8  # lines that list waiters

@@ -15,7 +15,7 @@ from consan.instrument.findings import Parted, Split
 from consan.instrument.sites import Site
 from consan.reports.model import Access, Finding, runs
 from consan.reports.words import frameworks
-from consan.reports.words.kinds import describe, place
+from consan.reports.words.wording import describe, place
 
 TOGETHER: Final = "warp-synchronous instruction"
 ELSEWHERE: Final = "where the other lanes are"

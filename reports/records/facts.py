@@ -22,9 +22,9 @@ from consan.reports.records.finding_records import (
 from consan.reports.records.numbering import inside
 from consan.reports.records.tensor_memory import cells_of, in_tensor_memory
 from consan.reports.waiting.deadlocks import mbarrier
-from consan.reports.words.kinds import called_at, place, place_of
 from consan.reports.words.ordering import Pair
 from consan.reports.words.verified import left_in_flight
+from consan.reports.words.wording import called_at, place, place_of
 
 
 def situation_of(found: FindingRecord) -> str | None:

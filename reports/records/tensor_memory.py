@@ -9,7 +9,7 @@ from typing import Final
 
 from consan.instrument.findings import FindingFlags, FindingRecord
 from consan.reports.records.finding_records import ModuleSites
-from consan.reports.words.kinds import place_of
+from consan.reports.words.wording import place_of
 
 SPACE: Final = "tensor"  # of an Access
 

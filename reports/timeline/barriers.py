@@ -10,7 +10,7 @@ from consan.reports.model import Finding, plural
 from consan.reports.records.divergence import lanes_phrase
 from consan.reports.timeline.draft import Draft, triple
 from consan.reports.timeline.picture import BARRIER, THREAD, Lane, LaneInterval, Timeline
-from consan.reports.words.kinds import place_of_waiter
+from consan.reports.words.wording import place_of_waiter
 
 MOST_WAITERS: Final = 3  # groups of waiting warps drawn; the facts of the finding list them all
 MOST_BARRIERS: Final = 2

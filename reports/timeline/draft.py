@@ -10,7 +10,7 @@ from consan.reports.catalogue.catalogue import entry_of
 from consan.reports.catalogue.global_races import BETWEEN_LAUNCHES
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.timeline.picture import BARRIER, ENGINE, THREAD, Cell, Edge, Lane, LaneInterval, Timeline, TimelineEvent
-from consan.reports.words.kinds import place
+from consan.reports.words.wording import place
 
 # The agent that carries out an asynchronous operation: (title, its proxy).
 _ENGINES: Final = {

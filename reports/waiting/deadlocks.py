@@ -16,7 +16,7 @@ from typing import Any, Final
 from consan.instrument.relations import Relations
 from consan.reports.model import Finding, plural
 from consan.reports.waiting.signals import Lack, by_mask, explained
-from consan.reports.words.kinds import describe
+from consan.reports.words.wording import describe
 
 _IN_ALLOC: Final = {"pair": "the other CTA of the pair", "columns": "columns of tensor memory"}
 NAMED: Final = 3  # barriers in the message; the waiters list all

@@ -16,7 +16,7 @@ from consan.instrument.relations import Relations, Signal
 from consan.reports.culprits.cases import access_of
 from consan.reports.model import Finding, plural
 from consan.reports.source.names import name_without_element, variable_name
-from consan.reports.words.kinds import place_of, place_of_waiter
+from consan.reports.words.wording import place_of, place_of_waiter
 
 SHOWN: Final = 3  # culprits with their source
 

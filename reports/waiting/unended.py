@@ -12,7 +12,7 @@ from consan.instrument.relations import Relations, Signal
 from consan.reports.culprits.cases import access_of
 from consan.reports.model import Access, Finding, plural
 from consan.reports.source.names import name_without_element, variable_name
-from consan.reports.words.kinds import place_of
+from consan.reports.words.wording import place_of
 
 
 def with_late_arrivals(finding: Finding, relations: Relations | None, lacked: int) -> Finding:

@@ -48,7 +48,7 @@ def test_of_a_cluster(ctas: int) -> None:
     assert told == cut
 
 
-def test_rooms_are_little_larger_than_what_is_asked_for() -> None:
+def test_slots_are_little_larger_than_what_is_asked_for() -> None:
     for wanted in range(1 << 13, 1 << 24, 9973):
         assert wanted <= class_bytes(wanted) <= 1.25 * wanted
     assert class_bytes(1) == 1 << sizes.CLASS_SHIFT

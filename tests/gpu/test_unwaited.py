@@ -67,7 +67,7 @@ def test_a_fault_is_told_of_its_kernel(tmp_path: Path) -> None:
     assert (status, report["verdict"]) == (66, "violations")
     assert "fault" in {finding["kind"] for finding in report["findings"]}
     assert any(why.startswith("shift, or a kernel beside it") and "ended with CUDA_ERROR" in why for why in report["incomplete"]), report
-    assert any(why.startswith("shift left no record") for why in report["incomplete"])
+    assert any(why.startswith("shift left no log") for why in report["incomplete"])
 
 
 def test_a_kernel_that_does_not_end_is_stopped(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_graph_whose_own_nodes_do_not_run_is_incomplete(drops: str, case: Case
     words = "asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED
     _, report, _ = case.run(*words, FAKE_CUDA_DROPS=drops)
     assert report.verdict == INCOMPLETE
-    assert any("sums left no record" in reason for reason in report.incomplete), report.incomplete
+    assert any("sums left no log" in reason for reason in report.incomplete), report.incomplete
 
 
 def test_a_node_that_the_program_makes_larger_has_no_log(case: Case) -> None:
@@ -143,7 +143,7 @@ def test_a_node_that_the_program_makes_larger_has_no_log(case: Case) -> None:
 def test_a_process_that_dies_behind_a_graph(case: Case) -> None:
     _, report, _ = case.run("asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED, "kill")
     assert report.verdict == INCOMPLETE
-    assert any("sums left no record" in reason for reason in report.incomplete), report.incomplete
+    assert any("sums left no log" in reason for reason in report.incomplete), report.incomplete
 
 
 def test_a_launch_that_the_driver_refuses_is_none(case: Case) -> None:

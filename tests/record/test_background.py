@@ -238,7 +238,7 @@ def test_a_fault_is_told_of_the_launch_that_made_it(fails_at: int, backend: Stre
     assert (finding.kind, finding.kernel) == ("fault", "unknown")
     assert "CUDA_ERROR_ILLEGAL_ADDRESS (other, or a kernel beside it" in finding.message
     assert any(why.startswith("other, or a kernel beside it") and "CUDA_ERROR_ILLEGAL_ADDRESS" in why for why in report.incomplete)
-    assert any(why.startswith("other left no record") for why in report.incomplete)
+    assert any(why.startswith("other left no log") for why in report.incomplete)
     assert sum(kernel.launches for kernel in report.kernels) == fails_at
     assert framework.session.record_lost
 
@@ -263,7 +263,7 @@ def test_a_device_that_others_have_lost(backend: Streams) -> None:
     framework.launch()
     framework.session.device.lost = True
     report = framework.session.report()
-    assert report.incomplete == ("waits left no record; --engine inline keeps what it found up to the fault",)
+    assert report.incomplete == ("waits left no log; --engine inline keeps what it found up to the fault",)
     assert sum(kernel.launches for kernel in report.kernels) == 1
 
 
@@ -292,7 +292,7 @@ def test_a_kernel_that_does_not_leave_is_read_while_it_hangs(backend: Streams, m
     report = framework.session.report()
     assert report.verdict == "incomplete"
     assert any(why.startswith("waits did not react to the request to stop") for why in report.incomplete), report.incomplete
-    assert any(why.startswith("other left no record") for why in report.incomplete), report.incomplete
+    assert any(why.startswith("other left no log") for why in report.incomplete), report.incomplete
 
 
 def test_a_launch_that_the_driver_refuses_is_none(backend: Streams) -> None:

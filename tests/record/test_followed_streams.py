@@ -281,7 +281,7 @@ extern "C" __global__ void fills(unsigned* out, unsigned* from, int) {
 
 
 def test_what_a_text_and_its_parameters_tell_is_compared() -> None:
-    """Launches that are proven, however large, need no record."""
+    """Launches that are proven, however large, need no log."""
     for ctas in (2, 1 << 14):
         for edge in ("nothing", "event"):
             framework = Framework(calls=FakeCalls())

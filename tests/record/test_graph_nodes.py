@@ -156,7 +156,7 @@ def test_launches_without_a_receipt_make_the_report_incomplete(backend: Streams)
     backend.replay(graph[:-1], 3)
     report = framework.session.report()
     assert report.verdict == "incomplete"
-    assert "waits left no record" in " ".join(report.incomplete)
+    assert "waits left no log" in " ".join(report.incomplete)
 
 
 @pytest.mark.parametrize("call", ["cuGraphExecKernelNodeSetParams", "cuGraphKernelNodeSetParams", "cuGraphNodeSetParams"])

@@ -137,7 +137,7 @@ def test_a_fault_is_looked_at_again_by_a_new_process(
 
 @pytest.mark.parametrize("known", [True, False], ids=["arrays", "an address"])
 def test_a_fault_in_the_api_is_looked_at_by_the_virtual_machine(known: bool, backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More arrivals than the count end a launch on a chip, and take its record."""
+    """More arrivals than the count end a launch on a chip, and take its log."""
 
     def lost(timeout: float | None = None) -> bool:
         raise DeviceLost("made up", code=719, name="CUDA_ERROR_LAUNCH_FAILED")

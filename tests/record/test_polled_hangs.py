@@ -1,4 +1,4 @@
-"""Deadlocks of threads that poll memory, proven from the record of a launch that the host has stopped (session/executing/hangs.py)."""
+"""Deadlocks of threads that poll memory, proven from the log of a launch that the host has stopped (session/executing/hangs.py)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _launch(kernel: Any, monkeypatch: pytest.MonkeyPatch, *, proves: bool, data:
 
 @pytest.mark.parametrize("seeds", [range(21, 27), pytest.param(range(500), marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_what_is_proven_has_no_race(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The full record of the same launch has as many accesses, and none that race."""
+    """The full log of the same launch has as many accesses, and none that race."""
     apart = clean = 0
     for seed in seeds:
         kernel = consan.Kernel(_random_kernel(seed))

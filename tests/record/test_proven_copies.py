@@ -1,4 +1,4 @@
-"""Proofs of launches with bulk and tensor copies, and with leaders of warps, beside the full record of the same launches."""
+"""Proofs of launches with bulk and tensor copies, and with leaders of warps, beside the full log of the same launches."""
 
 from __future__ import annotations
 
@@ -247,12 +247,12 @@ def _launch(body: str, monkeypatch: pytest.MonkeyPatch, *, proves: bool, arrays:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_proven(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch that is proven is clean in its full record, too, and has as many accesses."""
+    """A launch that is proven is clean in its full log, too, and has as many accesses."""
     body, apart, verdict = CASES[name]
     full, light = (_launch(body, monkeypatch, proves=proves) for proves in (False, True))
     assert light.verdict == full.verdict
     assert full.verdict in (verdict, *(() if verdict else ("clean", "incomplete", "violations")))
-    maps = CTAS if name.startswith("a map that begins") else 0  # copies read a map there, which is no parameter for the record
+    maps = CTAS if name.startswith("a map that begins") else 0  # copies read a map there, which is no parameter for the log
     assert light.kernels[0].global_proven == (full.kernels[0].global_accesses - maps if apart else 0)
 
 

@@ -102,7 +102,7 @@ def test_a_race_of_several_ctas_speaks_for_those_within_one() -> None:
 @pytest.mark.parametrize("name", ["cluster_wait_without_arrival", "cluster_wait_nobody_arrives"])
 @pytest.mark.parametrize("racy", [True, False], ids=["racy", "fixed"])
 def test_a_chip_that_lets_threads_pass_without_an_arrival(name: str, racy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an H100 does (R-CL2): the record has what the ISA forbids, though the launch has ended."""
+    """As an H100 does (R-CL2): the log has what the ISA forbids, though the launch has ended."""
     wait = ClusterBarriers.wait
 
     def passing(self: ClusterBarriers, lanes: Any) -> Any:

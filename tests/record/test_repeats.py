@@ -208,7 +208,7 @@ def test_a_fault_is_told(backend: Streams) -> None:
         framework.launch()
     report = framework.session.report()
     assert [finding.kind for finding in report.findings] == ["fault"]
-    assert any(why.startswith("waits left no record") for why in report.incomplete)
+    assert any(why.startswith("waits left no log") for why in report.incomplete)
     assert sum(kernel.launches for kernel in report.kernels) == made + 1
 
 

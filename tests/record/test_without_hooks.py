@@ -1,4 +1,4 @@
-"""Called hooks are one room: without its files a copy of the package records and checks all the same, and names what is missing."""
+"""Called hooks are packages of their own: without their files a copy of consan records and checks, and names what is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import consan
 
 ROOT = Path(consan.__file__).parent.parent
 # Behind the door, consan/session/modules/hooks.py.
-ROOM = (
+HOOKS = (
     *("instrument/runtime", "instrument/passes", "instrument/called_hooks.py"),
     *("consan/session/modules/shadow.py", "consan/session/modules/runtime.py"),
 )
@@ -29,13 +29,13 @@ ALONE = "import sys\nsys.meta_path[:] = [each for each in sys.meta_path if 'Edit
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, laid out as it is installed, without the room; and the tests."""
+    """The package, laid out as it is installed, without the hooks; and the tests."""
     folder = tmp_path_factory.mktemp("consan") / "copy"
     for source, place in (("consan", "consan"), ("instrument", "consan/instrument"), ("reports", "consan/reports"), ("tests", "tests")):
         shutil.copytree(ROOT / source, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / "sitecustomize.py").write_text(ALONE)
-    for name in ROOM:
+    for name in HOOKS:
         path = folder / name.replace("instrument", "consan/instrument", 1)
         assert path.exists(), name
         shutil.rmtree(path) if path.is_dir() else path.unlink()

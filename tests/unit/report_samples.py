@@ -7,7 +7,7 @@ from dataclasses import replace
 from consan.reports.model import Access, AsyncInfo, Buffer, Finding, Frame, KernelSummary, Report, Uninstrumented, Unmodelled
 from consan.reports.source.sources import embed, of_texts
 from consan.reports.verdict.conclusion import assemble
-from consan.reports.words.kinds import describe
+from consan.reports.words.wording import describe
 
 REDUCE = """#include <cuda_fp16.h>
 __global__ void reduce(const float* in, float* out, int n) {

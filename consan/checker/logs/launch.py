@@ -281,7 +281,7 @@ class Launch:
     def stored(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The compact logs of some CTAs: warps x lines x lanes. The last line of each is zero unless the log may have run out of room.
 
-        Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the record.
+        Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the log.
         """
         assert self.compact is not None
         counts = self._counts(ctas, self.compact)

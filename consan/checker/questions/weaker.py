@@ -77,7 +77,7 @@ def _of_fewer(questions: AskedLaunches, spots: list[Spot], event: Any) -> Iterat
 
 
 def _of_gpu_scope(questions: AskedLaunches, spots: list[Spot], event: Any) -> Iterator[Weaker]:
-    """A fence for the system that could be one for the GPU. The record holds nothing of the host or of another GPU."""
+    """A fence for the system that could be one for the GPU. The log holds nothing of the host or of another GPU."""
     if event.order & _SCOPES == _SYS:
         change = questions.places.altered(spots, _narrower)
         yield "scope .gpu serves, if nothing outside the GPU takes part", change

@@ -16,7 +16,7 @@ from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 
 _NOTE: Final = (
-    "checked again on the virtual machine (--device cpu) in a new process, because the recorded kernel left no record: {why};"
+    "checked again on the virtual machine (--device cpu) in a new process, because the recorded kernel left no log: {why};"
     " --engine inline finds on the GPU what a thread does right before the fault"
 )
 _OPTIONS: Final = ("--device", "cpu", "--timeout", f"{AGAIN:g}")

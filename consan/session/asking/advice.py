@@ -20,7 +20,7 @@ from consan.instrument.record.families.global_memory import Mode
 from consan.reports.formats.advised import STAGES, AdviceLine
 from consan.reports.source.patches import edited
 from consan.reports.source.places import located
-from consan.reports.words.kinds import place_of
+from consan.reports.words.wording import place_of
 
 if TYPE_CHECKING:
     from consan.instrument.sites import Site

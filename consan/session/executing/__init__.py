@@ -1,1 +1,1 @@
-"""Makes launches, watches them to their end, and judges their records."""
+"""Makes launches, watches them to their end, and judges their logs."""

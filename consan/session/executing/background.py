@@ -349,7 +349,7 @@ class Background:
                 sent.account = ReceiptGroup(is_known=True, error=InternalError("its receipt did not come"))
 
     def lost(self, error: DeviceLost) -> None:
-        """The device is lost: launches without a receipt have no record, and one of the first of each stream is at fault."""
+        """The device is lost: launches without a receipt have no log, and one of the first of each stream is at fault."""
         with self.lock:
             self.repeating.retire()
             first: dict[StreamKey, str] = {}

@@ -22,7 +22,7 @@ from consan.reports.records.divergence import TOGETHER, executed_in_part
 from consan.reports.source.places import located as place_fields, shown_at
 from consan.reports.waiting.deadlocks import Phase, Poll
 from consan.reports.waiting.waiters import Waiter, deadlock_of
-from consan.reports.words.kinds import GENERAL, describe
+from consan.reports.words.wording import GENERAL, describe
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats

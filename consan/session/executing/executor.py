@@ -1,4 +1,4 @@
-"""Makes the launches of a session on its device: each as it is planned, watched to its end, and judged by its record."""
+"""Makes the launches of a session on its device: each as it is planned, watched to its end, and judged by its log."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Executor:
         return [*self.recording.findings, *self.watch.findings], judged
 
     def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:
-        """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
+        """Launch, and judge the log if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
         entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
         unfollowed = _INTO_GRAPH if self.device.backend.capturing(how["stream"]) else ""
         self.recording.accesses.last, recording = None, None

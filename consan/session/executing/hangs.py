@@ -1,4 +1,4 @@
-"""Deadlocks of a launch on a GPU whose threads poll memory, proven from its record (R-M7).
+"""Deadlocks of a launch on a GPU whose threads poll memory, proven from its log (R-M7).
 
 The checker has found that no thread of the launch is known to go on: each has exited, waits at a barrier that nobody completes, or has
 left a loop behind a read (consan/checker/judging/spins.py). A loop never ends if only memory can end it (PatientLoops), and nobody is left

@@ -1,6 +1,6 @@
 """Recorded launches beside which the program goes on, what those with one receipt did, and launches that repeat.
 
-A launch that does what an earlier one of its shape has done, in the same stream, takes a slot: memory for its record with a slip, and the
+A launch that does what an earlier one of its shape has done, in the same stream, takes a slot: memory for its log with a slip, and the
 work around it, which is prepared once. If its receipt is equal to the known one it is counted, and the slot serves again. All else is
 left to `Background`: a launch with another receipt, one that runs for long, and one for which no slot is free.
 """

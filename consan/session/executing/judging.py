@@ -1,6 +1,6 @@
 """Recorded launches of a session: started, judged once they have ended, and repeated with longer logs where only room was missing.
 
-What a record does not tell (after a fault, a hang without a proof, a full log, replays that take too long) makes the report incomplete, and
+What a log does not tell (after a fault, a hang without a proof, a full log, replays that take too long) makes the report incomplete, and
 so does a launch that cannot be recorded: it runs as it is.
 """
 
@@ -59,7 +59,7 @@ class Judge:
     keeper: Keeper | None
     sites_of: Callable[[Prepared], ModuleSites]
     cta_limit: int
-    lost: bool = False  # a fault has taken the device and the record
+    lost: bool = False  # a fault has taken the device and the log
     proofs: Proofs = field(default_factory=Proofs)
     settle: Callable[[], None] = lambda: None  # wait for the launches beside which the program goes on
     _checking: threading.Lock = field(default_factory=threading.Lock)
@@ -143,7 +143,7 @@ class Judge:
         try:
             yield
         except (KeyboardInterrupt, NotSupported) as error:
-            if taken is not None:  # the record up to that point; the report says how the launch ended
+            if taken is not None:  # the log up to that point; the report says how the launch ended
                 taken.ending.early, taken.restore = True, None
                 taken.patience.interrupted = isinstance(error, KeyboardInterrupt)
                 with contextlib.suppress(KeyboardInterrupt):
@@ -172,9 +172,9 @@ class Judge:
             raise KeyboardInterrupt
 
     def loses(self, entry: str) -> None:
-        """Tell that a launch has left no record."""
+        """Tell that a launch has left no log."""
         self.lost = True
-        self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
+        self.watch.reasons[f"{entry} left no log; --engine inline keeps what it found up to the fault"] = None
 
     def examined(self, prepared: Prepared, entry: str, started: LaunchCheck) -> Examined:
         """Check what a launch has left, and choose how later ones of its kernel are made. One thread at a time does so."""

@@ -2,7 +2,7 @@
 
 `--engine auto` and `record` mean it. A launch that cannot be recorded runs as it is: the report is `incomplete`, and says why.
 
-Not handled: the record of a launch on a GPU that ends with a fault.
+Not handled: the log of a launch on a GPU that ends with a fault.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Recording:
 
     @property
     def asked(self) -> bool:
-        """Whether more is done with the record of a launch than to look for findings."""
+        """Whether more is done with the log of a launch than to look for findings."""
         return self.options.exhaustive or self.asker is not None or bool(ASKERS)
 
     def rewritten(

@@ -1,6 +1,6 @@
 """Stops kernels that run for longer than the time limit, while the program goes on: a thread that looks at the clock.
 
-A kernel's time begins when its stream comes to it. One that does not leave in time is left to the device, and its record is read while it
+A kernel's time begins when its stream comes to it. One that does not leave in time is left to the device, and its log is read while it
 hangs.
 """
 

@@ -124,7 +124,7 @@ def plan(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOption
 
 
 def _proven(kernel: PlannedKernel[F], launch: PlannedLaunch) -> int:
-    """How many accesses are proven apart, where the proof serves: if a kernel hangs that polls, its record names what it polls."""
+    """How many accesses are proven apart, where the proof serves: if a kernel hangs that polls, its log names what it polls."""
     recorded = kernel.form.recorded
     assert recorded is not None
     polls = recorded.leaves and recorded.kernel(kernel.entry).polls

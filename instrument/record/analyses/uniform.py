@@ -1,4 +1,4 @@
-"""Values that are equal in all lanes of a warp: a shuffle that hands one of them from a lane to the others needs no record, since the host
+"""Values that are equal in all lanes of a warp: a shuffle that hands one of them from a lane to the others needs no log, since the host
 computes it.
 
 Compilers spread the number of a warp in this way, because their assembler keeps such a value in a register of the warp: in Triton's kernels

@@ -16,7 +16,7 @@ from consan.reports.model import Finding, seen
 from consan.reports.source.names import kernel_name
 from consan.reports.verdict.speaking import precedence
 from consan.reports.verdict.speaking.shared import merge_key
-from consan.reports.words.kinds import place
+from consan.reports.words.wording import place
 
 _SHOWN: Final = 8  # kernels and tests listed
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from consan.reports.model import SEVERITIES, Finding
 from consan.reports.verdict.speaking.precedence import roots
 from consan.reports.verdict.speaking.terms import Belongs
-from consan.reports.words.kinds import place
+from consan.reports.words.wording import place
 
 
 def arranged(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -17,7 +17,7 @@ from consan.session.session import Session
 
 PACKAGE = Path(consan.__file__).parent
 DOOR = re.compile(r"\blate\.hooks\.(\w+)")
-# What asks for the room: the session that has called hooks, and commands that show what hooks do.
+# What asks for the hooks' packages: the session that has called hooks, and commands that show what hooks do.
 ASKERS = {
     ("session/executing/loading.py", "instrument"),
     ("session/executing/loading.py", "library_for"),

@@ -1,4 +1,4 @@
-"""Folders within a room: those that lie side by side import one way, in Python as in C++."""
+"""Folders within a package: those that lie side by side import one way, in Python as in C++."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ import pytest
 from consan import late
 
 ROOT = Path(__file__).parents[3]
-# The rooms from the ground up, and the rooms that each may import from: only rooms above it in this table, so there is no cycle.
-# A room is a folder, or a file right under consan/. Late imports count.
+# The packages from the ground up, and the packages that each may import from: only packages above it in this table, so there is no cycle.
+# A package is a folder, or a file right under consan/. Late imports count.
 ERRORS, MACHINE, SESSION = "consan._errors", "consan.backends.cpu", "consan.session"
 LATE = "consan.late"  # the table of modules that are imported at their first use: for all
-ROOMS = {
+PACKAGES = {
     LATE: (),
     ERRORS: (),
     "consan.suggest": (),
@@ -76,7 +76,7 @@ ROOMS = {
     ),
     SESSION: (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.backends", "consan.ranges"),
-        *(f"{SESSION}.{room}" for room in ("modules", "planning", "executing", "comparing", "collecting")),
+        *(f"{SESSION}.{package}" for package in ("modules", "planning", "executing", "comparing", "collecting")),
     ),
     "consan.launching": (
         *(ERRORS, "consan.files", "consan.instrument.isa", "consan.instrument.ptx", "consan.options", "consan.reports"),
@@ -131,11 +131,11 @@ ROOMS = {
     "consan.__main__": (*(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),),
     "consan": (ERRORS, "consan.api", "consan.triton", "consan.reports"),
 }
-# Of these rooms, annotations may name types of the rooms that use them: they are handed what runs them.
+# Of these packages, annotations may name types of the packages that use them: they are handed what runs them.
 NAMING_UPWARDS = {
     LATE,
-    *(f"{MACHINE}.{room}" for room in ("state", "decode", "semantics")),
-    *(f"{SESSION}.{room}" for room in ("executing", "comparing", "asking")),
+    *(f"{MACHINE}.{package}" for package in ("state", "decode", "semantics")),
+    *(f"{SESSION}.{package}" for package in ("executing", "comparing", "asking")),
 }
 FILES = sorted(path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*.py"))
 FRAMEWORKS = {"cupy", "cupyx", "torch", "triton", "numba", "llvmlite", "cutlass", "nvidia", "cuda"}
@@ -181,24 +181,26 @@ def _within(module: str, allowed: Iterable[str]) -> bool:
     return any(module == each or module.startswith(each + ".") for each in allowed)
 
 
-def _room(module: str) -> str:
-    return next(module[:end] for end in range(len(module), 0, -1) if module[:end] in ROOMS and _within(module, (module[:end],)))
+def _package(module: str) -> str:
+    return next(module[:end] for end in range(len(module), 0, -1) if module[:end] in PACKAGES and _within(module, (module[:end],)))
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms(room: str) -> None:
-    below = list(ROOMS)[: list(ROOMS).index(room)]
-    assert not [each for each in ROOMS[room] if _room(each) not in below and room != "consan"], "only rooms that stand before it"
-    inside = [module for module in MODULES if _room(module) == room]
-    found = {(module, name, typed) for module in inside for name, typed in _imported(module) if _room(name) != room}
-    free = room in NAMING_UPWARDS
-    wrong = {f"{module}: {name}" for module, name, typed in found if not _within(name, (LATE, *ROOMS[room])) and not (typed and free)}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages(package: str) -> None:
+    below = list(PACKAGES)[: list(PACKAGES).index(package)]
+    assert not [each for each in PACKAGES[package] if _package(each) not in below and package != "consan"], (
+        "only packages that stand before it"
+    )
+    inside = [module for module in MODULES if _package(module) == package]
+    found = {(module, name, typed) for module in inside for name, typed in _imported(module) if _package(name) != package}
+    free = package in NAMING_UPWARDS
+    wrong = {f"{module}: {name}" for module, name, typed in found if not _within(name, (LATE, *PACKAGES[package])) and not (typed and free)}
     assert inside
     assert not wrong
 
 
 def _picture() -> list[tuple[str, ...]]:
-    """The layers of instrument/README.md from the top, each with its rooms' module names."""
+    """The layers of instrument/README.md from the top, each with its packages' module names."""
     drawn = (ROOT / "instrument" / "README.md").read_text().split("```")[1].splitlines()[1:]
     layers = [re.split(r"\s{2,}", line.strip())[0].replace("/", ".").split(", ") for line in drawn]
     prefix = [names[0].rpartition(".")[0] for names in layers]
@@ -226,10 +228,10 @@ def test_the_picture_of_the_layers_is_true() -> None:
     assert upwards == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_table_of_rooms_allows_no_more_than_is_used(room: str) -> None:
-    used = {name for module in MODULES if _room(module) == room for name, _ in _imported(module)}
-    assert not [allowed for allowed in ROOMS[room] if not any(_within(name, (allowed,)) for name in used)]
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_table_of_packages_allows_no_more_than_is_used(package: str) -> None:
+    used = {name for module in MODULES if _package(module) == package for name, _ in _imported(module)}
+    assert not [allowed for allowed in PACKAGES[package] if not any(_within(name, (allowed,)) for name in used)]
 
 
 def test_no_files_of_consan_and_reports_import_each_other_in_a_circle() -> None:
@@ -282,16 +284,16 @@ def test_no_file_is_longer_than_a_reader_keeps_in_mind() -> None:
 
 
 UNIT = ROOT / "tests" / "unit"
-HOUSE = "house"  # the folder of tests that belong to no room, such as these
+HOUSE = "house"  # the folder of tests that belong to no package, such as these
 
 
 def test_unit_tests_mirror_the_rooms() -> None:
     """A folder has the name of a folder of the product, a test beside the folders that of a file right under consan/."""
-    rooms = {path.parent.name for path in (*FILES, *RUNTIME)} | {HOUSE}
+    packages = {path.parent.name for path in (*FILES, *RUNTIME)} | {HOUSE}
     files = {f"test_{path.name}" for path in (ROOT / "consan").glob("*.py")}
     tests = [path.relative_to(UNIT) for path in UNIT.rglob("test_*.py")]
     assert {str(path) for path in tests if len(path.parts) == 1} <= files
-    assert {str(path.parent) for path in tests if len(path.parts) > 1} <= rooms
+    assert {str(path.parent) for path in tests if len(path.parts) > 1} <= packages
 
 
 def test_no_two_files_of_tests_share_a_name() -> None:

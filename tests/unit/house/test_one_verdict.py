@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[3]
 DECIDED = {"severity", "verdict", "incomplete", "suppressed"}
 # Rows of the catalogue and the words that they give; a test's launches without what the test has judged.
 ELSEWHERE = {
-    ("reports/words/kinds.py", "severity"),
+    ("reports/words/wording.py", "severity"),
     ("reports/catalogue/order_rows.py", "severity"),
     ("reports/catalogue/races.py", "severity"),
     ("consan/plugin/watch.py", "incomplete"),

@@ -14,7 +14,7 @@ MOST_FIELDS, MOST_PARAMETERS, MOST_FILES = 15, 8, 16
 PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Report"}
 # Constructors of the stand-in have CuPy's parameters.
 PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
-# The virtual machine and the hooks' room are as large as the ISA.
+# The virtual machine and the called hooks are as large as the ISA.
 FREE = ("consan/backends/cpu", "instrument/runtime")
 
 

@@ -87,6 +87,8 @@ PHRASES = {
     r"of which": "a second sentence",
     r"that which": "what it is",
     r"doubtful": "not judged, with the reason",
+    r"rooms": "packages (of consan); room is free space, in a log or in memory",
+    r"left no record|records? of (?:a|the|its|this) launch": "log; a record is a row of a table, such as that of a finding",
 }
 # Words that are still in use, because their renames have not landed. Take a word out with its last use.
 UNDER_WAY: set[str] = set()

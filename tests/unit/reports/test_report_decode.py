@@ -20,7 +20,7 @@ from consan.reports.model import AsyncInfo, Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.records.roles import action_of, role_of_site
 from consan.reports.waiting.waiters import Waiter, deadlock_of
-from consan.reports.words.kinds import KINDS
+from consan.reports.words.wording import KINDS
 
 SITES = [
     ("read", "ld.shared.f32", "load"),

@@ -18,7 +18,7 @@ from consan.reports.catalogue.catalogue import KINDS
 from consan.reports.catalogue.situations import COMMITS, WAITS, CatalogueEntry
 from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.words import frameworks
-from consan.reports.words.kinds import describe, words_of
+from consan.reports.words.wording import describe, words_of
 from consan.session.modules.producers import framework_of
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -16,7 +16,7 @@ from consan.reports.formats import json_format, text
 from consan.reports.model import Access, Finding
 from consan.reports.timeline import Timeline, build, steps, svg, text as drawing
 from consan.reports.verdict.conclusion import assemble
-from consan.reports.words.kinds import KINDS, describe
+from consan.reports.words.wording import KINDS, describe
 
 REPORTS = (samples.violations(), samples.deadlock(), samples.operations(), samples.shapes())
 FINDINGS = [finding for report in REPORTS for finding in report.findings]

@@ -9,7 +9,7 @@ The highest bit of a token is where the H200 has the parity, and the instrumenta
 A phase completes as soon as pending and tx-count are both zero, after whichever operation made them so; pending then becomes the
 expected count, which arrive_drop has reduced. Nothing here traps: a count that leaves its range wraps within its field, so
 one arrival too many leaves 2**20 - 1 pending and the phase does not complete; memory that was never initialised acts as an object
-whose counts are zero; inval leaves the word as it is, so that a wait which comes late for it ends, and is in the record. The instrumented
+whose counts are zero; inval leaves the word as it is, so that a wait which comes late for it ends, and is in the log. The instrumented
 code decides whether any of that is misuse.
 
 An object is named by the number of its 8-byte item in the arena ("unit"), which is unique over all CTAs of the wave.

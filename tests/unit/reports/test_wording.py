@@ -11,7 +11,7 @@ import report_samples as samples
 from consan.reports.catalogue.pages import page, summary
 from consan.reports.explanations import explanations
 from consan.reports.model import SEVERITIES, AsyncInfo, Buffer, Finding
-from consan.reports.words.kinds import KINDS, WAITS, describe, infer, place
+from consan.reports.words.wording import KINDS, WAITS, describe, infer, place
 
 CATALOGUE = [
     "data-race",
