@@ -3,6 +3,7 @@
     python tests/suites/public_audit.py fetch --into SETS                  each set of audit.toml, as a folder of SETS
     python tests/suites/public_audit.py fetch --into SETS llm.c CUDA-L1    two of them
     python tests/suites/public_audit.py table --sets SETS audit.json ...   the rates, from what `consan audit` wrote of these folders
+    python tests/suites/public_audit.py findings                           the errors as read, for AUDIT.md
 
 `fetch` needs git alone: it takes one commit of each repository from github.com, or from a folder of mirrors (`--mirrors`, or the variable
 PUBLIC_MIRRORS) that has OWNER/NAME.git, OWNER/NAME or OWNER+NAME/repo. A set that is there is left as it is. SETS/llm.c.files lists the
@@ -46,7 +47,7 @@ class PublicSet:
 
     `contains`: a pattern that a file has to have. `every`: one file in so many, by name. `problem`: the path of a problem of KernelBench
     with `{}` for its level and number, which the pattern `named` finds in a solution's name, or a JSON file `index`. It is appended to the
-    solution.
+    solution. `launches`: files of the folder launches that say how a source is launched, which become its launch file.
     """
 
     name: str
@@ -60,6 +61,7 @@ class PublicSet:
     problem: str = ""
     named: str = ""
     index: str = ""
+    launches: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> PublicSet:
@@ -117,6 +119,8 @@ def fetch(chosen: PublicSet, into: Path, mirrors: Path | None) -> int:
         wanted = [*chosen.files, *chosen.beside, *filter(None, [chosen.index, chosen.problem.format("*", "*")])]
         _git("checkout", "-q", chosen.commit, "--", *(f":(glob){each}" for each in wanted), at=whole)
         _append_problems(chosen, whole)
+        for source, launches in chosen.launches.items():
+            (whole / source).with_suffix(".toml").write_text((HERE / "launches" / launches).read_text())
         whole.rename(folder)
     return _listed(chosen, folder)
 
@@ -268,14 +272,26 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 
 
 def rates(results: Iterable[Mapping[str, Any]], folder: Path, judged: tuple[Finding, ...]) -> list[Rates]:
-    """The counts of each set, and of all; of a file that was audited twice the last result counts."""
+    """The counts of each set, and of all."""
     found: dict[str, Rates] = {}
     total = Rates("all")
-    for file, result in {each["file"]: each for each in results}.items():
+    by_file: dict[str, list[Mapping[str, Any]]] = {}
+    for each in results:
+        by_file.setdefault(each["file"], []).append(each)
+    for file, several in by_file.items():
+        result = united(several)
         of_set, *rest = PurePosixPath(os.path.relpath(file, folder)).parts
-        for each in (found.setdefault(of_set, Rates(of_set)), total):
-            each.add(result, (of_set, "/".join(rest)), judged)
+        for counted in (found.setdefault(of_set, Rates(of_set)), total):
+            counted.add(result, (of_set, "/".join(rest)), judged)
     return [*found.values(), total]
+
+
+def united(several: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """The results of a file that was audited more than once, with other arguments: each kernel with its last launch."""
+    rows = [row for result in several for row in result["rows"]]
+    launched = {unqualified(row["kernel"]) for row in rows if row["launches"]}
+    kept = {row["kernel"]: row for row in rows if row["launches"] or unqualified(row["kernel"]) not in launched}
+    return {"rows": list(kept.values()), "seconds": sum(result["seconds"] for result in several)}
 
 
 _COLUMNS: Final = (
@@ -292,6 +308,15 @@ def as_text(counted: list[Rates]) -> str:
         spread = _spread(each.seconds)
         lines.append([*(str(getattr(each, column)) for column in _COLUMNS), f"{spread['median']}, {spread['p90']}"])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def findings_as_text(judged: Iterable[Finding]) -> str:
+    """A table in Markdown."""
+    lines = ["| set | file | kernel | lines | kinds | judgement |", "|---|---|---|---|---|---|"]
+    for each in judged:
+        kinds = ", ".join(f"`{kind}`" for kind in each.kinds)
+        lines.append(f"| {each.set} | `{each.file}` | `{each.kernel}` | {each.lines} | {kinds} | {each.judgement}. {each.why} |")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def read_results(paths: Iterable[Path]) -> list[dict[str, Any]]:
@@ -339,6 +364,7 @@ def main() -> None:
     table.add_argument("--sets", type=Path, required=True, metavar="FOLDER", help="where the sets are")
     table.add_argument("-o", "--output", type=Path, metavar="FILE", help="the rates as JSON")
     table.set_defaults(run=_table)
+    commands.add_parser("findings", help="the errors as read").set_defaults(run=lambda _: sys.stdout.write(findings_as_text(findings())))
     options = parser.parse_args()
     options.run(options)
 

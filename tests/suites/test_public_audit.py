@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from public_audit import Finding, PublicSet, as_text, fetch, findings, public_sets, rates, read_results
+from public_audit import HERE, Finding, PublicSet, as_text, fetch, findings, findings_as_text, public_sets, rates, read_results
 
 PROBLEM = "def get_inputs(): pass"
 FILES = {
@@ -60,6 +60,11 @@ def test_a_set_has_its_files_and_what_lies_beside_them(mirrors: Path, tmp_path: 
     assert _listed(tmp_path) == ["src/a.cu", "src/c.cu"]
     assert (tmp_path / "set/src/a.h").is_file()
     assert not (tmp_path / "set/docs").exists()
+
+
+def test_a_source_has_its_launch_file(mirrors: Path, tmp_path: Path) -> None:
+    fetch(_set(mirrors, files=["src/a.cu"], launches={"src/a.cu": "flashinfer_topk.toml"}), tmp_path, mirrors)
+    assert (tmp_path / "set/src/a.toml").read_text().startswith("# Two rows")
 
 
 def test_a_set_that_is_there_is_left_as_it_is(mirrors: Path, tmp_path: Path) -> None:
@@ -119,8 +124,8 @@ JUDGED = (Finding("set", "a.cu", "f", "true", ""), Finding("set", "a.cu", "g", "
 def test_rates_count_each_kernel_once(tmp_path: Path) -> None:
     timed_out = {"kernel": "", "verdict": "timed out", "launches": 0, "guessed": False, "findings": []}
     results = [
-        {"file": str(tmp_path / "set/a.cu"), "rows": [], "seconds": 9.0},
-        {"file": str(tmp_path / "set/a.cu"), "rows": ROWS, "seconds": 1.0},
+        {"file": str(tmp_path / "set/a.cu"), "rows": [_row(name, "not reached", launches=0) for name in "fm"], "seconds": 0.5},
+        {"file": str(tmp_path / "set/a.cu"), "rows": ROWS, "seconds": 0.5},
         {"file": str(tmp_path / "set/b.cu"), "rows": [timed_out], "seconds": 2.0},
     ]
     found, total = rates(results, tmp_path, JUDGED)
@@ -146,3 +151,7 @@ def test_the_lists_can_be_read_and_name_each_other() -> None:
         assert each.set in sets, each
         assert each.judgement in ("true", "benign", "false"), each
         assert len(each.why) > 20, each
+
+
+def test_the_page_has_the_findings() -> None:
+    assert findings_as_text(findings()) in (HERE / "AUDIT.md").read_text()

@@ -43,14 +43,21 @@ _PRELUDE: Final = '#include <cstdint>\n#include <math.h>\n#include <cfloat>\n#in
 _BLOCKS: Final = (
     *(("reduce", "Reduce"), ("scan", "Scan"), ("load", "Load"), ("store", "Store"), ("radix_sort", "RadixSort")),
     *(("exchange", "Exchange"), ("histogram", "Histogram"), ("merge_sort", "MergeSort"), ("discontinuity", "Discontinuity")),
+    *(
+        ("adjacent_difference", "AdjacentDifference"),
+        ("radix_rank", "RadixRank"),
+        ("shuffle", "Shuffle"),
+        ("run_length_decode", "RunLengthDecode"),
+    ),
 )
 _WARPS: Final = (("reduce", "Reduce"), ("scan", "Scan"), ("merge_sort", "MergeSort"))
+_OF_CUB: Final = r"\bcub::{0}\b|\busing\s+namespace\s+cub\b[\s\S]*\b{0}\b"
 _STANDARD: Final = (
     ("cuda_bf16.h", r"\b__nv_bfloat16"),  # which headers of the host include
     ("cuda_fp16.h", r"\b(?:__half|half2?)\b"),
     ("consan_halves.h", r"\b(?:scalar_t|(?:c10|at)::(?:Half|BFloat16))\b"),
-    *((f"cub/block/block_{name}.cuh", rf"\bcub::Block{word}\b") for name, word in _BLOCKS),
-    *((f"cub/warp/warp_{name}.cuh", rf"\bcub::Warp{word}\b") for name, word in _WARPS),
+    *((f"cub/block/block_{name}.cuh", _OF_CUB.format(f"Block{word}")) for name, word in _BLOCKS),
+    *((f"cub/warp/warp_{name}.cuh", _OF_CUB.format(f"Warp{word}")) for name, word in _WARPS),
     ("algorithm", r"\bstd::(?:max|min|swap|clamp)\b"),
     ("limits", r"\bnumeric_limits\b"),
     ("type_traits", r"\bstd::(?:is_|enable_|conditional|decay)"),

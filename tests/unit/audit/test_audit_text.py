@@ -124,6 +124,12 @@ def test_headers_in_angle_brackets_are_read_from_further_folders(tmp_path: Path)
     assert whole.count("#include <math.h>") == 3
 
 
+@pytest.mark.parametrize(("before", "use", "has"), [("", "cub::", True), ("using namespace cub;", "", True), ("", "", False)])
+def test_a_use_of_cub_has_its_header(before: str, use: str, *, has: bool) -> None:
+    text = f"#include <cub/cub.cuh>\n{before}\n__global__ void k() {{ {use}BlockScan<int, 4> a; }}\n"
+    assert ("#include <cub/block/block_scan.cuh>" in sources.for_device(AuditedSource("k.cu", text))) == has
+
+
 @pytest.mark.parametrize(
     ("symbol", "name"),
     [
