@@ -21,16 +21,21 @@ TIMED_OUT: Final = "timed out"
 CRASHED: Final = "crashed"
 GUESSED: Final = {VIOLATIONS: "warnings (guessed launch)", CLEAN: "clean (guessed launch)"}
 """In place of a report's verdict, where the launch was guessed. A finding may be the guess's fault, and no finding shows little."""
+SMALLER: Final = "warnings (smaller sizes)"
+"""In place of violations that the published sizes do not show (confirming.py)."""
 GRAVITY: Final = (
     *(VIOLATIONS, WRONG, CRASHED, TIMED_OUT, NOT_COMPILED),
-    *(GUESSED[VIOLATIONS], NOT_REACHED, INCOMPLETE, GUESSED[CLEAN], CLEAN),
+    *(SMALLER, GUESSED[VIOLATIONS], NOT_REACHED, INCOMPLETE, GUESSED[CLEAN], CLEAN),
 )
 """The verdicts, the one that speaks for a file first."""
 
 
 @dataclass(frozen=True)
 class RowFinding:
-    """A finding of a row: its kind, its severity, a line of the original file, and a sentence."""
+    """A finding of a row: its kind, its severity, a line of the original file, and a sentence.
+
+    `confirmed`: whether the published sizes show an error (confirming.STATES). It is empty for a warning and for a guessed launch.
+    """
 
     kind: str
     severity: str
@@ -38,6 +43,7 @@ class RowFinding:
     line: int
     message: str
     lines: tuple[int, ...] = ()
+    confirmed: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,7 @@ class FileEvents:
     notes: dict[str, None] = field(default_factory=dict)
     error: float | None = None
     wrong: str = ""
+    smaller: bool = False  # sizes were made smaller
     done: bool = False
 
     def take(self, event: Mapping[str, Any]) -> None:
@@ -151,6 +158,8 @@ class FileEvents:
                 self.failures.append((event["kernel"], event["verdict"], event["why"]))
             case "note":
                 self.notes[event["text"]] = None
+            case "smaller":
+                self.smaller = True
             case "error":
                 self.error, self.wrong = event["value"], event["why"]
             case "done":
@@ -182,7 +191,7 @@ def _launched(file: str, kernel: str, events: list[dict[str, Any]]) -> KernelRow
     found: dict[tuple[Any, ...], RowFinding] = {}
     for event in events:
         for each in event["findings"]:
-            place = RowFinding(each["kind"], each["severity"], each["file"], each["line"], each["message"], tuple(each["lines"]))
+            place = RowFinding(**{**each, "lines": tuple(each["lines"])})
             found.setdefault((place.kind, place.file, place.lines), place)
     first = next(event for event in events if event["verdict"] == verdict)
     notes = dict.fromkeys(reason for event in events for reason in event["incomplete"])

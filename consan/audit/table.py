@@ -11,10 +11,11 @@ from typing import Final
 
 from consan._errors import ExitCode
 from consan.audit import rows
+from consan.audit.confirming import CONFIRMED, STATES
 from consan.audit.rows import FileResult, KernelRow, RowFinding
 from consan.reports.model import CLEAN, VIOLATIONS, plural
 
-_HEADS: Final = ("file", "kernel", "launch", "verdict", "findings", "time")
+_HEADS: Final = ("file", "kernel", "launch", "verdict", "findings", "published shape", "time")
 _BAD: Final = {VIOLATIONS, rows.WRONG}
 _MOST: Final = 48  # characters of a kernel's name
 
@@ -52,7 +53,14 @@ def _cells(result: FileResult, row: KernelRow) -> tuple[str, ...]:
     launch = row.launch + (f" (of {row.launches})" if row.launches > 1 else "") + (" guessed" if row.guessed else "")
     kernel = row.kernel if len(row.kernel) <= _MOST else row.kernel[: _MOST - 3] + "..."
     found = ", ".join(dict.fromkeys(f"{each.kind}:{_lines(each)}" for each in row.findings))
-    return _short(result.file), kernel or "-", launch or "-", row.verdict, found or "-", f"{row.seconds:.1f} s" if row.launches else "-"
+    seconds = f"{row.seconds:.1f} s" if row.launches else "-"
+    return _short(result.file), kernel or "-", launch or "-", row.verdict, found or "-", _confirmed(row), seconds
+
+
+def _confirmed(row: KernelRow) -> str:
+    """Whether the published sizes show an error of the row."""
+    found = {each.confirmed for each in row.findings}
+    return next((each for each in STATES if each in found), "-")
 
 
 def _lines(place: RowFinding) -> str:
@@ -68,7 +76,8 @@ def _details(results: Sequence[FileResult]) -> Iterator[str]:
     for result in results:
         for row in result.rows:
             for each in row.findings:
-                yield f"{_short(each.file or result.file)}:{each.line}: {each.severity}: {row.kernel}: {each.message} [{each.kind}]"
+                place = f"{_short(each.file or result.file)}:{each.line}"
+                yield f"{place}: {each.severity}: {row.kernel}: {each.message} [{each.kind}]{_unless_confirmed(each)}"
             yield from (
                 f"{_short(result.file)}: note: {row.kernel}: {text}" for text in (row.answers.texts if row.answers is not None else ())
             )
@@ -77,6 +86,10 @@ def _details(results: Sequence[FileResult]) -> Iterator[str]:
         if result.error is not None:
             yield f"{_short(result.file)}: largest difference from the reference: {result.error:.3g}"
         yield from (f"{_short(result.file)}: note: {note}" for note in result.notes)
+
+
+def _unless_confirmed(finding: RowFinding) -> str:
+    return f" ({finding.confirmed})" if finding.confirmed not in ("", CONFIRMED) else ""
 
 
 def _counts(results: Sequence[FileResult]) -> str:

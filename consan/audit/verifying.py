@@ -26,6 +26,7 @@ _SCORES: Final = {
     rows.GUESSED[CLEAN]: 0.25,
     INCOMPLETE: 0.25,
     rows.GUESSED[VIOLATIONS]: 0.15,
+    rows.SMALLER: 0.15,
     VIOLATIONS: 0.2,
     rows.WRONG: 0.1,
     rows.TIMED_OUT: 0.05,

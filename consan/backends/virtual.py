@@ -159,14 +159,14 @@ class VirtualBackend:
         seed: int = 0,
         timeout: float | None = None,
         stream: int | None = None,
+        first: int = 0,
     ) -> LaunchStats:
-        """Run a launch to its end, its first fault, a deadlock or the time limit."""
+        """Run a launch to its end, its first fault, a deadlock or the time limit. `first`: only so many CTAs start (0: all)."""
         del stream
         params = _pack_parameters(handle, entry, args)
+        how: dict[str, Any] = {"shared": shared, "cluster": cluster, "seed": seed, "timeout": timeout, "cooperative": cooperative}
         with self._lock:
-            return self.machine.launch(
-                handle, entry, grid, block, params, shared=shared, cluster=cluster, seed=seed, timeout=timeout, cooperative=cooperative
-            )
+            return self.machine.launch(handle, entry, grid, block, params, first=first, **how)
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Nothing runs in the background."""

@@ -44,12 +44,13 @@ class AuditedKernel:
 @dataclass
 class CheckedLaunches:
     """Makes launches. `launched` is given each; `seconds` is the longest that one may take. `seeds`: of the schedules that each is to have;
-    0: one, and no questions."""
+    0: one, and no questions. `first_threads`: of the CTAs of a launch that start; 0: all."""
 
     device: Device
     launched: Callable[[CheckedLaunch], None]
     seconds: float = 20.0
     seeds: int = 0
+    first_threads: int = 0
 
     @property
     def arena(self) -> Any:
@@ -82,8 +83,13 @@ class CheckedLaunches:
     def opened(self) -> Session:
         """A session for one launch."""
         session = Session(self.options, on=self.device)
-        session.recording.fixes.off = True  # a search for a fix takes longer than the launch
+        self.prepare(session)
         return session
+
+    def prepare(self, session: Session) -> None:
+        """Make a session's launches as these are to be."""
+        session.recording.fixes.off = True  # a search for a fix takes longer than the launch
+        session.recording.first_threads = self.first_threads
 
     def launch(
         self, kernel: AuditedKernel, shape: LaunchSize, values: Sequence[bytes], buffers: Sequence[Argument], *, guessed: bool = False

@@ -15,6 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from consan.audit.host import text as cuda
+from consan.audit.host.constants import shared_extents
 from consan.audit.host.sizes import is_size
 from consan.audit.host.sources import AuditedSource
 from consan.audit.launch_file import DescribedLaunch, LaunchSize
@@ -36,8 +37,6 @@ _SIZE: Final = 32  # of each size, if there are several
 _LEAST_LENGTH, _MOST_LENGTH = 1 << 16, 1 << 20  # elements
 _MOST_THREADS: Final = 1024
 _DYNAMIC: Final = 48 << 10  # bytes
-_SHARED: Final = re.compile(r"__shared__[^;=\[]*?\w+\s*((?:\[[^\]]*\])+)\s*;")
-_CONSTANT: Final = r"(?:#\s*define\s+{0}\s+\(?|\b(?:constexpr|const)\b[^;=]*\b{0}\s*=\s*)(\d+)\b"
 _TEMPLATE: Final = re.compile(r"\s*template\s*<(.*?)>\s*(?:static\s+)?(?:__global__|void|inline)", re.DOTALL)
 _TYPE_PARAMETER: Final = re.compile(r"^\s*(?:typename|class)\b")
 
@@ -73,17 +72,9 @@ class KernelText:
         """Whether the kernel reads a dimension."""
         return re.search(rf"\b{re.escape(variable)}\b", self.body) is not None
 
-    def number(self, word: str) -> int | None:
-        """A whole number, or the constant of a name."""
-        found = re.search(_CONSTANT.format(re.escape(word)), self._text) if re.fullmatch(r"[A-Za-z_]\w*", word) else None
-        return int(word) if word.isdecimal() else int(found[1]) if found else None
-
     def tiles(self) -> Iterator[list[int]]:
         """The extents of shared arrays that are known."""
-        for found in _SHARED.finditer(self.body):
-            extents = [self.number(word.partition("+")[0].strip()) for word in re.findall(r"\[([^\]]*)\]", found[1])]
-            if None not in extents:
-                yield [each for each in extents if each is not None]
+        return shared_extents(self.body, self._text)
 
 
 def instance(text: KernelText, name: str) -> str:

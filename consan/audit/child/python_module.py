@@ -28,18 +28,13 @@ from consan.audit import rows
 from consan.audit.child.extensions import Extensions
 from consan.audit.child.launcher import SIGNATURES, LaunchHooks
 from consan.audit.child.triton_module import claim_gpu, on_the_machine
-from consan.audit.host.sizes import LEAST, smaller
+from consan.audit.host.sizes import smaller_constants
 from consan.audit.python_text import builds_extensions, triton_kernels, uses_triton
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 _SEED: Final = 42
 _TOLERANCE: Final = 1e-2  # absolute and relative
-_NUMBER: Final = re.compile(r"(?<![\w.])(\d{2,4})(?![\w.])")
-_STRING: Final = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
-_MOST_SIZE: Final = 1 << 62
-_SMALL: Final = 64  # an inner size, where there are several
-_MOST_CONSTANT: Final = 1024
 
 
 def audit_python(work: Any, path: str, text: str, reference: str | None) -> None:
@@ -116,7 +111,6 @@ def _run(work: Any, path: str, text: str) -> None:
 
 def _compare(work: Any, torch: Any, path: str, text: str, reference: str | None) -> None:
     module = _module("consan_audited", path, text)
-    least = _least(text)
     model = getattr(module, "ModelNew", None) or getattr(module, "Model", None)
     if model is None:
         work.events.note("it has no Model: what its import launches is all that ran")
@@ -124,21 +118,24 @@ def _compare(work: Any, torch: Any, path: str, text: str, reference: str | None)
     shapes = module if hasattr(module, "get_inputs") else _module("consan_reference", path, reference or "")
     other = _module("consan_reference", path, reference) if reference is not None else shapes
     expected = getattr(other, "Model", None)
-    compared = expected is not None and expected is not model
+    compared = expected is not None and expected is not model and work.shrinks
     first = (expected, other if hasattr(other, "get_inputs") else shapes) if compared else (model, shapes)
-    found = _shrunk_outputs(work, torch, first, (shapes, other), least)
+    found = _shrunk_outputs(work, torch, first, (shapes, other), text)
     if compared:
         _judge(work, torch, _outputs(torch, model, shapes), found)
 
 
-def _shrunk_outputs(work: Any, torch: Any, first: tuple[Any, Any], modules: tuple[Any, Any], least: int) -> list[Any]:
+def _shrunk_outputs(work: Any, torch: Any, first: tuple[Any, Any], modules: tuple[Any, Any], text: str) -> list[Any]:
     """The outputs of the model that runs first, which is the reference if there is one, in smaller sizes.
 
     Where these do not fit together, because a module has computed others from them, only the batch is smaller.
     """
+    if not work.shrinks:
+        return _outputs(torch, *first)
     whole = [dict(vars(module)) for module in modules]
     for module in dict.fromkeys(modules):
-        _shrink(module, least)
+        if _shrink(module, text, inner=True):
+            work.events.send("smaller")
     try:
         return _outputs(torch, *first)
     except RuntimeError:
@@ -146,7 +143,7 @@ def _shrunk_outputs(work: Any, torch: Any, first: tuple[Any, Any], modules: tupl
             raise
     for module, before in zip(modules, whole, strict=True):
         vars(module).update(before)
-        _shrink(module, _MOST_SIZE)
+        _shrink(module, text, inner=False)
     work.events.note("inner sizes are those of the module: smaller ones do not fit together")
     return _outputs(torch, *first)
 
@@ -160,19 +157,12 @@ def _module(name: str, path: str, text: str) -> types.ModuleType:
     return module
 
 
-def _least(text: str) -> int:
-    """The least inner size: the largest power of two in the CUDA code that may be a tile or a block."""
-    code = "".join(found[0] for found in _STRING.finditer(text) if "__global__" in found[0])
-    found = [int(each) for each in _NUMBER.findall(code)]
-    return max((each for each in found if each <= _MOST_CONSTANT and each & (each - 1) == 0), default=LEAST)
-
-
-def _shrink(module: Any, least: int) -> None:
-    """Give the module's constants smaller values: smaller ones, if several multiply."""
-    sizes = {name: value for name, value in vars(module).items() if type(value) is int and value > 1}
-    inner = sum(smaller(name, value, 1) < value for name, value in sizes.items() if value > _SMALL)
-    for name, value in sizes.items():
-        setattr(module, name, smaller(name, value, least if inner <= 1 or least == _MOST_SIZE else min(least, _SMALL)))
+def _shrink(module: Any, text: str, *, inner: bool) -> bool:
+    """Give the module's constants smaller values; without `inner` the batch alone. Whether there are any."""
+    constants = {name: value for name, value in vars(module).items() if type(value) is int and value > 1}
+    made = smaller_constants(constants, text, inner=inner)
+    vars(module).update(made)
+    return made != constants
 
 
 def _outputs(torch: Any, model: Any, module: Any) -> list[Any]:

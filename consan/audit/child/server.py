@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from consan.audit import rows
 from consan.audit.child import limits, worker
 from consan.audit.child.machine import TakenError, new_device
 from consan.audit.child.warming import warm
+from consan.audit.confirming import STEPS, Confirmation
 from consan.audit.host import building
 from consan.audit.rows import FileEvents
 from consan.session.modules.device import Device
@@ -79,26 +80,42 @@ _IMPORTS: Final = {"torch": _import_torch, "extensions": _prepare_extensions, "t
 
 
 def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of one file."""
+    """The result of one file. Errors that it shows at smaller sizes are looked for at its own (confirming.py)."""
     started = time.monotonic()
+    deadline = started + request["timeout"]
+    collected, ending = _made(device, request, deadline)
+    confirmation = Confirmation(collected)
+    for threads in STEPS:
+        if confirmation.open and time.monotonic() < deadline:
+            larger = {**request, "seeds": 0, "first_threads": threads}
+            again, stopped = _made(device, larger, deadline, confirmation.confirms)
+            confirmation.take(again, ended=stopped is None)
+    confirmation.apply()
+    return collected.result(ending, time.monotonic() - started).as_dict()
+
+
+def _made(
+    device: Device, request: Mapping[str, Any], deadline: float, enough: Callable[[FileEvents], bool] = lambda events: False
+) -> tuple[FileEvents, tuple[str, str] | None]:
+    """Run a file: its events, and the verdict and the reason where it did not end by itself. `enough`: whether the events suffice."""
     folder = Path(tempfile.mkdtemp(prefix="consan-audit-"))
     reader, writer = os.pipe()
     token, child = secrets.token_hex(16), os.fork()
     if child == 0:
         os.close(reader)
-        _work(device, request, folder, writer, token)
+        _work(device, request, folder, writer, token, deadline)
     os.close(writer)
     collected = FileEvents(request["file"])
     try:
-        ending = _watched(child, reader, collected, token, started + request["timeout"])
-        return collected.result(ending and (ending[0], ending[1] + _printed(folder)), time.monotonic() - started).as_dict()
+        ending = _watched(child, reader, collected, token, deadline, enough)
+        return collected, ending and (ending[0], ending[1] + _printed(folder))
     finally:
         os.close(reader)
         _end_all()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int, token: str) -> None:
+def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int, token: str, deadline: float) -> None:
     """The forked process. Does not return."""
     try:
         os.setsid()
@@ -114,9 +131,10 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         cache = default_folder()
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
-        limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull), Path("/dev/shm")))
+        seconds = max(1.0, deadline - time.monotonic())
+        limits.limit(request["memory"], seconds, (folder, cache, Path(os.devnull), Path("/dev/shm")))
         events = worker.Events(pipe, token)
-        given = tuple(request["arguments"]), tuple(map(Path, request["folders"]))
+        given = tuple(request["arguments"]), tuple(map(Path, request["folders"])), request.get("first_threads", 0)
         work = worker.FileWork(device, events, folder, request["launch_timeout"], request["seeds"], *given)
         worker.audit(work, request["file"], request["text"], request.get("reference"), request.get("launches"))
         os._exit(0)
@@ -126,8 +144,10 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         os._exit(70)
 
 
-def _watched(child: int, reader: int, collected: FileEvents, token: str, deadline: float) -> tuple[str, str] | None:
-    """Read events until the process ends. None if it ended by itself; else the verdict and the reason."""
+def _watched(
+    child: int, reader: int, collected: FileEvents, token: str, deadline: float, enough: Callable[[FileEvents], bool]
+) -> tuple[str, str] | None:
+    """Read events until the process ends or they are enough. None if it ended by itself; else the verdict and the reason."""
     os.set_blocking(reader, False)
     rest, counted, status = b"", time.monotonic(), None
     while True:
@@ -136,6 +156,8 @@ def _watched(child: int, reader: int, collected: FileEvents, token: str, deadlin
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             _take(collected, line, token)
+        if lines and enough(collected):
+            return None
         if status is None and (found := os.waitpid(child, os.WNOHANG))[0]:
             status = os.waitstatus_to_exitcode(found[1])
         if status is not None and not data:

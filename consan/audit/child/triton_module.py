@@ -24,7 +24,7 @@ class TritonSession(Session):
 
     def __init__(self, checked: CheckedLaunches) -> None:
         super().__init__(checked.options, on=checked.device)
-        self.recording.fixes.off = True
+        checked.prepare(self)
         self._checked = checked
 
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **how: Any) -> bool:

@@ -99,7 +99,8 @@ def _finding(found: Finding, guessed: bool) -> dict[str, Any]:
 class FileWork:
     """One file in its process. `folder`: where it may write. `seconds`: for a launch. `seeds`: schedules of each (checked.py).
 
-    `arguments`: of its `main`. `folders`: with more headers.
+    `arguments`: of its `main`. `folders`: with more headers. `first_threads`: it runs with its own sizes, and of the CTAs of each launch
+    those start that have so many threads; 0: sizes are made smaller.
     """
 
     device: Device
@@ -109,10 +110,16 @@ class FileWork:
     seeds: int = 0
     arguments: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
+    first_threads: int = 0
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether sizes are to be made smaller."""
+        return self.first_threads == 0
 
     def checked(self) -> CheckedLaunches:
         """Makes launches, and sends each."""
-        return CheckedLaunches(self.device, self.events.launch, self.seconds, self.seeds)
+        return CheckedLaunches(self.device, self.events.launch, self.seconds, self.seeds, self.first_threads)
 
     def launcher(self) -> LaunchHooks:
         """The hooks, in place."""
@@ -125,7 +132,9 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
     """A `.cu` file with a `main`, which is run. Where it launches nothing, larger sizes are tried: a grid may have become empty."""
     recipe = recipe_of(Path(path))
     launcher: LaunchHooks | None = None
-    for made in dict.fromkeys(shrunk_text(text, times) for times in TIMES):
+    for made in dict.fromkeys(shrunk_text(text, times) for times in TIMES) if work.shrinks else (text,):
+        if made != text:
+            work.events.send("smaller")
         others = [each for each in recipe.sources if each != Path(path)]
         source = sources.whole(path, made, (*recipe.folders, *work.folders), others).defining(recipe.macros)
         if launcher is None:
@@ -151,7 +160,9 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
 
 def _run_main(program: HostProgram, main: int, given: Sequence[str], work: FileWork) -> None:
     """Run `main` with the arguments of the recipe, smaller at first, or with none."""
-    arguments = work.arguments or smaller_arguments(program.source.text, tuple(given))
+    arguments = work.arguments or (smaller_arguments(program.source.text, tuple(given)) if work.shrinks else tuple(given))
+    if arguments != tuple(given) and not work.arguments:
+        work.events.send("smaller")
     if arguments:
         _run(program, main, arguments, work)
     if not work.events.launches and arguments != given and not work.arguments:

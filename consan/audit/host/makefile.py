@@ -101,7 +101,7 @@ def _arguments(path: Path, text: str) -> tuple[str, ...]:
 
 def smaller_arguments(text: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
     """The arguments of a program with smaller sizes. `text`: its source, which says by its names what each is."""
-    return sizes.smaller_arguments([(_name(text, number), each) for number, each in enumerate(arguments, 1)])
+    return sizes.smaller_arguments([(_name(text, number), each) for number, each in enumerate(arguments, 1)], text)
 
 
 def _name(text: str, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Smaller sizes for a run on the CPU. The batch goes first; inner sizes stay above what the constants of the code imply.
+"""Smaller sizes for a run on the CPU. The batch goes first; inner sizes never go below what the constants of the code imply (constants.py).
 
 In functions of the host of a `.cu` file, and among the constants of a file or a module, whole numbers are known by their names. A size is
 halved while it is even and above its limit: what divided it still does.
@@ -6,11 +6,12 @@ halved while it is even and above its limit: what divided it still does.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
-from consan.audit.host import text as cuda
+from consan.audit.host import constants, text as cuda
 
 _BATCH: Final = re.compile(r"^(?:B|batch(?:_?size)?|BATCH(?:_SIZE)?|n_?batch|bs|num_(?:samples|batches))$")
 _INNER: Final = re.compile(
@@ -39,6 +40,7 @@ FEWEST_BATCHES: Final = 2
 SHORTEST_SEQUENCE: Final = 64
 _LEASTS: Final = (256, 128, 32, 16)  # of one size, of each of two, ...
 _SMALL: Final = 64
+_MOST_OF_BLOCKS: Final = 2  # sizes that have a block each: of more the product would be too large, and each has a tile
 _FEW: Final = 8
 _SHRUNK: Final = (cuda.HOST, cuda.CONSTANT, cuda.GLOBAL)
 LEAST: Final = 256  # of an inner size, where the code has no larger constant
@@ -51,15 +53,25 @@ def halved(value: int, least: int) -> int:
     return value
 
 
-def smaller(name: str, value: int, least: int = LEAST) -> int:
-    """The size that a variable of this name is to have."""
+def smaller(name: str, value: int, least: int = LEAST, tile: int = 0) -> int:
+    """The size that a variable of this name is to have. `tile`: what no size goes below, but a batch."""
     if _REPEATS.match(name):
         return min(value, 1)
     if _BATCH.match(name):
         return min(value, FEWEST_BATCHES)
     if _SEQUENCE.match(name):
-        return halved(value, SHORTEST_SEQUENCE)
-    return halved(value, least) if _INNER.match(name) else value
+        return halved(value, max(SHORTEST_SEQUENCE, tile))
+    return halved(value, max(least, tile)) if _INNER.match(name) else value
+
+
+def smaller_constants(values: Mapping[str, int], text: str, *, inner: bool = True) -> dict[str, int]:
+    """The constants of a module, of which `text` has the code, with smaller values. Without `inner` the batch alone becomes smaller."""
+    if not inner:
+        return {name: smaller(name, value, value, value) for name, value in values.items()}
+    tile, block = constants.tile(text), constants.block(text) or LEAST
+    several = sum(smaller(name, value, 1) < value for name, value in values.items() if value > _SMALL) > 1
+    least = min(block, _SMALL) if several else block
+    return {name: smaller(name, value, least, tile) for name, value in values.items()}
 
 
 def is_size(name: str) -> bool:
@@ -67,10 +79,14 @@ def is_size(name: str) -> bool:
     return any(each.match(name) is not None for each in (_BATCH, _INNER, _SEQUENCE, _OTHER))
 
 
-def smaller_arguments(named: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """The arguments of a program, each with the name of the variable that takes it; empty: not known. Large numbers become smaller."""
-    least = _least(sum(_is_size(name, given) for name, given in named))
-    return tuple(str(_smaller_argument(name, int(given), least)) if given.isdigit() else given for name, given in named)
+def smaller_arguments(named: Sequence[tuple[str, str]], text: str = "") -> tuple[str, ...]:
+    """The arguments of a program, each with the name of the variable that takes it; empty: not known. Large numbers become smaller.
+
+    `text`: the program, whose constants limit that.
+    """
+    sizes, tile = sum(_is_size(name, given) for name, given in named), constants.tile(text)
+    least = max(_least(sizes), constants.block(text) if sizes <= _MOST_OF_BLOCKS else tile)
+    return tuple(str(_smaller_argument(name, int(given), least, tile)) if given.isdigit() else given for name, given in named)
 
 
 def _is_size(name: str, given: str) -> bool:
@@ -82,38 +98,49 @@ def _least(sizes: int) -> int:
     return _LEASTS[min(max(sizes, 1), len(_LEASTS)) - 1]
 
 
-def _smaller_argument(name: str, value: int, least: int) -> int:
-    found = smaller(name, value, least)
+def _smaller_argument(name: str, value: int, least: int, tile: int) -> int:
+    found = smaller(name, value, least, tile)
     return found if _REPEATS.match(name) else min(halved(found, least), _FEW * least)
 
 
 def shrunk_text(text: str, times: int = 1) -> str:
     """A `.cu` file with smaller sizes in its functions of the host, in its constants and macros. `times`: by which limits are larger."""
+    limits = _Limits(constants.tile(text), constants.block(text), times)
     for item in reversed(cuda.items(text)):
         if item.kind in _SHRUNK and not (item.kind == cuda.HOST and item.body is None):
             part = text[item.begin : item.end]
-            part = _with_smaller(_ASSIGNED, part, times, local=item.kind == cuda.HOST)
-            text = text[: item.begin] + _LISTED.sub(_with_smaller_list, part) + text[item.end :]
-    return _with_smaller(_MACRO, text, times, local=False)
+            part = _with_smaller(_ASSIGNED, part, limits, local=item.kind == cuda.HOST)
+            text = text[: item.begin] + _LISTED.sub(functools.partial(_with_smaller_list, limits), part) + text[item.end :]
+    return _with_smaller(_MACRO, text, limits, local=False)
 
 
-def _with_smaller(pattern: re.Pattern[str], text: str, times: int, *, local: bool) -> str:
+class _Limits(NamedTuple):
+    """What the constants of a file imply (constants.py), and by which factor limits are larger than usual."""
+
+    tile: int
+    block: int
+    times: int
+
+
+def _with_smaller(pattern: re.Pattern[str], text: str, limits: _Limits, *, local: bool) -> str:
     """`local`: the names are those of a function of the host, which knows no tiles."""
     sizes = [found for found in pattern.finditer(text) if _product(found[4]) > LEAST and _INNER.match(found[2])]
-    least = LEAST if local else max(_least(len(sizes)), _LEASTS[1])
+    implied = limits.block if len(sizes) <= _MOST_OF_BLOCKS else limits.tile
+    least = limits.times * max(LEAST if local else max(_least(len(sizes)), _LEASTS[1]), implied)
 
     def replaced(found: re.Match[str]) -> str:
         value = _product(found[4])
         kept = not local and (_OF_CODE.search(found[2]) or value <= LEAST)
-        made = value if kept else smaller(found[2], value, least * times)
+        made = value if kept else smaller(found[2], value, least, limits.tile)
         return "".join(found.group(1, 2, 3)) + (found[4] if made == value else str(made))
 
     return pattern.sub(replaced, text)
 
 
-def _with_smaller_list(found: re.Match[str]) -> str:
+def _with_smaller_list(limits: _Limits, found: re.Match[str]) -> str:
     """Sizes that a program tries one after the other."""
-    smaller_each = re.sub(r"\d+", lambda number: str(smaller(found[2], int(number[0]))), found[4])
+    least = max(LEAST, limits.block)
+    smaller_each = re.sub(r"\d+", lambda number: str(smaller(found[2], int(number[0]), least, limits.tile)), found[4])
     return "".join(found.group(1, 2, 3)) + (smaller_each if _INNER.match(found[2]) else found[4])
 
 

@@ -128,13 +128,14 @@ class Launch:
 
     @property
     def ctas(self) -> int:
-        """CTAs of the grid."""
-        return math.prod(self.grid)
+        """CTAs that start."""
+        whole = math.prod(self.grid)
+        return min(whole, self.room.first or whole)
 
     @functools.cached_property
     def clusters(self) -> npt.NDArray[np.int64]:
-        """The CTAs of each cluster."""
-        return clusters_of(self.grid, self.cluster)
+        """The CTAs of each cluster. Where not all start, each CTA is a cluster, in the order of the grid."""
+        return clusters_of(self.grid, self.cluster) if not self.room.first else np.arange(self.ctas)[:, None]
 
     @property
     def threads(self) -> int:

@@ -24,10 +24,12 @@ _SPARE_BYTES: Final = 1 << 27
 
 @dataclass(frozen=True)
 class LogRoom:
-    """The logs of earlier launches. `roomy`: a log of the usual length was full. `used`: lines of a log of this shape; 0: not known."""
+    """What logs have to hold. `roomy`: of an earlier launch a log of the usual length was full. `used`: lines of a log of this shape;
+    0: not known. `first`: CTAs that start, and have logs; 0: all."""
 
     roomy: bool = False
     used: int = 0
+    first: int = 0
 
 
 USUAL_ROOM: Final = LogRoom()

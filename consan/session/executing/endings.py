@@ -66,10 +66,10 @@ _ENDINGS: Final = {
 def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
     """Keep only proofs of a hang that no other writer can disprove.
 
-    A CTA that polls global memory may continue if there is another writer: a CTA that has not started or, unless the launch runs
-    `alone`, the host or another launch.
+    A CTA that polls global memory may continue if there is another writer: a CTA that has not started, or is not to start, or, unless the
+    launch runs `alone`, the host or another launch.
     """
-    if not stats.deadlocked or not (stats.unstarted or not alone):
+    if not stats.deadlocked or not (stats.unstarted or stats.left_out or not alone):
         return stats
     free = {_cluster(b) for b in stats.blocked if b.open}
     undecided = [b for b in stats.blocked if _cluster(b) in free]
@@ -90,6 +90,8 @@ def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: floa
     elif stats.timed_out or stats.idle:
         why = idle_for(stats.idle) if stats.idle else over_time(timeout)
         ends.append(unfinished(entry, why if stats.blocked else _between(why, stats.unstarted), positions(stats.blocked, prepared, entry)))
+    if stats.left_out:
+        ends.append(unfinished(entry, f"{plural(stats.left_out, 'CTA')} were not to start", []))
     return ends
 
 

@@ -142,7 +142,7 @@ class Executor:
         entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
         unfollowed = _INTO_GRAPH if self.device.backend.capturing(how["stream"]) else ""
         self.recording.accesses.last, recording = None, None
-        where = PlannedLaunch(grid, block, how["cluster"], unfollowed=unfollowed)
+        where = PlannedLaunch(grid, block, how["cluster"], unfollowed=unfollowed, first=self._first(asked))
         if taken:
             prepared, recording = self.judge.start(prepared, entry, where, asked.restore, asked.args)
         self.modules.used[prepared.number] = prepared
@@ -150,6 +150,8 @@ class Executor:
         handle = prepared.loaded if recording or (taken and prepared.recorded is None) else self.modules.plain(prepared)
         prepared.launched = prepared.launched or handle is prepared.loaded
         backend, timeout = self.device.backend, self.recording.options.timeout
+        if first := where.first if recording is None or recording.memory is None else recording.memory.room.first:
+            how = {**how, "first": first}
         if how["cooperative"]:
             check_residency(backend, handle, entry, grid, block, how["shared"])
         threads = math.prod(grid) * math.prod(block)
@@ -165,6 +167,12 @@ class Executor:
             self.watch.after(text, entry, result, threads, alone=asked.alone)
         self.judge.news.tell(hooked=recording is None)
         return recording is not None and recording.repeats
+
+    def _first(self, asked: RequestedRun) -> int:
+        """How many CTAs of a launch start; 0: all."""
+        threads, how = self.recording.first_threads, asked.how
+        alone = math.prod(how["cluster"]) == 1 and not how["cooperative"]
+        return max(1, threads // math.prod(asked.block)) if threads and alone else 0
 
     def replayed(self, prepared: Prepared, entry: str, recording: LaunchCheck, names: AddressName) -> None:
         """Check a launch out of a file of histories, as if it had just ended."""

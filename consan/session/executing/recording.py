@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import Backend
@@ -69,6 +69,7 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     accesses: LaunchAccesses = field(default_factory=LaunchAccesses)  # for comparisons with other launches
     kernels: CheckedKernels = field(default_factory=CheckedKernels)
+    first_threads: int = 0  # on the virtual machine the first CTAs of a grid start, with so many threads in sum; 0: all
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
 
@@ -111,7 +112,7 @@ class Recording:
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, ranks_of(prepared.plain))
         most = self.most_bytes(memory.backend, roomy=prepared.logs.roomy)
         room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
-        how: dict[str, Any] = {"room": room, "background": background, "machine": VirtualBackend}
+        how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": VirtualBackend}
         memory.most_retained = self.pool_bytes
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         if log.slow:

@@ -64,7 +64,7 @@ class PlannedKernel(Generic[F]):
 class PlannedLaunch:
     """A launch. `wanted`: its accesses are asked for. `no_room`: for a log with global memory or without, by the number of the form.
 
-    `unfollowed`: why no log can be given to it and read behind it; empty if one can.
+    `unfollowed`: why no log can be given to it and read behind it; empty if one can. `first`: CTAs that start; 0: all.
     """
 
     grid: Dim3
@@ -72,12 +72,18 @@ class PlannedLaunch:
     cluster: Dim3 = _NO_CLUSTER
     unfollowed: str = ""
     wanted: bool = False
+    first: int = 0
     no_room: Mapping[int, NoRoom] = field(default_factory=dict)
+
+    @property
+    def ctas(self) -> int:
+        """The CTAs that start."""
+        return min(math.prod(self.grid), self.first or math.prod(self.grid))
 
 
 @dataclass(frozen=True)
 class LogPlan:
-    """The log of a launch, and how it is replayed. `cluster`: CTAs that are replayed as one. 0 `together` or `sample`: all."""
+    """The log of a launch, and how it is replayed. `cluster`: CTAs that are replayed as one. 0 `together`, `sample` or `first`: all."""
 
     kernel: int  # its place among the entries
     grid: Dim3
@@ -89,6 +95,7 @@ class LogPlan:
     together: int
     seconds: float  # that replays may take
     hurried: bool  # whether they end then, though the user has not asked for less
+    first: int = 0  # CTAs that start, and have a log
 
 
 class Gap(enum.Enum):
@@ -165,7 +172,7 @@ def _unasked(form: ModuleForm, entry: str, launch: PlannedLaunch, options: Sessi
     assert form.recorded is not None
     if options.global_required:
         return None
-    why = too_many(form.recorded, form.number_of(entry), math.prod(launch.grid), math.prod(launch.block))
+    why = too_many(form.recorded, form.number_of(entry), launch.ctas, math.prod(launch.block))
     return Unasked(why) if why else None
 
 
@@ -186,5 +193,5 @@ def log_of(form: ModuleForm, entry: str, launch: PlannedLaunch, options: Session
         number, launch.grid, launch.block, cluster,
         roomy=form.logs.roomy or form.logs.unrepeatable, sample=options.sample or (SLOW_SAMPLE if slow else 0), slow=slow,
         together=0 if options.global_required else most_together(math.prod(launch.block)),
-        seconds=LONGEST_CHECK if hurried else math.inf, hurried=hurried,
+        seconds=LONGEST_CHECK if hurried else math.inf, hurried=hurried, first=launch.first if cluster == _NO_CLUSTER else 0,
     )  # fmt: skip

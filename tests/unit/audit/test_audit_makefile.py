@@ -56,7 +56,7 @@ def test_several_sizes_become_smaller_than_one() -> None:
 
 def test_constants_of_the_host_become_smaller_and_tiles_stay() -> None:
     text = "const int N = 1 << 20;\n#define TILE_SIZE 512\n__global__ void f() { int n = 4096; }\nvoid run() { int width = 64 * 64; }\n"
-    assert sizes.shrunk_text(text) == text.replace("1 << 20", "256").replace("64 * 64", "256")
+    assert sizes.shrunk_text(text) == text.replace("1 << 20", "512").replace("64 * 64", "512")
 
 
 CMAKE = """

@@ -146,8 +146,9 @@ class Machine:
         seed: int = 0,
         timeout: float | None = None,
         cooperative: bool = False,
+        first: int = 0,
     ) -> LaunchStats:
-        """Run a kernel to its end, its first fault, a deadlock or the time limit."""
+        """Run a kernel to its end, its first fault, a deadlock or the time limit. `first`: only so many CTAs start (0: all)."""
         started = time.monotonic()
         cluster = self._cluster(module, entry, grid, cluster)
         self._check(module, entry, grid, block, params, shared)
@@ -163,7 +164,7 @@ class Machine:
         info.grid_workspace = self._grid_workspace() if cooperative else 0
         info.explicit_cluster = math.prod(cluster) > 1 or module.entry(entry).explicit_cluster
         with np.errstate(all="ignore"):
-            self._run_waves(module, entry, info, cluster, seed, deadline, stats, cooperative)
+            self._run_waves(module, entry, info, cluster, seed, deadline, stats, cooperative, first)
         stats.seconds = time.monotonic() - started
         return stats
 
@@ -211,9 +212,12 @@ class Machine:
         deadline: float | None,
         stats: LaunchStats,
         cooperative: bool,
+        first: int,
     ) -> None:
         members = math.prod(cluster)
-        clusters, threads = math.prod(info.grid) // members, math.prod(info.block) * members
+        whole, threads = math.prod(info.grid) // members, math.prod(info.block) * members
+        clusters = min(whole, first // members or whole)
+        stats.left_out = (whole - clusters) * members
         schedule, reach = self.schedules(seed), module.reach(entry)
         widest = clusters if cooperative else max(1, WAVE_LANES // threads)
         size = -(-clusters // -(-clusters // widest))

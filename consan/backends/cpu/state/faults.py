@@ -118,6 +118,7 @@ class LaunchStats:
     idle: float = 0.0  # seconds without any change of memory, after which the launch was given up
     deadlocked: bool = False
     unstarted: int = 0  # CTAs that had not started when the launch ended early
+    left_out: int = 0  # CTAs that were not to start
     cancelled: int = 0  # CTAs that never ran: others took over their work (cluster launch control)
     faults: list[Fault] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)

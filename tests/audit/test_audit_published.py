@@ -1,0 +1,72 @@
+"""Errors at smaller sizes are looked for at those that a program has itself, with few CTAs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import pytest
+
+from consan.audit import rows
+from consan.audit.confirming import CONFIRMED, NOT_IN_TIME, NOT_THERE
+from consan.audit.rows import KernelRow
+from consan.audit.runner import AuditRequest, AuditServer
+
+PROGRAM = """
+#define LIMIT 4000
+__global__ void rev(float *p, int n) {
+  __shared__ float tile[256];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  tile[threadIdx.x] = p[i];
+  if (%s) __syncthreads();
+  p[i] = tile[255 - threadIdx.x];
+}
+int main() {
+  int n = 1 << 26;
+  float *p;
+  cudaMalloc(&p, sizeof(float) * n);
+  %s
+  rev<<<n / 256, 256>>>(p, n);
+  cudaDeviceSynchronize();
+}
+"""
+SMALL = PROGRAM.replace("1 << 26", "4096")
+
+
+@functools.lru_cache(maxsize=1)
+def _server() -> AuditServer:
+    return AuditServer()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server_ends() -> Iterator[None]:
+    yield
+    _server().close()
+    _server.cache_clear()
+
+
+def _row(text: str, timeout: float = 60.0) -> KernelRow:
+    (row,) = _server().result(AuditRequest("k.cu", text, timeout=timeout)).rows
+    return row
+
+
+def test_an_error_is_confirmed_in_a_few_of_many_ctas() -> None:
+    """262,144 CTAs would take minutes, and their logs have no room."""
+    row = _row(PROGRAM % ("false", ""))
+    assert (row.verdict, row.launch, row.findings[0].confirmed) == ("violations", "1 x 256", CONFIRMED)
+
+
+def test_what_the_published_size_does_not_show_is_a_warning() -> None:
+    row = _row(SMALL % ("n > LIMIT", ""))
+    assert (row.verdict, {each.severity for each in row.findings}) == (rows.SMALLER, {"warning"})
+    assert {each.confirmed for each in row.findings} == {NOT_THERE}
+
+
+def test_what_is_not_confirmed_in_time_stays_an_error() -> None:
+    row = _row(SMALL % ("n > LIMIT", "if (n > LIMIT) for (volatile int i = 0;; i = i + 1) {}"), timeout=4.0)
+    assert (row.verdict, {each.confirmed for each in row.findings}) == ("violations", {NOT_IN_TIME})
+
+
+def test_without_smaller_sizes_there_is_nothing_to_confirm() -> None:
+    row = _row(PROGRAM.replace("1 << 26", "256") % ("false", ""))
+    assert (row.verdict, row.findings[0].confirmed) == ("violations", CONFIRMED)
