@@ -41,6 +41,7 @@ from consan.session.comparing.streams import Stream
 from consan.session.modules.layouts import name_addresses
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.schedules import by_seed
 from consan.session.session import Session
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
@@ -249,7 +250,8 @@ class _Made:
                 compare(prepared, placement)
                 report = finish(session.report())
                 if session.backend.simulates and placement.owns_all:
-                    report = PlainRuns(session.backend, placement, launch, how).compared(report, kernel.module.text)
+                    with by_seed(session.backend.machine):
+                        report = PlainRuns(session.backend, placement, launch, how).compared(report, kernel.module.text)
                 return report, placement.owns_all
 
     def on_machine(self, options: SessionOptions, args: Sequence[Any]) -> Report:
@@ -295,8 +297,8 @@ def _check_ranks(ranks: int, options: SessionOptions, stream: Stream | None) -> 
     if not isinstance(ranks, int) or not options.records:
         why = 'expected a number, and a launch that is recorded: the called hooks (engine="inline") know one GPU'
         raise UsageError(f"ranks={ranks!r}: {why}")
-    if stream is not None or options.explore:
-        raise UsageError("stream, explore: a launch of several ranks is not compared with others")
+    if stream is not None:
+        raise UsageError("stream: a launch of several ranks is not compared with others")
 
 
 def _check_kernel(kernel: Kernel, smem: int) -> None:
@@ -360,7 +362,7 @@ class LiveReport:
         return "consan: still checking" if self._report is None else str(self._report)
 
 
-def _together(launched: list[Report], rest: Report) -> Report:
+def together(launched: list[Report], rest: Report) -> Report:
     """The reports of a block as one: those of `launch`, and that of the adapters if they saw a kernel."""
     if not launched:
         return rest
@@ -395,5 +397,5 @@ def check(
         finally:
             _CHECKS.pop()
             adapters.remove()
-            live.become(_without(_together(block.reports, finish(session.report())), rules))
+            live.become(_without(together(block.reports, finish(session.report())), rules))
             _observed(live.report)

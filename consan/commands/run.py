@@ -72,6 +72,7 @@ class RunCommand:
         """Run, store, report."""
         drop_idle_words(args)
         native = find_native(args)
+        check_ranks(args, native=native is not None)
         program = native or find_program(args)
         out = _output(args, program.label)
         if native is not None:
@@ -92,7 +93,6 @@ class RunCommand:
 def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -> tuple[Report | None, ConsanError | None, int]:
     """Run the program in this process. Gives its report, consan's own error and its status; no report in a child that it has forked."""
     spent.begin()
-    _check_ranks(args)
     session = open_session(SessionOptions.in_arguments(args))
     session.show(for_terminal())
     if not session.options.records:
@@ -110,14 +110,16 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
         return judged(session, args.rules, status, folder, handover.stem), failure, status
 
 
-def _check_ranks(args: argparse.Namespace) -> None:
-    """Raise UsageError where several ranks cannot run."""
+def check_ranks(args: argparse.Namespace, *, native: bool) -> None:
+    """Raise UsageError where several ranks cannot run. `native`: the program is not Python."""
     if args.ranks > MOST_RANKS:
         raise UsageError(f"--ranks: expected 1 to {MOST_RANKS}, got {args.ranks}")
     if args.ranks > 1 and args.engine == options.INLINE:
         raise UsageError("--ranks: called hooks (--engine inline) know one GPU")
     if args.ranks > 1 and args.device != "cpu":
         raise UsageError("--ranks needs --device cpu: the virtual machine plays all ranks; on GPUs, start the program with torchrun")
+    if args.ranks > 1 and native:
+        raise UsageError("--ranks: a program that is not Python cannot be run as several ranks")
 
 
 def _left(ended: Ended, folder: Path, args: argparse.Namespace) -> Report:

@@ -24,7 +24,7 @@ from consan._errors import NotSupported, UsageError
 from consan.commands.check import RequestedLaunch, add_launch_options
 from consan.commands.parts.base import Parser
 from consan.commands.parts.output import DOCUMENT, JSON, add_output, choose_format
-from consan.commands.run import default_name
+from consan.commands.run import check_ranks, default_name
 from consan.files import check_writable, write_file
 from consan.launching.entries import check_parameters, choose_entry
 from consan.launching.source import load_ptx
@@ -94,7 +94,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--atol", default="0", metavar="X", help="with --expect: absolute tolerance of floats [0]")
     group.add_argument("--compare-stdout", action="store_true", help="the program's output is part of its result")
     add_launch_options(parser)
-    options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN), "checking")
+    options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN, *options.RANKS), "checking")
     group = add_output(parser, (JSON,), "store the campaign in this file, not in the folder .consan")
     group.add_argument("--format", dest="form", metavar="|".join(DOCUMENT), help="format of what is printed")
     options.add_to(group, (options.NOTES, *options.TERMINAL))
@@ -178,6 +178,8 @@ def _read_rest(args: argparse.Namespace) -> None:
 
 def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
     """The launch and its PTX. An error in it is found here once, not by each worker."""
+    if args.ranks > 1:
+        raise UsageError("--ranks is for a program: a kernel's file has arguments of one rank; launch it with consan.launch(..., ranks=N)")
     if args.grid is None or args.block is None:
         raise UsageError("a kernel needs --grid and --block (see consan stress --help)")
     parsed = RequestedLaunch(args)
@@ -214,6 +216,7 @@ def _refuse_filters(args: argparse.Namespace, entry: str) -> None:
 def program_of(args: argparse.Namespace) -> ProgramSubject:
     """The program, located once, so that a wrong name is one error."""
     native = find_native(args)
+    check_ranks(args, native=native is not None)
     if native is None:
         find_program(args)
     else:
@@ -230,7 +233,7 @@ def program_of(args: argparse.Namespace) -> ProgramSubject:
 def _given(args: argparse.Namespace) -> list[str]:
     """The run's options as words, without those that each run sets itself."""
     words: list[str] = []
-    for option in (*options.SESSION, *options.RUN):
+    for option in (*options.SESSION, *options.RUN, *options.RANKS):
         value = getattr(args, option.name)
         if option.name not in ("device", "seed") and value != option.default:
             words += [option.flags[-1], *([] if option.switch else [getattr(value, "text", str(value))])]

@@ -64,6 +64,7 @@ class DecisionWords:
     until: DecisionPlace | None = None
     block: tuple[int, int, int] | None = None
     warp: int = 0
+    rank_grid: int = 0  # CTAs of a rank in the last dimension, in a launch of several ranks
     idle: bool = False
 
 

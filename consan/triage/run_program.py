@@ -18,10 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from consan import options
+from consan import late, options
 from consan._errors import ConsanError
 from consan.native.run import run_native
 from consan.process import program as programs
+from consan.reports.model import Report
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.suppressions import finish
@@ -83,7 +84,7 @@ def _with_result(outcome: Outcome, done: subprocess.CompletedProcess[bytes], sub
 
 def _arguments(subject: ProgramSubject) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="consan run", allow_abbrev=False)
-    options.add(parser, (*options.SESSION, *options.RUN), "checking")
+    options.add(parser, (*options.SESSION, *options.RUN, *options.RANKS), "checking")
     programs.add_words(parser)
     arguments = parser.parse_args([*subject.options, *([subject.flag] if subject.flag else []), *subject.words])
     options.fill(arguments, {})
@@ -105,11 +106,14 @@ def answer(job: Job, request: Request) -> Outcome:
     if not device.backend.seeded:
         device.delay(request.seed)
     steering = Steering(request, device)
+    launched: list[Report] = []  # by consan.launch, each in a session of its own
+    late.api.OBSERVERS.append(launched.append)
     with steering.steer():
-        status, failure = programs.run_program(program, session)
+        status, failure = programs.run_program(program, session, arguments.ranks)
     if failure is not None:
         return Outcome(status=ERROR if failure.exit_code == 70 else REFUSED, detail=str(failure))
-    outcome = outcome_of(finish(session.report(), job.rules), session.watch.endings, whole=request.whole)
+    report = late.api.together(launched, session.report())
+    outcome = outcome_of(finish(report, job.rules), session.watch.endings, whole=request.whole)
     if outcome.status != "ok":
         return outcome
     decisions, described = tuple(steering.recorded), steering.described()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from consan.backends.cpu.engine.decisions import Decision, Recorder, Replay, Trace
 from consan.backends.cpu.engine.steered import schedule_of
 from consan.backends.cpu.state.schedule import Schedule
+from consan.instrument.rewriting.ranked import rank_grid_of
 from consan.reports.source.places import located
 from consan.triage.outcome import DecisionPlace, DecisionWords, Request
 from consan.triage.subject import hash_ptx
@@ -80,6 +81,7 @@ class Steering:
             until=self._place(schedule, trace.lines),
             block=trace.block,
             warp=trace.warp,
+            rank_grid=rank_grid_of(schedule.scheduler.plan.module.program.text) if hasattr(schedule, "scheduler") else 0,
             idle=trace.idle,
         )
 

@@ -26,11 +26,12 @@ _BASELINES: Final = {
 
 def describe(decision: Decision, described: DecisionWords) -> str:
     """One sentence, without a full stop."""
-    who, place = whom(decision.who), place_of(described.place)
-    part = f" for {_cta(decision.receiver)}" if decision.receiver is not None else _times(decision.who)
+    extent, place = described.rank_grid, place_of(described.place)
+    who = whom(decision.who, extent)
+    part = f" for {_cta(decision.receiver, extent)}" if decision.receiver is not None else _times(decision.who)
     operation = f"the {opcode(described.place)} at {place}, issued by {who}{part},"
     sentence = {
-        START: f"{_ctas(decision.who)} starts late",
+        START: f"{_ctas(decision.who, extent)} starts late",
         HOLD: f"{who} is held back before {place}{_times(decision.who)}",
         LAND: f"{operation} {_lands(decision)}",
         FIRST: f"when no thread can run, {operation} lands before {_over(described)}",
@@ -56,7 +57,7 @@ def _over(described: DecisionWords) -> str:
 def _until(decision: Decision, described: DecisionWords) -> str:
     if described.until is None or described.block is None:
         return f" for {decision.steps} steps" if decision.steps > 0 else " as long as it can be"
-    until = f"warp {described.warp} of {_cta(described.block)} had come to {place_of(described.until)}"
+    until = f"warp {described.warp} of {_cta(described.block, described.rank_grid)} had come to {place_of(described.until)}"
     return f" until {until}" + (" and no thread could go on" if described.idle else "")
 
 
@@ -81,23 +82,25 @@ def short_opcode(opcode: str) -> str:
     return ("multicast " if "multicast::cluster" in parts else "") + ".".join(plain)
 
 
-def whom(who: Sequence[Who]) -> str:
-    """The owners of the threads."""
+def whom(who: Sequence[Who], rank_grid: int = 0) -> str:
+    """The owners of the threads. `rank_grid`: as in `DecisionWords`."""
     warps = list(dict.fromkeys((each.block, each.warp) for each in who))
     if len(warps) > 1:
-        return f"{len(warps)} warps of {_ctas(who)}"
+        return f"{len(warps)} warps of {_ctas(who, rank_grid)}"
     (block, warp), lanes = warps[0], who[0].lanes
     lane = f"lane {lanes.bit_length() - 1} of " if lanes & (lanes - 1) == 0 else "" if lanes == _FULL else "some lanes of "
-    return f"{lane}warp {warp} of {_cta(block)}"
+    return f"{lane}warp {warp} of {_cta(block, rank_grid)}"
 
 
-def _ctas(who: Sequence[Who]) -> str:
+def _ctas(who: Sequence[Who], rank_grid: int) -> str:
     blocks = list(dict.fromkeys(each.block for each in who))
-    return _cta(blocks[0]) if len(blocks) == 1 else f"{len(blocks)} CTAs"
+    return _cta(blocks[0], rank_grid) if len(blocks) == 1 else f"{len(blocks)} CTAs"
 
 
-def _cta(block: Sequence[int]) -> str:
-    return f"CTA ({', '.join(map(str, block))})"
+def _cta(block: Sequence[int], rank_grid: int) -> str:
+    x, y, z = block
+    place, rank = ((x, y, z % rank_grid), f" of rank {z // rank_grid}") if rank_grid else (block, "")
+    return f"CTA ({', '.join(map(str, place))}){rank}"
 
 
 def _times(who: Sequence[Who]) -> str:

@@ -22,6 +22,7 @@ from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 Dim3 = tuple[int, int, int]
 MOST_RANKS: Final = 16
 _RANKS: Final = re.compile(r"\.reg \.pred %ranked<(\d+)>")
+_EXTENT: Final = re.compile(r"mov\.u32 %ranked_nz, (\d+);")
 _WORD: Final = re.compile(r"[\w$]+")
 _PLACES: Final = {"%ctaid.z": "%ranked_z", "%nctaid.z": "%ranked_nz"}
 _READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?")
@@ -44,6 +45,12 @@ def ranks_of(ptx: str) -> int:
     """The ranks of a launch of a module: 1 unless it was made for several."""
     found = _RANKS.search(ptx)
     return int(found[1]) if found is not None else 1
+
+
+def rank_grid_of(ptx: str) -> int:
+    """The CTAs of a rank in the last dimension of a launch of a module; 0 unless it was made for several."""
+    found = _EXTENT.search(ptx)
+    return int(found[1]) if found is not None else 0
 
 
 def parameter_of(name: str, rank: int) -> str:

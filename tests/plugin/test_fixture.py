@@ -165,3 +165,20 @@ def test_rounds(consan): consan.assert_clean(module.Kernel("k.cu"), 1, 64, [np.z
         ["*consan: mutation score*", "1 of 2 barriers, waits and fences*", "  no test notices: bar.sync at k.cu:10 in k"]
     )
     run(pytester, tests.replace("{rounds}", "2"), "--consan-mutate", passed=1).stdout.fnmatch_lines(["2 of 2 barriers, waits and fences*"])
+
+
+def test_a_launch_of_several_ranks(pytester: pytest.Pytester) -> None:
+    tests = """
+FILL = module.Kernel('extern "C" __global__ void fill(unsigned *out, unsigned value) { out[threadIdx.x] = value; }')
+def own(rank): return [np.zeros(32, np.uint32), rank]
+def test_apart(consan): consan.assert_clean(FILL, 1, 32, own, ranks=2)
+def test_together(consan):
+    out = np.zeros(32, np.uint32)
+    consan.assert_clean(FILL, 1, 32, lambda rank: [out, rank], ranks=2)
+def test_judged(consan):
+    out = np.zeros(32, np.uint32)
+    (finding,) = consan.launch(FILL, 1, 32, lambda rank: [out, rank], ranks=2).findings
+    assert {access.rank for access in finding.pair} == {0, 1}
+"""
+    result = run(pytester, tests, passed=2, failed=1)
+    result.stdout.fnmatch_lines(["test_it.py .R.*", "*CTA (0,0,0), rank 1"])

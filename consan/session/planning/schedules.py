@@ -212,6 +212,13 @@ def _schedules(machine: Machine, make: Callable[[int], Schedule]) -> Iterator[No
         machine.schedules = before
 
 
+@contextmanager
+def by_seed(machine: Machine) -> Iterator[None]:
+    """Inside the block the seed of a launch alone decides its schedule, also where `consan stress` steers the others."""
+    with _schedules(machine, schedule_of):
+        yield
+
+
 def data_seed(seed: int) -> int:
     """The seed of random arguments in a seed that names a schedule."""
     return seed % STEERED if seed >= STEERED else seed
