@@ -29,6 +29,7 @@ from consan.instrument.ptx.extents import three_extents
 from consan.instrument.rewriting.ranked import ranked
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
+from consan.launching.of_ranks import of_all_ranks
 from consan.launching.placement import Placement, placed
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.launching.values import arguments, may_point
@@ -286,11 +287,8 @@ def _of_ranks(made: _Made, ranks: int, args: Any) -> tuple[_Made, Sequence[Any]]
         raise UsageError("cooperative=True: the grid-wide barrier of a rank is not supported with ranks")
     kernel.module = ranked(kernel.module, kernel.entry, ranks, made.grid)
     kernel.function = choose_entry(kernel.module, kernel.entry, kernel.name)
-    given = [args(rank) for rank in range(ranks)] if callable(args) else list(args)
-    if len(given) != ranks or any(len(each) != len(made.kernel.function.params) for each in given):
-        raise UsageError(f"args: expected a list for each of {ranks} ranks, of {len(made.kernel.function.params)} values each")
     whole = replace(made, kernel=kernel, grid=(x, y, z * ranks), cooperative=True, ranks=ranks)
-    return whole, [value for each in given for value in each]
+    return whole, of_all_ranks(args, ranks, len(made.kernel.function.params))
 
 
 def _check_ranks(ranks: int, options: SessionOptions, stream: Stream | None) -> None:

@@ -113,7 +113,7 @@ PACKAGES = {
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),
     "consan.triage": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.options", "consan.reports", "consan.suppressions", "consan.tensormap"),
-        *(MACHINE, "consan.launching", "consan.session", "consan.native.run", "consan.process", "consan.toolchain.extras"),
+        *(MACHINE, "consan.launching", "consan.session", "consan.native.run", "consan.process", "consan.toolchain.extras", "consan.api"),
     ),
     "consan.audit": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.toolchain", "consan.backends", MACHINE),
