@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pygments import lexers
 
-    from consan import adapters, api, config, suppressions
+    from consan import adapters, config, suppressions
     from consan.adapters.standin import context as standin_context
     from consan.audit import runner as audit_runner, table as audit_table
     from consan.backends import cuda as cuda_backend, second_context, virtual as virtual_backend
@@ -56,7 +56,6 @@ HOMES: Final = {
     "metadata": "importlib.metadata",
     "lexers": "pygments.lexers",
     "adapters": "consan.adapters",
-    "api": "consan.api",
     "standin_context": "consan.adapters.standin.context",
     "patience": "consan.backends.cpu.decode.patience",
     "machine_faults": "consan.backends.cpu.state.faults",

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from consan import late, options
+from consan import api, options
 from consan._errors import ConsanError
 from consan.native.run import run_native
 from consan.process import program as programs
@@ -107,12 +107,12 @@ def answer(job: Job, request: Request) -> Outcome:
         device.delay(request.seed)
     steering = Steering(request, device)
     launched: list[Report] = []  # by consan.launch, each in a session of its own
-    late.api.OBSERVERS.append(launched.append)
+    api.OBSERVERS.append(launched.append)
     with steering.steer():
         status, failure = programs.run_program(program, session, arguments.ranks)
     if failure is not None:
         return Outcome(status=ERROR if failure.exit_code == 70 else REFUSED, detail=str(failure))
-    report = late.api.together(launched, session.report())
+    report = api.together(launched, session.report())
     outcome = outcome_of(finish(report, job.rules), session.watch.endings, whole=request.whole)
     if outcome.status != "ok":
         return outcome
