@@ -26,11 +26,10 @@ from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.files import read_file
 from consan.instrument.ptx.extents import three_extents
-from consan.instrument.rewriting.ranked import ranked
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
-from consan.launching.of_ranks import of_all_ranks
-from consan.launching.placement import Placement, placed
+from consan.launching.of_ranks import module_of_ranks, of_all_ranks, place_windows
+from consan.launching.placement import Multicast, Placement, placed
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.launching.values import arguments, may_point
 from consan.reports.model import Report
@@ -48,7 +47,7 @@ from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
 from consan.textures.argument import Texture
 
-__all__ = ["Kernel", "Stream", "TensorMap", "Texture", "check", "launch"]
+__all__ = ["Kernel", "Multicast", "Stream", "TensorMap", "Texture", "check", "launch"]
 
 Shape = int | Sequence[int]
 Kinds = str | Sequence[str]
@@ -264,6 +263,7 @@ class _Made:
     def _values(self, placement: Placement, args: Sequence[Any]) -> list[bytes]:
         """The bytes of each parameter."""
         values, each = arguments(self.kernel.function, args), len(args) // self.ranks
+        place_windows(placement, args, self.ranks)
         names = [f"rank {rank}, argument" if self.ranks > 1 else "argument" for rank in range(self.ranks)]
         return [value for rank, name in enumerate(names) for value in placement.parameters(values[rank * each :][:each], name)]
 
@@ -285,10 +285,11 @@ def _of_ranks(made: _Made, ranks: int, args: Any) -> tuple[_Made, Sequence[Any]]
     kernel, (x, y, z) = copy.copy(made.kernel), made.grid
     if made.cooperative:
         raise UsageError("cooperative=True: the grid-wide barrier of a rank is not supported with ranks")
-    kernel.module = ranked(kernel.module, kernel.entry, ranks, made.grid)
+    given = of_all_ranks(args, ranks, len(made.kernel.function.params))
+    kernel.module = module_of_ranks(kernel.module, kernel.entry, ranks, made.grid, given)
     kernel.function = choose_entry(kernel.module, kernel.entry, kernel.name)
     whole = replace(made, kernel=kernel, grid=(x, y, z * ranks), cooperative=True, ranks=ranks)
-    return whole, of_all_ranks(args, ranks, len(made.kernel.function.params))
+    return whole, given
 
 
 def _check_ranks(ranks: int, options: SessionOptions, stream: Stream | None) -> None:

@@ -15,7 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from consan._errors import UsageError
 from consan.backends.base import Backend
+from consan.instrument.rewriting.multicast import ABOVE
 from consan.reports.source.variables import Argument
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import TensorMapInfo
@@ -71,7 +73,23 @@ def pointer(address: int, nbytes: int | None = None, element: int = 1) -> OnDevi
     return OnDevice(address.to_bytes(8, "little"), address, nbytes, element)
 
 
-Value = bytes | Array | ArrayStruct | PackedStruct | TensorMap | Texture | OnDevice
+@dataclass(frozen=True)
+class Multicast:
+    """A multimem address (PTX ISA 8.2.3): the memory of each rank behind it, equal in size. For launches of several ranks."""
+
+    arrays: Sequence[Array]
+
+    def __post_init__(self) -> None:
+        """Raise UsageError unless the arrays are alike."""
+        if (
+            not self.arrays
+            or len({(each.nbytes, each.dtype) for each in self.arrays}) > 1
+            or len(set(map(id, self.arrays))) < len(self.arrays)
+        ):
+            raise UsageError("Multicast: expected an array of each rank, with the same size and type")
+
+
+Value = bytes | Array | ArrayStruct | PackedStruct | TensorMap | Texture | OnDevice | Multicast
 
 
 @dataclass(frozen=True)
@@ -81,11 +99,16 @@ class _Copy:
     array: Array
     address: int
     shift: int
+    owned: bool = True  # else it lies in an allocation of several
 
 
 def is_bound(value: Any) -> bool:
     """Whether a value is bound to a texture reference of the module: it is placed, and no parameter."""
     return isinstance(value, Texture) and bool(value.info.reference)
+
+
+def _same(one: Multicast, other: Multicast) -> bool:
+    return list(map(id, one.arrays)) == list(map(id, other.arrays))
 
 
 class Placement:
@@ -96,6 +119,7 @@ class Placement:
         self._copies: list[_Copy] = []
         self._scratch: list[int] = []
         self._textures: list[int] = []
+        self._windows: list[tuple[Multicast, int]] = []  # with the address of rank 0
         self.owns_all = True  # no parameter refers to memory of others
         self.buffers: list[Argument] = []  # those of the parameters that have a label
 
@@ -115,12 +139,35 @@ class Placement:
         self.owns_all &= not isinstance(value, OnDevice) and not (isinstance(value, TensorMap) and value.on_device)
         if isinstance(value, TensorMap):
             return self.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
+        if isinstance(value, Multicast):
+            return self._multicast(value, label)
         if isinstance(value, ArrayStruct):
             return self.parameter(value.array, label, name) + value.rest
         found = value if isinstance(value, OnDevice) else pointer(self.address(value), value.nbytes, value.itemsize)
         if label and found.nbytes is not None:
             self.buffers.append(Argument(label, found.begin, found.nbytes, name, found.element))
         return found.data
+
+    def lay_out(self, windows: Iterable[Multicast], stride: int) -> None:
+        """Place the memory of the ranks behind multimem addresses, at equal distances, before any argument names it."""
+        for window in windows:
+            if any(copy.array is array for array in window.arrays for copy in self._copies):
+                raise UsageError("Multicast: an array lies behind two multimem addresses")
+            begin = self.scratch(stride * len(window.arrays))
+            self._windows.append((window, begin))
+            for rank, array in enumerate(window.arrays):
+                self._copies.append(_Copy(array, begin + rank * stride, 0, owned=False))
+                self._backend.write(begin + rank * stride, np.ascontiguousarray(array))
+
+    def _multicast(self, value: Multicast, label: str) -> bytes:
+        begin = next((begin for window, begin in self._windows if _same(window, value)), None)
+        if begin is None:
+            raise UsageError("Multicast: a multimem address needs a launch of several ranks, with an array of each")
+        if label:
+            argument = label.rpartition(", ")[2]
+            named = [(f"memory of rank {rank} behind {argument}", self.address(array), array) for rank, array in enumerate(value.arrays)]
+            self.buffers += [Argument(name, address, array.nbytes, "", array.itemsize) for name, address, array in named]
+        return (begin - ABOVE).to_bytes(8, "little")
 
     def _packed(self, value: PackedStruct, label: str, name: str) -> bytes:
         data = bytearray(value.nbytes)
@@ -199,10 +246,11 @@ class Placement:
         for handle in self._textures:
             self._backend.free_texture(handle)
         self._textures.clear()
-        for address in (*(copy.address - copy.shift for copy in self._copies), *self._scratch):
+        for address in (*(copy.address - copy.shift for copy in self._copies if copy.owned), *self._scratch):
             self._backend.free(address)
         self._copies.clear()
         self._scratch.clear()
+        self._windows.clear()
 
 
 class Launches(Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 from consan._errors import UsageError
 from consan.instrument.ptx import Function, Param
 from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
-from consan.launching.placement import ArrayStruct, Value, is_bound, pointer
+from consan.launching.placement import ArrayStruct, Multicast, Value, is_bound, pointer
 from consan.launching.signature import kinds_of
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import NBYTES
@@ -45,6 +45,8 @@ def _fitting(value: Any, parameter: Param, kind: CType) -> Value:
     if isinstance(value, Texture):
         if parameter.nbytes != HANDLE_BYTES or kind.kind == FLOAT:
             raise UsageError(f"a texture has a handle of {HANDLE_BYTES} bytes, its parameter is {kind.text}: expected cudaTextureObject_t")
+        return value
+    if isinstance(value, Multicast) and parameter.nbytes == 8:
         return value
     if isinstance(value, ArrayStruct) and value.nbytes == parameter.nbytes:
         return value

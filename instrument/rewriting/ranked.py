@@ -31,14 +31,19 @@ _OTHER: Final = {"%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%clusterid.z
 
 def ranked(module: Module, entry: str, ranks: int, grid: Dim3) -> Module:
     """The module for so many ranks, each with this grid. Raises UsageError for what it does not handle."""
-    if not 1 < ranks <= MOST_RANKS:
-        raise UsageError(f"ranks={ranks}: expected 1 to {MOST_RANKS}")
+    check_count(ranks)
     refuse_variables(module, ranks)
     edits = Edits(module)
     for function in module.functions:
         if function.body is not None and (function.name == entry or _places(function)):
             _rank(function, edits, ranks, grid[2], of_entry=function.name == entry)
     return parse(edits.apply(), module.name)
+
+
+def check_count(ranks: int) -> None:
+    """Raise UsageError for so many ranks."""
+    if not 1 < ranks <= MOST_RANKS:
+        raise UsageError(f"ranks={ranks}: expected 1 to {MOST_RANKS}")
 
 
 def ranks_of(ptx: str) -> int:

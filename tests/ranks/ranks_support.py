@@ -25,7 +25,10 @@ FAULTS: dict[str, dict[str, str]] = {
     "generation": {"WRAPS": "global-race"},
     "counted_ctas": {"GPU_SCOPE": "scope"},
     "fence_of_a_gpu": {"ACROSS": "scope"},
+    "multimem_reduce": {"NO_START": "global-race", "NO_END": "global-race", "GPU_SCOPE": "scope"},
+    "multimem_store": {"SAME_SLOT": "global-race", "RELAXED": "global-race", "NO_WAIT": "global-race", "GPU_SCOPE": "scope"},
 }
+MULTIMEM = ("multimem_reduce", "multimem_store")
 
 
 @functools.cache
@@ -42,5 +45,8 @@ def launch(name: str, fault: str = "", ranks: int = 2, **how: Any) -> tuple[Repo
     signals = [np.full(SLOTS, first, np.uint32) for _ in range(ranks)]
     out = [np.zeros(VALUES, np.float32) for _ in range(ranks)]
     args = [[*data, *signals, out[rank], rank] for rank in range(ranks)]
+    if name in MULTIMEM:
+        many = consan.Multicast(data), consan.Multicast(signals)
+        args = [[data[rank], many[0], signals[rank], many[1], out[rank], rank] for rank in range(ranks)]
     grid = 2 if name in ("counted_ctas", "fence_of_a_gpu") else 1
     return consan.launch(kernel(name, fault, ranks), grid, THREADS, args, ranks=ranks, device="cpu", **how), out

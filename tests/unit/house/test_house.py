@@ -81,6 +81,7 @@ PACKAGES = {
     "consan.launching": (
         *(ERRORS, "consan.files", "consan.instrument.isa", "consan.instrument.ptx", "consan.options", "consan.reports"),
         *("consan.tensormap", "consan.textures", "consan.toolchain", "consan.backends.base"),
+        *("consan.instrument.rewriting.multicast", "consan.instrument.rewriting.ranked"),
     ),
     "consan.libcuda": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.tensormap", "consan.toolchain"),
@@ -106,7 +107,7 @@ PACKAGES = {
     ),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.config", "consan.tensormap", "consan.textures"),
-        *("consan.backends.base", "consan.instrument.ptx.extents", "consan.instrument.rewriting.ranked"),
+        *("consan.backends.base", "consan.instrument.ptx.extents"),
         *("consan.launching", "consan.session", "consan.adapters"),
     ),
     "consan.annotations": (),
