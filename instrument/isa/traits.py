@@ -72,6 +72,7 @@ class Traits:
     is_ordinary = _OfRow(lambda row: row.is_load or row.is_store or row.is_update)
     # may be performed later than others of its thread: `st.async` and `red.async` with a release
     may_be_late = _OfRow(lambda row: row.is_ordinary and row.action == "release")
+    names_many = _OfRow(lambda row: row.name.startswith("multimem"))  # has a multimem address, as bulk copies may, too
     is_of_many = _OfRow(lambda row: row.family == "multimem")  # accesses all memory that a multimem address stands for
     # the warp moves matrices; some lanes give the addresses of rows
     is_matrix_access = _OfRow(lambda row: row.family in ("ldmatrix", "stmatrix"))

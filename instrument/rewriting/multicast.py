@@ -18,16 +18,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from consan._errors import NotSupported
-from consan.instrument.isa import row_of
-from consan.instrument.ptx import Edits, Instruction, Module, parse
+from consan.instrument.isa import Row, row_of
+from consan.instrument.isa.model import WEAK
+from consan.instrument.ptx import Address, Edits, Instruction, Module, Vector, parse
 
 ABOVE: Final = 1 << 46
-_BITS: Final = {"16": 16, "32": 32, "64": 64, "f16": 16, "bf16": 16, "f16x2": 32, "bf16x2": 32}
-_SEMANTICS: Final = ("weak", "relaxed", "acquire", "release")
-_SCOPES: Final = ("cta", "cluster", "gpu", "sys")
-_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
-_OPERATIONS: Final = ("add", "min", "max", "and", "or", "xor")
-_HALF: Final = ("f16", "bf16", "f16x2", "bf16x2")
+_BITS: Final = {"f16": 16, "bf16": 16, "f16x2": 32, "bf16x2": 32, **{f"{kind}{bits}": bits for kind in "busf" for bits in (32, 64)}}
+_WIDTHS: Final = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def of_each_rank(module: Module, ranks: int, stride: int) -> Module:
@@ -36,65 +33,73 @@ def of_each_rank(module: Module, ranks: int, stride: int) -> Module:
     for function in module.functions:
         for instruction in function.instructions() if function.body is not None else ():
             row = row_of(instruction)
-            if row is not None and row.is_of_many:
-                edits.replace(instruction, _Multimem(instruction).text(ranks, stride))
-            elif instruction.parts[0] == "multimem":
-                raise NotSupported(f"{instruction.opcode} is not followed in a launch of several ranks")
+            if row is not None and row.names_many:
+                edits.replace(instruction, _text(_Multimem(instruction, row), ranks, stride))
     return parse(edits.apply(), module.name) if len(edits) else module
 
 
 class _Multimem:
     """One instruction, by its parts."""
 
-    def __init__(self, instruction: Instruction) -> None:
-        parts = instruction.parts
-        self.kind, self.type = parts[1], parts[-1]
-        self.bits = _BITS.get(self.type) or _BITS.get(self.type[1:], 0)
-        if not self.bits:
-            raise NotSupported(f"{instruction.opcode} is not followed in a launch of several ranks: elements of .{self.type}")
-        self.semantics = next((each for each in parts if each in _SEMANTICS), "relaxed" if self.kind == "red" else "weak")
-        self.scope = next((f".{each}" for each in parts if each in _SCOPES), ".sys") if self.semantics != "weak" else ""
-        self.operation = next((each for each in parts[2:] if each in _OPERATIONS), "")
-        self.width = next((count for word, count in _VECTORS.items() if word in parts), 1)
+    def __init__(self, instruction: Instruction, row: Row) -> None:
+        parts = row.modifiers(instruction.parts)
+        self.type, self.operation = parts.get("type", ""), parts.get("op", "")
+        self.bits = _BITS.get(self.type, 0)
+        if not row.is_of_many or not self.bits:
+            raise NotSupported(f"{instruction.opcode} is not followed in a launch of several ranks")
+        meaning = row.semantics(parts)
+        self.how = ".weak.global" if meaning == WEAK else f".{meaning.sem}.{meaning.scope}.global"
+        self.width = _WIDTHS.get(parts.get("vec", ""), 1)
         self.guard = "" if instruction.predicate is None else f"@{'!' * instruction.predicate.negated}{instruction.predicate.register} "
-        *_, first, second = (each.text for each in instruction.operands)
-        address, value = (second, first) if self.kind == "ld_reduce" else (first, second)
-        self.values = [each.strip() for each in value.strip("{} ").split(",")]
-        base, _, offset = address.strip("[] ").partition("+")
-        self.base, self.offset = base.strip(), int(offset, 0) if offset.strip() else 0
+        (address,) = (each for each in instruction.operands if isinstance(each, Address))
+        (value,) = (each for each in instruction.operands if each is not address)
+        self.base, self.offset = address.base.text, address.offset
+        self.values = [each.text for each in (value.elements if isinstance(value, Vector) else (value,))]
+        self.access = _ACCESSES[row.name]
 
-    def text(self, ranks: int, stride: int) -> str:
-        """The accesses to all ranks."""
-        steps = [self._at(self.base, self.offset + ABOVE), *[self._at("%multimem", stride)] * (ranks - 1)]
-        made = [f"{step} {' '.join(self._accesses(rank))}" for rank, step in enumerate(steps)]
-        moves = [f"{self.guard}mov.b{self.bits} {value}, %reduced{number};" for number, value in enumerate(self.values)]
-        return " ".join(["{", self._registers(), *made, *(moves if self.kind == "ld_reduce" else ()), "}"])
+    def chunks(self) -> list[range]:
+        """The elements of each access to the memory of one rank: at most four."""
+        return [range(self.width)[at : at + 4] for at in range(0, self.width, 4)]
 
-    def _at(self, base: str, offset: int) -> str:
-        return f"add.s64 %multimem, {base}, {offset};"
+    def at(self, part: range) -> str:
+        """The address of a part of the memory of a rank."""
+        return f"[%multimem+{part[0] * self.bits // 8}]"
 
-    def _registers(self) -> str:
-        bits = self.bits
-        loads = f" .reg .b{bits} %reduced<{self.width}>; .reg .b{bits} %loaded<{self.width}>;" if self.kind == "ld_reduce" else ""
-        return f".reg .b64 %multimem;{loads}"
 
-    def _accesses(self, rank: int) -> list[str]:
-        """Those to the memory of one rank: vectors of at most four elements."""
-        return [self._access(rank, part) for part in (range(self.width)[at : at + 4] for at in range(0, self.width, 4))]
+def _text(each: _Multimem, ranks: int, stride: int) -> str:
+    """The accesses to all ranks."""
+    begins = [f"{each.base}, {each.offset + ABOVE}", *[f"%multimem, {stride}"] * (ranks - 1)]
+    made = [
+        f"add.s64 %multimem, {begin}; " + " ".join(each.access(each, rank, part) for part in each.chunks())
+        for rank, begin in enumerate(begins)
+    ]
+    registers = f".reg .b64 %multimem; .reg .b{each.bits} %reduced<{each.width}>; .reg .b{each.bits} %loaded<{each.width}>;"
+    moves = [f"{each.guard}mov.b{each.bits} {value}, %reduced{number};" for number, value in enumerate(each.values)]
+    return " ".join(["{", registers, *made, *(moves if each.access is _load else ()), "}"])
 
-    def _access(self, rank: int, part: Sequence[int]) -> str:
-        vector, at = (f".v{len(part)}" if len(part) > 1 else ""), f"[%multimem+{part[0] * self.bits // 8}]"
-        how = f"{self.guard}{{}}.{self.semantics}{self.scope}.global"
-        if self.kind == "red":
-            exact = ".noftz" if self.type in _HALF else ""
-            return f"{how.format('red')}.{self.operation}{exact}{vector}.{self.type} {at}, {_listed([self.values[each] for each in part])};"
-        if self.kind == "st":
-            return f"{how.format('st')}{vector}.b{self.bits} {at}, {_listed([self.values[each] for each in part])};"
-        into = "loaded" if rank else "reduced"
-        load = f"{how.format('ld')}{vector}.b{self.bits} {_listed([f'%{into}{each}' for each in part])}, {at};"
-        sums = [f"{self.operation}.{self.type} %reduced{each}, %reduced{each}, %loaded{each};" for each in part if rank]
-        return " ".join([load, *sums])
+
+def _load(each: _Multimem, rank: int, part: range) -> str:
+    into = "loaded" if rank else "reduced"
+    load = f"{each.guard}ld{each.how}{_vector(part)}.b{each.bits} {_listed([f'%{into}{one}' for one in part])}, {each.at(part)};"
+    sums = [f"{each.operation}.{each.type} %reduced{one}, %reduced{one}, %loaded{one};" for one in part if rank]
+    return " ".join([load, *sums])
+
+
+def _store(each: _Multimem, rank: int, part: range) -> str:
+    return f"{each.guard}st{each.how}{_vector(part)}.b{each.bits} {each.at(part)}, {_listed([each.values[one] for one in part])};"
+
+
+def _reduction(each: _Multimem, rank: int, part: range) -> str:
+    operation = f"{each.operation}{'.noftz' * ('f16' in each.type)}{_vector(part)}.{each.type}"
+    return f"{each.guard}red{each.how}.{operation} {each.at(part)}, {_listed([each.values[one] for one in part])};"
+
+
+def _vector(part: range) -> str:
+    return f".v{len(part)}" if len(part) > 1 else ""
 
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
+
+
+_ACCESSES: Final = {"multimem.ld_reduce": _load, "multimem.st": _store, "multimem.red": _reduction}

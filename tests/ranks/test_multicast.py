@@ -107,7 +107,7 @@ def test_ordinary_addresses_and_those_of_many_are_not_the_same(body: str) -> Non
 @pytest.mark.parametrize(
     ("body", "arrays", "said"),
     [
-        ("multimem.st.global.e4m3x4 [%d2], %r9;", 3, "elements of .e4m3x4"),
+        ("multimem.st.global.e4m3x4 [%d2], %r9;", 3, "multimem.st.global.e4m3x4 is not followed"),
         ("multimem.cp.async.bulk.global.shared::cta.bulk_group [%d2], [%r9], 16;", 3, "multimem.cp.async.bulk"),
         ("", 2, "an array of each of 3 ranks"),
         ("", 0, "an array of each rank"),
@@ -131,9 +131,9 @@ def test_an_address_of_many_needs_several_ranks() -> None:
 # By fault of the rewriting: the text that stands there, what comes in its place, and a kernel with its fault, whose verdict changes.
 MUTANTS = {
     "rank 0 alone is accessed": ("* (ranks - 1)]", "* 0]", "multimem_store", "SAME_SLOT"),
-    "loads are relaxed at system scope": ("{how.format('ld')}", "ld.relaxed.sys.global", "multimem_reduce", "GPU_SCOPE"),
-    "reductions release": ("{how.format('red')}", "red.release.sys.global", "multimem_store", "RELAXED"),
-    "stores are strong": ("{how.format('st')}", "st.release.sys.global", "multimem_store", "NO_WAIT"),
+    "loads are relaxed at system scope": ("ld{each.how}", "ld.relaxed.sys.global", "multimem_reduce", "GPU_SCOPE"),
+    "reductions release": ("red{each.how}", "red.release.sys.global", "multimem_store", "RELAXED"),
+    "stores are strong": ("st{each.how}", "st.release.sys.global", "multimem_store", "NO_WAIT"),
 }
 
 

@@ -23,6 +23,7 @@ REGISTERED = {
     "instrument/passes/mbarriers.py": {"_HANDLERS"},
     "instrument/waits/waits.py": {"_RESULTS"},
     "instrument/record/families/launch_control.py": {"_SELECTS"},
+    "instrument/rewriting/multicast.py": {"_ACCESSES"},
     "instrument/relations.py": {"_OPERATORS", "is_plain", "_split", "of"},
 }
 NAMES = {row.name for row in ROWS} | {row.name.partition(".")[0] for row in ROWS}
