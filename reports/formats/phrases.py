@@ -200,7 +200,7 @@ def _range(access: Access) -> str:
 
 # Facts about a waiting warp, in this order. Other keys follow unchanged.
 _WHO: Final = ("warp", "block", "thread", "lanes")
-_WAITER_KEYS: Final = (*_WHO, "threads", "cluster_rank", "why", "file", "line", "column", "ptx_line", "ptx")
+_WAITER_KEYS: Final = (*_WHO, "threads", "cluster_rank", "rank", "why", "file", "line", "column", "ptx_line", "ptx")
 
 
 def _grouped(waiters: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -220,8 +220,7 @@ def _waiters(group: list[dict[str, Any]]) -> str:
     blocks = {str(waiter["block"]) for waiter in group if waiter.get("block") is not None}
     if blocks:
         parts.append(f"CTA {_value(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA"))
-    if first.get("cluster_rank") is not None:
-        parts.append(f"rank {first['cluster_rank']}")
+    parts += [f"rank {first[key]}" for key in ("cluster_rank", "rank") if first.get(key) is not None]
     lanes = [waiter["lanes"].bit_count() for waiter in group if isinstance(waiter.get("lanes"), int)]
     if lanes:
         parts.append(plural(sum(lanes), "lane"))

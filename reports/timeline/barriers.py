@@ -107,6 +107,7 @@ def _wait_event(draft: Draft, group: list[dict[str, Any]]) -> int:
     title = f"warp {first['warp']}" if len(group) == 1 and first.get("warp") is not None else plural(len(group), "warp")
     blocks = {str(waiter.get("block")) for waiter in group if waiter.get("block") is not None}
     detail = "" if not blocks else f"CTA {triple(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA")
+    detail = detail if first.get("rank") is None else f"rank {first['rank']}, {detail}"
     lane = draft.lane(("waiters", len(draft.lanes)), Lane(THREAD, title, detail))
     text = "waits" if first.get("why") in ("mbarrier", "barrier", "cluster-barrier") else str(first.get("why") or "waits")
     return draft.event(lane, "wait", text, place=place_of_waiter(first))

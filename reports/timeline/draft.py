@@ -71,9 +71,10 @@ class Draft:
         if access.thread is None:
             return self.lane("program", Lane(THREAD, "the warp", "in program order"))
         warp = "" if access.warp is None else f"warp {access.warp}" + ("" if access.lane is None else f" lane {access.lane}")
-        several = len({side.block for side in self.finding.pair}) > 1 or access.cluster_rank is not None
-        group = f"CTA {triple(access.block)}" if several and access.block else ""
-        return self.lane((access.block, access.thread), Lane(THREAD, f"thread {triple(access.thread)}", warp, group))
+        several = len({(side.rank, side.block) for side in self.finding.pair}) > 1 or access.cluster_rank is not None
+        of_rank = "" if access.rank is None else f"rank {access.rank}, "
+        group = f"{of_rank}CTA {triple(access.block)}" if several and access.block else ""
+        return self.lane((access.rank, access.block, access.thread), Lane(THREAD, f"thread {triple(access.thread)}", warp, group))
 
     def _launch_lane(self, access: Access) -> int:
         """The lane of one of two launches, which may have threads of the same number, or of a framework's operation on arrays."""

@@ -1,15 +1,17 @@
 """A finding between two ranks, the GPUs of one launch, in their words (SEMANTICS 12, R-RK2): only .sys scope includes both threads.
 
-The catalogue speaks of CTAs of one GPU. What differs between ranks is a table of words.
+The catalogue speaks of CTAs of one GPU. What differs between ranks is a table of words. How a launch of several ranks has ended is told by rank:
+the grid of each is a part of that of the launch.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from consan.reports.model import Finding
+from consan.reports.model import Access, Finding
 
 _WORDS: Final = {
     "__threadfence()": "__threadfence_system()",
@@ -27,6 +29,9 @@ _WORDS: Final = {
     "a barrier of the grid between the two (cooperative launch)": "a barrier of all ranks between the two",
     "one CTA": "one rank",
     "each CTA bytes": "each rank bytes",
+    "only for threads of its own CTA or cluster": "only for threads that its scope includes",
+    "only to threads of its own CTA": "only to threads that its scope includes",
+    "only what its own CTA has published": "only what threads that its scope includes have published",
 }
 _FOUND: Final = re.compile("|".join(map(re.escape, _WORDS)))
 
@@ -44,3 +49,32 @@ def in_words_of_ranks(finding: Finding) -> Finding:
     texts = {name: getattr(finding, name) for name in ("message", "missing", "fix")}
     said: dict[str, Any] = {name: _FOUND.sub(lambda found: _WORDS[found[0]], text) for name, text in texts.items()}
     return replace(finding, **said)
+
+
+def of_ranks(finding: Finding, ranks: int, rank_grid: int) -> Finding:
+    """A finding about the end of a launch of several ranks: who is where. `rank_grid`: CTAs of a rank in the last dimension."""
+    accesses = tuple(_with_rank(access, rank_grid) for access in finding.accesses)
+    waiters = tuple(_waiter(waiter, rank_grid) for waiter in finding.waiters)
+    said = f"{finding.message}; {_who_waits(waiters, ranks)}" if waiters else finding.message
+    return replace(finding, accesses=accesses, waiters=waiters, message=said)
+
+
+def _with_rank(access: Access, rank_grid: int) -> Access:
+    if access.block is None or access.rank is not None:
+        return access
+    x, y, z = access.block
+    return replace(access, block=(x, y, z % rank_grid), rank=z // rank_grid)
+
+
+def _waiter(waiter: dict[str, Any], rank_grid: int) -> dict[str, Any]:
+    x, y, z = waiter["block"]
+    return {**waiter, "block": [x, y, z % rank_grid], "rank": z // rank_grid}
+
+
+def _who_waits(waiters: Sequence[dict[str, Any]], ranks: int) -> str:
+    """`rank 0 waits for element 1 of rank 0, argument 3 (value 0); rank 1 has ended`."""
+    awaited: dict[int, list[str]] = {}
+    for waiter in waiters:
+        awaited.setdefault(waiter["rank"], []).append(str(waiter.get("polls") or waiter.get("why") or "others"))
+    said = {rank: " and ".join(dict.fromkeys(whats)) for rank, whats in awaited.items()}
+    return "; ".join(f"rank {rank} waits for {said[rank]}" if rank in said else f"rank {rank} has ended" for rank in range(ranks))

@@ -15,6 +15,7 @@ from consan import late
 from consan._errors import NotSupported
 from consan.backends.base import DeviceLost
 from consan.instrument.between import TextRelations
+from consan.instrument.rewriting.ranked import rank_grid_of, ranks_of
 from consan.reports.model import Access, Finding, plural
 from consan.reports.positions import unfinished
 from consan.reports.records.bounds import extent_named, outside
@@ -22,6 +23,7 @@ from consan.reports.records.divergence import TOGETHER, executed_in_part
 from consan.reports.source.places import located as place_fields, shown_at
 from consan.reports.waiting.deadlocks import Phase, Poll
 from consan.reports.waiting.waiters import Waiter, deadlock_of
+from consan.reports.words.between_ranks import of_ranks
 from consan.reports.words.wording import GENERAL, describe
 
 if TYPE_CHECKING:
@@ -174,7 +176,8 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Find
     found += [_illegal(fault, prepared, entry) for fault in stats.faults if fault.kind == _ILLEGAL]
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
-    return found
+    ranks, rank_grid = ranks_of(prepared.plain), rank_grid_of(prepared.plain)
+    return [of_ranks(each, ranks, rank_grid) for each in found] if rank_grid else found
 
 
 def _with_message(finding: Finding, message: str) -> Finding:

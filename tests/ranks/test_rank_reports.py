@@ -1,0 +1,101 @@
+"""Reports of launches of several ranks: who is where, words about scopes, pictures, and deadlocks between ranks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from ranks_support import launch
+
+import consan
+from consan.reports import render
+from consan.reports.formats.json_format import schema
+
+HEAD = """
+extern "C" __global__ void kernel(unsigned *mine, unsigned *other, int rank) {
+    unsigned seen;
+"""
+WAIT = 'do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(mine) : "memory"); while (seen != 1);'
+SEND = 'asm volatile("st.release.sys.global.u32 [%0], 1;" ::"l"(other) : "memory");'
+
+
+def launched(body: str, grid: int = 1) -> Any:
+    words = [np.zeros(4, np.uint32) for _ in range(2)]
+    kernel = consan.Kernel(f"{HEAD}{body} }}")
+    return consan.launch(kernel, (1, 1, grid), 1, lambda rank: [words[rank], words[1 - rank], rank], ranks=2, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (f"if (rank == 0) {{ {SEND} }} {WAIT}", "rank 0 waits for element 0 of rank 0, argument 1 (value 0); rank 1 has ended"),
+        (f"if (rank < 2) {{ {WAIT} }} {SEND}", "rank 0 waits for element 0 of rank 0, argument 1 (value 0); rank 1 waits for element 0 of rank 0, argument 2"),
+    ],
+)  # fmt: skip
+def test_a_deadlock_says_which_rank_waits_for_what(body: str, said: str) -> None:
+    report = launched(body, grid=2)
+    (finding,) = report.findings
+    assert (finding.kind, said in finding.message) == ("deadlock", True), finding.message
+    assert {(tuple(waiter["block"]), waiter["rank"]) for waiter in finding.waiters} >= {((0, 0, 0), 0), ((0, 0, 1), 0)}
+    assert all(waiter["block"][2] < 2 for waiter in finding.waiters)
+    text = render(report, timeline=True)
+    assert "CTA (0,0,0), rank 0" in text or "2 CTAs, rank 0" in text
+    jsonschema.validate(json.loads(report.to_json()), schema())
+
+
+def test_an_access_outside_of_memory_names_its_rank() -> None:
+    report = launched("if (rank == 1 && blockIdx.z == 1) mine[1 << 20] = 1;", grid=2)
+    (finding,) = report.findings
+    assert [(access.block, access.rank) for access in finding.accesses] == [((0, 0, 1), 1)]
+    assert "rank 1" in str(report)
+
+
+def test_a_picture_has_a_lane_for_each_rank() -> None:
+    report, _ = launch("put_with_signal", "RELAXED", 2)
+    (finding,) = report.findings
+    assert [access.thread for access in finding.pair] == [(0, 0, 0)] * 2
+    lanes = next(line for line in render(report, timeline=True).splitlines() if line.startswith("  rank "))
+    assert "rank 0, CTA (0,0,0)" in lanes
+    assert "rank 1, CTA (0,0,0)" in lanes
+
+
+FENCED = """
+extern "C" __global__ void kernel(unsigned *data, unsigned *flag, unsigned *out, int rank) {
+    unsigned seen;
+    if (rank == 0) {
+        data[0] = 5;
+        asm volatile("RELEASE" ::: "memory");
+        asm volatile("st.relaxed.sys.global.u32 [%0], 1;" ::"l"(flag) : "memory");
+    } else {
+        do asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+        while (!seen);
+        asm volatile("ACQUIRE" ::: "memory");
+        out[0] = data[0];
+    }
+}
+"""
+SYSTEM = "fence.acq_rel.sys;"
+
+
+@pytest.mark.parametrize("narrow", ["cta", "cluster", "gpu"])
+@pytest.mark.parametrize("side", ["RELEASE", "ACQUIRE"])
+def test_a_narrow_fence_between_ranks_excludes_the_other_rank(side: str, narrow: str) -> None:
+    data, flag, out = (np.zeros(4, np.uint32) for _ in range(3))
+    source = FENCED.replace(side, f"fence.acq_rel.{narrow};").replace("RELEASE", SYSTEM).replace("ACQUIRE", SYSTEM)
+    report = consan.launch(consan.Kernel(source), 1, 1, lambda rank: [data, flag, out, rank], ranks=2, device="cpu")
+    (finding,) = report.findings
+    assert finding.kind == "scope", str(report)
+    said = f"{finding.message} {finding.missing} {finding.fix}"
+    assert "threads that its scope includes" in finding.message
+    assert "its own CTA" not in said
+    assert "another CTA" not in said
+    assert ("at .sys scope" in finding.missing) and ("excludes the other rank" in finding.missing)
+
+
+def test_a_fixed_fence_is_clean() -> None:
+    data, flag, out = (np.zeros(4, np.uint32) for _ in range(3))
+    kernel = consan.Kernel(FENCED.replace("RELEASE", SYSTEM).replace("ACQUIRE", SYSTEM))
+    assert consan.launch(kernel, 1, 1, lambda rank: [data, flag, out, rank], ranks=2, device="cpu").verdict == "clean"
