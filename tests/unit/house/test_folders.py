@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from test_house import MODULES, ROOT, _imported, _within
+from house_files import ROOT
+from test_house import MODULES, imported, within
 
 CHECKER = ROOT / "consan/checker/source"
 HEADERS = sorted(CHECKER.rglob("*.[hc]pp"))
 PARENTS = sorted({module.rpartition(".")[0] for module, path in MODULES.items() if path.name == "__init__.py" and "." in module})
-
-
-IMPORTED = {module: list(_imported(module)) for module in MODULES}
 
 
 def _circle(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -26,11 +24,11 @@ def _circle(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
 def _between(parent: str) -> Iterator[tuple[str, str, str]]:
     """Imports between the folders right under a package: their names, and the import."""
     depth = parent.count(".") + 1
-    for module in (each for each in MODULES if _within(each, (parent,))):
-        for name, typed in IMPORTED[module]:
+    for module in (each for each in MODULES if within(each, (parent,))):
+        for name, typed in imported(module):
             ends = [".".join(each.split(".")[: depth + 1]) for each in (module, name)]
             folders = all(each != parent and MODULES.get(each, ROOT).name == "__init__.py" for each in ends)
-            if folders and not typed and _within(name, (parent,)) and ends[0] != ends[1]:
+            if folders and not typed and within(name, (parent,)) and ends[0] != ends[1]:
                 yield ends[0], ends[1], f"{module}: {name}"
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from house_files import FILES, ROOT, name_of, tree_of
 
 from consan import late
 
-ROOT = Path(__file__).parents[3]
 # The packages from the ground up, and the packages that each may import from: only packages above it in this table, so there is no cycle.
 # A package is a folder, or a file right under consan/. Late imports count.
 ERRORS, MACHINE, SESSION = "consan._errors", "consan.backends.cpu", "consan.session"
@@ -138,7 +139,6 @@ NAMING_UPWARDS = {
     *(f"{MACHINE}.{package}" for package in ("state", "decode", "semantics")),
     *(f"{SESSION}.{package}" for package in ("executing", "comparing", "asking")),
 }
-FILES = sorted(path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*.py"))
 FRAMEWORKS = {"cupy", "cupyx", "torch", "triton", "numba", "llvmlite", "cutlass", "nvidia", "cuda"}
 RUNTIME = sorted((ROOT / "instrument").rglob("*.cuh"))
 LONGEST_FUNCTION, LONGEST_FILE = 60, 400
@@ -158,12 +158,17 @@ def _names(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [alias.name for alias in node.names]
 
 
-def _imported(module: str) -> Iterator[tuple[str, bool]]:
+@functools.cache
+def imported(module: str) -> tuple[tuple[str, bool], ...]:
     """The modules of ours that a module imports, and whether only type checkers see the import."""
+    return tuple(_imported(module))
+
+
+def _imported(module: str) -> Iterator[tuple[str, bool]]:
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    tree = ast.parse(path.read_text())
-    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    tree = tree_of(path)
+    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and _is_name(node.test, "TYPE_CHECKING")]
     typing = {id(node) for guard in guards for node in ast.walk(guard)}
     has_late = any(isinstance(node, ast.ImportFrom) and node.module == "consan" and "late" in _names(node) for node in tree.body)
     for node in ast.walk(tree):
@@ -171,19 +176,23 @@ def _imported(module: str) -> Iterator[tuple[str, bool]]:
             assert node.level <= 1, f"{path}: an import from above its own package"
             parent = ".".join(filter(None, (package if node.level else "", node.module)))
             names = [name if (name := f"{parent}.{alias.name}") in MODULES else parent for alias in node.names]
-        elif has_late and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "late":
+        elif has_late and isinstance(node, ast.Attribute) and _is_name(node.value, "late"):
             names = [late.HOMES[node.attr]]  # an import at its first use is an import
         else:
             names = _names(node) if isinstance(node, ast.Import) else []
-        yield from ((name, id(node) in typing) for name in names if _within(name, ("consan",)))
+        yield from ((name, id(node) in typing) for name in names if within(name, ("consan",)))
 
 
-def _within(module: str, allowed: Iterable[str]) -> bool:
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def within(module: str, allowed: Iterable[str]) -> bool:
     return any(module == each or module.startswith(each + ".") for each in allowed)
 
 
 def _package(module: str) -> str:
-    return next(module[:end] for end in range(len(module), 0, -1) if module[:end] in PACKAGES and _within(module, (module[:end],)))
+    return next(module[:end] for end in range(len(module), 0, -1) if module[:end] in PACKAGES and within(module, (module[:end],)))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -193,9 +202,9 @@ def test_packages(package: str) -> None:
         "only packages that stand before it"
     )
     inside = [module for module in MODULES if _package(module) == package]
-    found = {(module, name, typed) for module in inside for name, typed in _imported(module) if _package(name) != package}
+    found = {(module, name, typed) for module in inside for name, typed in imported(module) if _package(name) != package}
     free = package in NAMING_UPWARDS
-    wrong = {f"{module}: {name}" for module, name, typed in found if not _within(name, (LATE, *PACKAGES[package])) and not (typed and free)}
+    wrong = {f"{module}: {name}" for module, name, typed in found if not within(name, (LATE, *PACKAGES[package])) and not (typed and free)}
     assert inside
     assert not wrong
 
@@ -215,7 +224,7 @@ def test_the_picture_of_the_layers_is_true() -> None:
     height = {name: -number for number, names in enumerate(layers) for name in names}
 
     def layer(module: str) -> str | None:
-        return next((name for name in height if _within(module, (name,))), None)
+        return next((name for name in height if within(module, (name,))), None)
 
     folders = {".".join(module.split(".")[:depth]) for module in MODULES for depth in (2, 3) if module.count(".") >= depth}
     drawn = {name for name in folders if name.startswith(("consan.instrument.", "consan.reports")) or name.count(".") == 1}
@@ -223,7 +232,7 @@ def test_the_picture_of_the_layers_is_true() -> None:
     upwards = [
         f"{module}: {name}"
         for module in MODULES
-        for name, typed in _imported(module)
+        for name, typed in imported(module)
         if not typed and (own := layer(module)) and (other := layer(name)) and height[other] > height[own]
     ]
     assert upwards == []
@@ -231,14 +240,14 @@ def test_the_picture_of_the_layers_is_true() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_table_of_packages_allows_no_more_than_is_used(package: str) -> None:
-    used = {name for module in MODULES if _package(module) == package for name, _ in _imported(module)}
-    assert not [allowed for allowed in PACKAGES[package] if not any(_within(name, (allowed,)) for name in used)]
+    used = {name for module in MODULES if _package(module) == package for name, _ in imported(module)}
+    assert not [allowed for allowed in PACKAGES[package] if not any(within(name, (allowed,)) for name in used)]
 
 
 def test_no_files_of_consan_and_reports_import_each_other_in_a_circle() -> None:
     """A late import is an import: what two files need is in a third."""
-    ours = [module for module in MODULES if not _within(module, ("consan.instrument",))]
-    left = {module: {name for name, typed in _imported(module) if not typed and name != module} for module in ours}
+    ours = [module for module in MODULES if not within(module, ("consan.instrument",))]
+    left = {module: {name for name, typed in imported(module) if not typed and name != module} for module in ours}
     while free := [module for module, names in left.items() if not names & left.keys()]:
         for module in free:
             del left[module]
@@ -251,19 +260,18 @@ def test_device_libraries_are_imported_only_where_they_are_needed() -> None:
     for path in FILES:
         if path.parent == ROOT / "consan/annotations" and path.name != "__init__.py":  # each is for one framework
             continue
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
                 foreign = {name.split(".")[0] for name in names} & FRAMEWORKS
                 assert not foreign, f"{path.relative_to(ROOT)} imports {foreign} at its top; beyond {allowed} imports are local"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_functions_fit_on_a_screen_and_modules_say_what_they_do(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree), "a module without a docstring"
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
+def test_functions_fit_on_a_screen_and_modules_say_what_they_do() -> None:
+    assert [name_of(path) for path in FILES if not ast.get_docstring(tree_of(path))] == [], "modules without a docstring"
+    nodes = ((path, node) for path in FILES for node in ast.walk(tree_of(path)))
+    functions = [(path, node) for path, node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lengths = {f"{name_of(path)}: {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1 for path, node in functions}
     assert {name: n for name, n in lengths.items() if n > LONGEST_FUNCTION} == {}
 
 
@@ -288,7 +296,7 @@ UNIT = ROOT / "tests" / "unit"
 HOUSE = "house"  # the folder of tests that belong to no package, such as these
 
 
-def test_unit_tests_mirror_the_rooms() -> None:
+def test_unit_tests_mirror_the_packages() -> None:
     """A folder has the name of a folder of the product, a test beside the folders that of a file right under consan/."""
     packages = {path.parent.name for path in (*FILES, *RUNTIME)} | {HOUSE}
     files = {f"test_{path.name}" for path in (ROOT / "consan").glob("*.py")}
@@ -322,17 +330,17 @@ def _defined(tree: ast.AST) -> Iterator[str]:
 def _uses(tree: ast.AST, ours: set[str]) -> Iterator[str]:
     """Private names of ours that a test imports, reads or replaces; not those of its own objects."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and _within(node.module or "", ("consan",)):
+        if isinstance(node, ast.ImportFrom) and within(node.module or "", ("consan",)):
             yield from (alias.name for alias in node.names if _private(alias.name))
         elif isinstance(node, ast.Attribute) and node.attr in ours and ast.unparse(node.value) not in ("self", "cls", "os"):
             yield node.attr
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "delattr")):
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("setattr", "delattr"):
             yield from (word.value for word in node.args[1:2] if isinstance(word, ast.Constant) and word.value in ours)
 
 
 def test_tests_use_few_private_names() -> None:
     """A test asks for what is public. The number above only falls."""
-    ours = {name for path in FILES for name in _defined(ast.parse(path.read_text())) if _private(name)}
+    ours = {name for path in FILES for name in _defined(tree_of(path)) if _private(name)}
     found = {path: list(_uses(ast.parse(path.read_text()), ours)) for path in (ROOT / "tests").rglob("*.py")}
     assert sum(map(len, found.values())) <= PRIVATE_USES, {str(path.relative_to(ROOT)): names for path, names in found.items() if names}
 
@@ -346,7 +354,7 @@ SHARED_NAMES = {
 
 
 def test_no_two_classes_of_the_product_share_a_name() -> None:
-    nodes = [node for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+    nodes = [node for path in FILES for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)]
     names = [node.name for node in nodes if not node.name.startswith("_")]
     assert {name for name in names if names.count(name) > 1} == set(SHARED_NAMES)
 
@@ -355,12 +363,16 @@ def _called(tree: ast.AST) -> set[str]:
     return {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_local_name_hides_a_function_of_the_module_that_is_called_beside_it(path: Path) -> None:
-    """A comprehension's variable does so too: Python 3.12 then finds the function unbound in another comprehension."""
-    tree = ast.parse(path.read_text())
+def _hidden(tree: ast.Module) -> Iterator[str]:
+    """Functions that hide one of their module which they call."""
     names = {alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     names |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        assert not stored & names & _called(function), f"{function.name}:{function.lineno}"
+        if stored & names & _called(function):
+            yield f"{function.lineno}: {function.name}"
+
+
+def test_no_local_name_hides_a_function_of_the_module_that_is_called_beside_it() -> None:
+    """A comprehension's variable does so too: Python 3.12 then finds the function unbound in another comprehension."""
+    assert [f"{name_of(path)}:{each}" for path in FILES for each in _hidden(tree_of(path))] == []

@@ -7,12 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
+
+from house_files import FILES, ROOT, tree_of
 
 from consan import late
 
-ROOT = Path(__file__).parents[3]
-FILES = sorted(path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*.py"))
 # Imports inside functions, and why.
 INSIDE = {
     ("consan/process/startup/sitecustomize.py", "consan.process"): "it runs in each interpreter of a program, which may have no consan",
@@ -32,7 +31,7 @@ def _inside(node: ast.AST, function: bool = False) -> Iterator[ast.Import | ast.
 
 
 def test_imports_stand_at_the_top() -> None:
-    found = [(str(path.relative_to(ROOT)), node) for path in FILES for node in _inside(ast.parse(path.read_text()))]
+    found = [(str(path.relative_to(ROOT)), node) for path in FILES for node in _inside(tree_of(path))]
     names = {(path, node.module if isinstance(node, ast.ImportFrom) else node.names[0].name) for path, node in found}
     assert names == INSIDE.keys()
     assert len(found) == len(INSIDE)
@@ -56,9 +55,9 @@ def _has_late(tree: ast.Module) -> bool:
 
 
 def test_each_late_module_exists_and_is_used() -> None:
-    trees = [tree for tree in (ast.parse(path.read_text()) for path in FILES) if _has_late(tree)]
+    trees = [tree for tree in map(tree_of, FILES) if _has_late(tree)]
     nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    used = {node.attr for node in nodes if ast.unparse(node.value) == "late"}
+    used = {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "late"}
     assert used == late.HOMES.keys()
     assert [home for home in late.HOMES.values() if home.startswith("consan.") and find_spec(home) is None] == []
 

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from house_files import FILES, name_of, tree_of
+
 DECIDED = {"severity", "verdict", "incomplete", "suppressed"}
 # Rows of the catalogue and the words that they give; a test's launches without what the test has judged.
 ELSEWHERE = {
@@ -18,12 +19,12 @@ ELSEWHERE = {
 
 
 def _changes(path: Path) -> Iterator[str]:
-    calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and ast.unparse(node.func) == "replace")
+    calls = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    calls = (node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "replace")
     yield from (keyword.arg for call in calls for keyword in call.keywords if keyword.arg in DECIDED)
 
 
 def test_only_the_package_of_the_verdict_changes_what_it_decides() -> None:
-    files = [path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*.py")]
-    found = {(str(path.relative_to(ROOT)), name) for path in files for name in _changes(path)}
+    found = {(name_of(path), name) for path in FILES for name in _changes(path)}
     assert {(file, name) for file, name in found if not file.startswith("reports/verdict/")} == ELSEWHERE
     assert {file for file, name in found if name == "verdict"} == {"reports/verdict/conclusion.py"}

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
+from house_files import FILES as ALL, name_of, tree_of
 
 from consan.instrument.isa import ROWS
 
-ROOT = Path(__file__).parents[3]
 # Where opcodes are spelled: the table, the reader of PTX, and what registers operations for rows.
 SPELLED = ("instrument/isa/", "instrument/ptx/", "consan/backends/cpu/semantics/", "consan/prove/operations.py")
 # Registrations by the name of a row, in files that do more: what each computes, or hooks in.
@@ -30,21 +28,10 @@ NAMES = {row.name for row in ROWS} | {row.name.partition(".")[0] for row in ROWS
 # Words of the table's own vocabulary, and words of operations that are not opcodes where they stand.
 VOCABULARY = {word for row in ROWS for word in (row.family, row.action, row.flow, *row.operands)}
 VOCABULARY |= {word for row in ROWS for slots in row.slots for slot in slots for word in slot.words}
-FILES = sorted(
-    path
-    for folder in ("consan/backends", "consan/session", "consan/adapters", "instrument")
-    for path in (ROOT / folder).rglob("*.py")
-    if not path.relative_to(ROOT).as_posix().startswith(SPELLED)
-)
-
-
-# What asks for traits.
-ASKING = sorted(
-    path
-    for folder in ("consan", "instrument", "reports")
-    for path in (ROOT / folder).rglob("*.py")
-    if not path.relative_to(ROOT).as_posix().startswith(SPELLED)
-)
+OPCODES = NAMES - VOCABULARY
+# What asks for traits, and what may not spell an opcode.
+ASKING = [path for path in ALL if not name_of(path).startswith(SPELLED)]
+FILES = [path for path in ASKING if name_of(path).startswith(("consan/backends/", "consan/session/", "consan/adapters/", "instrument/"))]
 # Tables of flows, which end blocks; and one of families, of sites: reports have no rows.
 OTHER_TABLES = {"_BREAKS", "_DEPARTURES", "_DEPARTS", "_WARP_FAMILIES"}
 WORDS_OF_ROWS = {"family", "flow", "family_of", "flow_of"}
@@ -73,7 +60,7 @@ def _spelled(tree: ast.Module, allowed: set[ast.AST]) -> Iterator[str]:
     for node in ast.walk(tree):
         if node in allowed:
             continue
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in NAMES - VOCABULARY:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in OPCODES:
             yield f"{node.lineno}: {node.value!r}"
         if isinstance(node, ast.Attribute) and node.attr == "parts" and node not in handed:
             yield f"{node.lineno}: {ast.unparse(node)}"
@@ -100,9 +87,8 @@ def _asked(side: ast.expr) -> Iterator[str]:
         yield called.id
 
 
-@pytest.mark.parametrize("path", ASKING, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_rows_are_asked_for_traits(path: Path) -> None:
-    assert list(_compared(ast.parse(path.read_text()))) == []
+def test_rows_are_asked_for_traits() -> None:
+    assert [f"{name_of(path)}:{each}" for path in ASKING for each in _compared(tree_of(path))] == []
 
 
 def test_a_comparison_would_be_seen() -> None:
@@ -134,7 +120,7 @@ def _strings(node: ast.AST, tables: dict[str, set[str]]) -> Iterator[str]:
 
 def test_few_words_of_opcodes_are_compared_outside_the_table() -> None:
     """Ask a trait, or a function of `instrument/isa`, instead of one more comparison; where one goes, lower the bound."""
-    found = [f"{path.relative_to(ROOT)}:{each}" for path in ASKING for each in _words_compared(ast.parse(path.read_text()))]
+    found = [f"{name_of(path)}:{each}" for path in ASKING for each in _words_compared(tree_of(path))]
     assert len(found) <= MOST_WORDS, "\n".join(found)
 
 
@@ -144,11 +130,10 @@ def test_a_word_would_be_seen() -> None:
     assert sorted(_words_compared(ast.parse(text))) == found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_opcode_is_spelled_outside_the_table(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    names = REGISTERED.get(path.relative_to(ROOT).as_posix(), set())
-    assert list(_spelled(tree, _registered(tree, names))) == []
+def test_no_opcode_is_spelled_outside_the_table() -> None:
+    trees = {name_of(path): tree_of(path) for path in FILES}
+    allowed = {name: _registered(tree, REGISTERED.get(name, set())) for name, tree in trees.items()}
+    assert [f"{name}:{each}" for name, tree in trees.items() for each in _spelled(tree, allowed[name])] == []
 
 
 def test_an_opcode_would_be_seen() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from house_files import FILES, ROOT, tree_of
+
 FOLDERS = ("consan", "instrument", "reports")
 MOST_FIELDS, MOST_PARAMETERS, MOST_FILES = 15, 8, 16
 
@@ -19,8 +19,7 @@ FREE = ("consan/backends/cpu", "instrument/runtime")
 
 
 def _classes() -> Iterator[ast.ClassDef]:
-    for path in (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))):
-        yield from (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
+    yield from (node for path in FILES for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef))
 
 
 def _stored(function: ast.FunctionDef) -> Iterator[str]:
