@@ -276,9 +276,12 @@ SESSION: Final = (
         "--keep-histories", "write what each distinct CTA did to a file that consan replay checks again, on any machine (recorded launches)"
     ),
 )
-STATUS: Final = (
+EXIT: Final = (
     _switch("--strict", "warnings give status 66"),
     _switch("--allow-incomplete", "an incomplete verdict gives status 0, not 67"),
+)
+STATUS: Final = (
+    *EXIT,
     Option("--baseline", "a stored run: findings that it has are marked and do not count, so that only new ones fail", metavar="FILE"),
     Option("--suppress", "a file with [[tool.consan.suppressions]], beside those of pyproject.toml", metavar="FILE"),
     Option("--skip", "do not report findings of these kinds, as data-race,scope; the coverage says so", metavar="KIND[,KIND]"),

@@ -53,4 +53,4 @@ def text_of(path: Path) -> str:
 def launches_of(path: Path) -> str | None:
     """The text of a source's launch file; None: it has none."""
     described = path.with_suffix(SUFFIX)
-    return described.read_text() if path.suffix != ".py" and described.is_file() else None
+    return text_of(described) if path.suffix != ".py" and described.is_file() else None

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from consan._errors import UsageError
 from consan.audit import rows
-from consan.audit.files import launches_of
+from consan.audit.files import launches_of, text_of
 from consan.audit.rows import FileResult, LaunchAnswers, RowFinding
 from consan.audit.runner import SERVERS, AuditRequest
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
@@ -129,18 +129,13 @@ def verify(
     return Verdict(SERVERS.result(request))
 
 
-def close() -> None:
-    """End the servers of this process."""
-    SERVERS.close()
-
-
 def _read(source: str | Path) -> tuple[str, str]:
     """The name and the text of a source."""
     if isinstance(source, Path) or "\n" not in source:
         path = Path(source)
         if not path.is_file():
             raise UsageError(f"{source}: there is no such file")
-        return str(path.resolve()), path.read_text()
+        return str(path.resolve()), text_of(path)
     suffix = ".py" if _is_python(source) else ".cu"
     return f"source-{hashlib.sha256(source.encode()).hexdigest()[:12]}{suffix}", source
 

@@ -41,7 +41,7 @@ class AuditCommand:
             "--seeds", default="0", metavar="N", help="run each launch with N schedules, compare its results, look at its writes [0]"
         )
         group.add_argument("--journal", metavar="FILE", help="keep each result there, and take over those that it has")
-        options.add(parser, [each for each in options.STATUS if each.name in ("strict", "allow_incomplete")], "checking")
+        options.add(parser, options.EXIT, "checking")
         options.add_to(add_output(parser, DOCUMENT), options.TERMINAL)
 
     def run(self, args: argparse.Namespace) -> int:

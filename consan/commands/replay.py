@@ -36,7 +36,7 @@ class ReplayCommand:
         parser.add_argument("file", metavar="FILE", help="file written by consan reduce, by consan stress, or with --keep-histories")
         parser.add_argument("--seed", dest="chosen", metavar="N", help="for a file of stress: the seed [the first that failed]")
         parser.add_argument("--confirm", metavar="N", help="run it N times [3]; not for histories")
-        options.add(parser, [each for each in options.STATUS if each.name in ("strict", "allow_incomplete")], "recorded histories")
+        options.add(parser, options.EXIT, "recorded histories")
         group = add_output(parser, options.FORMATS, "write the report of the run to this file")
         options.add_to(group, options.TERMINAL)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from consan.audit import rows, verify, verifying
+from consan.audit import rows, verify
 from consan.audit.rows import KernelRow
+from consan.audit.runner import SERVERS
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -62,7 +63,7 @@ LAST = "other[(1,)](out)"
 @pytest.fixture(scope="module", autouse=True)
 def servers_end() -> Iterator[None]:
     yield
-    verifying.close()
+    SERVERS.close()
 
 
 def _rows(text: str) -> dict[str, KernelRow]:

@@ -1,12 +1,17 @@
-"""The modules of this folder as files to audit: each as it is, and with its bug."""
+"""The modules of this folder as files to audit: each as it is, and with its bug; and programs that do not reach all of their kernels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "modules"
+HERE = Path(__file__).parent
+FOLDER = HERE / "modules"
 _EXPECT = "// expect: "
+
+
+def _expectations(path: Path) -> list[str]:
+    return [line.removeprefix(_EXPECT) for line in path.read_text().splitlines() if line.startswith(_EXPECT)]
 
 
 @dataclass(frozen=True)
@@ -18,8 +23,7 @@ class AuditModule:
     @property
     def expected(self) -> tuple[str, str]:
         """The kernel with the bug, and the kind of the finding."""
-        line = next(line for line in self.path.read_text().splitlines() if line.startswith(_EXPECT))
-        kernel, kind = line.removeprefix(_EXPECT).rsplit(" ", 1)
+        kernel, kind = _expectations(self.path)[0].rsplit(" ", 1)
         return kernel, kind
 
     def written(self, folder: Path) -> dict[Path, bool]:
@@ -32,3 +36,5 @@ class AuditModule:
 
 
 MODULES = [AuditModule(path) for path in sorted(FOLDER.glob("*.cu"))]
+UNREACHED = {path: dict(line.split(" ", 1) for line in _expectations(path)) for path in sorted((HERE / "unreached").glob("*.cu"))}
+"""Programs that are right without some of their kernels: the verdict of each kernel."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from audit_server import server
 
 from consan.audit import rows
 from consan.audit.rows import FileResult
-from consan.audit.runner import AuditRequest, AuditServer, Journal, run
+from consan.audit.runner import AuditRequest, Journal, run
 
 KERNEL = """
 #include <cstdio>
@@ -29,21 +29,8 @@ int main() {
 SECONDS = 4.0
 
 
-@functools.lru_cache(maxsize=1)
-def _server() -> AuditServer:
-    return AuditServer()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server_ends() -> object:
-    """One server has all of them, one after the other: none of them ends it."""
-    yield
-    _server().close()
-    _server.cache_clear()
-
-
 def _result(body: str, timeout: float = 60.0) -> FileResult:
-    return _server().result(AuditRequest("k.cu", KERNEL % body, timeout=timeout))
+    return server().result(AuditRequest("k.cu", KERNEL % body, timeout=timeout))
 
 
 def _row(body: str, timeout: float = 60.0) -> rows.KernelRow:
@@ -71,7 +58,7 @@ def test_a_loop_without_end_is_timed_out() -> None:
 
 def test_a_loop_without_end_in_a_kernel_leaves_no_clean_row() -> None:
     text = (KERNEL % "").replace("p[threadIdx.x] = 1;", "while (p[threadIdx.x] == 0) p[threadIdx.x + 32] += 1;").replace("128", "256")
-    assert _server().result(AuditRequest("k.cu", text, timeout=SECONDS, launch_timeout=2.0)).verdict != "clean"
+    assert server().result(AuditRequest("k.cu", text, timeout=SECONDS, launch_timeout=2.0)).verdict != "clean"
 
 
 def test_processes_without_end_are_stopped() -> None:
@@ -118,7 +105,7 @@ def test_what_does_not_compile_is_said_with_its_line() -> None:
 
 def test_what_nvrtc_refuses_is_said_with_its_line() -> None:
     text = (KERNEL % "").replace("p[threadIdx.x] = 1;", "p[threadIdx.x] = missing;")
-    row = next(row for row in _server().result(AuditRequest("k.cu", text)).rows if row.kernel == "k")
+    row = next(row for row in server().result(AuditRequest("k.cu", text)).rows if row.kernel == "k")
     assert row.verdict == rows.NOT_COMPILED
     assert row.note == 'k.cu:7: identifier "missing" is undefined'
 

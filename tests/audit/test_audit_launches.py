@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from audit_server import server
 
 from consan.audit import Verdict, rows, table
 from consan.audit.rows import FileResult, KernelRow
-from consan.audit.runner import AuditRequest, AuditServer
+from consan.audit.runner import AuditRequest
 from consan.toolchain.nvrtc import compile_ptx
 
 SOURCE = """
@@ -37,24 +36,12 @@ ARRAYS = '[arrays]\na = "f32[64]=random"\n'
 REV, SCALE = LAUNCH.format("rev", '"a"'), LAUNCH.format("scale", '"a", "i32=64", "f32=2"')
 
 
-@functools.lru_cache(maxsize=1)
-def _server() -> AuditServer:
-    return AuditServer()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server_ends() -> Iterator[None]:
-    yield
-    _server().close()
-    _server.cache_clear()
-
-
 def _source(*, right: bool) -> str:
     return SOURCE.replace("BARRIER", "__syncthreads();" if right else "")
 
 
 def _result(name: str, text: str, launches: str | None, **more: Any) -> FileResult:
-    return _server().result(AuditRequest(name, text, launches=launches, **more))
+    return server().result(AuditRequest(name, text, launches=launches, **more))
 
 
 def _by_kernel(result: FileResult) -> dict[str, KernelRow]:

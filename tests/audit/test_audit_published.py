@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
-
-import pytest
+from audit_server import server
 
 from consan.audit import rows
 from consan.audit.confirming import CONFIRMED, NOT_IN_TIME, NOT_THERE
 from consan.audit.rows import KernelRow
-from consan.audit.runner import AuditRequest, AuditServer
+from consan.audit.runner import AuditRequest
 
 PROGRAM = """
 #define LIMIT 4000
@@ -33,20 +30,8 @@ int main() {
 SMALL = PROGRAM.replace("1 << 26", "4096")
 
 
-@functools.lru_cache(maxsize=1)
-def _server() -> AuditServer:
-    return AuditServer()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server_ends() -> Iterator[None]:
-    yield
-    _server().close()
-    _server.cache_clear()
-
-
 def _row(text: str, timeout: float = 60.0) -> KernelRow:
-    (row,) = _server().result(AuditRequest("k.cu", text, timeout=timeout)).rows
+    (row,) = server().result(AuditRequest("k.cu", text, timeout=timeout)).rows
     return row
 
 

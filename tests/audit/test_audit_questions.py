@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from consan.audit import table, verify, verifying
+from consan.audit import Verdict, table, verify
 from consan.audit.rows import LaunchAnswers
 
 SEEDS = 4
@@ -41,9 +39,8 @@ int main() {
 
 
 @pytest.fixture(scope="module")
-def verdict() -> Iterator[verifying.Verdict]:
-    yield verify(PROGRAM, budget=20, seeds=SEEDS)
-    verifying.close()
+def verdict() -> Verdict:
+    return verify(PROGRAM, budget=20, seeds=SEEDS)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +52,7 @@ def verdict() -> Iterator[verifying.Verdict]:
         ("beyond", "writes_outside", "it writes memory that no argument refers to: 512 bytes past the end of argument 1 (1,024 bytes)"),
     ],
 )
-def test_what_is_seen_is_said_with_its_place(kernel: str, kind: str, text: str, verdict: verifying.Verdict) -> None:
+def test_what_is_seen_is_said_with_its_place(kernel: str, kind: str, text: str, verdict: Verdict) -> None:
     found = verdict.answers[kernel]
     assert getattr(found, kind).startswith(text), found
     assert len(found.texts) == 1, found
@@ -63,15 +60,14 @@ def test_what_is_seen_is_said_with_its_place(kernel: str, kind: str, text: str, 
 
 
 @pytest.mark.parametrize("kernel", ["right", "through"])
-def test_of_a_right_kernel_nothing_is_said(kernel: str, verdict: verifying.Verdict) -> None:
+def test_of_a_right_kernel_nothing_is_said(kernel: str, verdict: Verdict) -> None:
     assert verdict.answers[kernel] == LaunchAnswers(SEEDS)
 
 
-def test_answers_are_no_part_of_the_verdict(verdict: verifying.Verdict) -> None:
+def test_answers_are_no_part_of_the_verdict(verdict: Verdict) -> None:
     assert (verdict.verdict, verdict.correct) == ("clean", True)
     assert verdict.as_dict()["rows"][0]["answers"]["seeds"] == SEEDS
 
 
 def test_nothing_is_asked_without_seeds() -> None:
     assert verify(PROGRAM, budget=20).answers == {}
-    verifying.close()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
 
 import pytest
 
 from consan._errors import UsageError
-from consan.audit import verify, verifying
+from consan.audit import verify
 
 RACE = """
 __global__ void k(float *p) {
@@ -56,12 +55,6 @@ def get_inputs():
 '''
 needs_torch = pytest.mark.skipif(util.find_spec("torch") is None, reason="torch is not installed")
 MINUTES = 600.0  # the first build compiles torch's headers
-
-
-@pytest.fixture(scope="module", autouse=True)
-def servers_end() -> Iterator[None]:
-    yield
-    verifying.close()
 
 
 def test_a_source_that_is_right_scores_one() -> None:
@@ -112,3 +105,11 @@ def test_a_module_is_compared_with_its_reference(factor: str, call: str, verdict
     found = verify(MODULE.replace("FACTOR", factor).replace("CALL", call), budget=20)
     assert found.verdict == verdict, found.to_json()
     assert found.error is not None
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_files_in_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
+    source, launches = tmp_path / "k.cu", tmp_path / "k.toml"
+    source.write_text("// gr\u00f6\u00dfer\n__global__ void k(int *p) { p[threadIdx.x] = 1; }\n", encoding)
+    launches.write_text('# gr\u00f6\u00dfer\n[[launch]]\ngrid = 1\nblock = 32\narguments = ["i32[32]=zeros"]\n', encoding)
+    assert verify(source, budget=20).verdict == "clean"

@@ -20,20 +20,19 @@ import hashlib
 import json
 import multiprocessing
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from digest_items import HERE, TESTS, LeftOutError, Ran, items, make_programs
+from ptx_places import PLACE
 
 from consan.reports.model import Finding, Report
 
 ROOT = TESTS.parent
 STORED = HERE / "digests.jsonl"
 WORK = TESTS / "actual" / "digests.jsonl"
-_PLACE = re.compile(r'^\s*\.file\s+\d+ ".*$', re.M)  # names the folder of the checkout
 
 Row = dict[str, Any]
 
@@ -50,7 +49,7 @@ def _items(programs: int) -> dict[str, Callable[[], Ran]]:
 def row_of(name: str, ptx: str, report: Report) -> Row:
     """The line of an item."""
     found = sorted({_line_of(finding) for finding in report.findings})
-    head = {"name": name, "ptx": _hash(_PLACE.sub("", ptx)), "verdict": report.verdict, "checked": sorted(report.checked)}
+    head = {"name": name, "ptx": _hash(PLACE.sub("", ptx)), "verdict": report.verdict, "checked": sorted(report.checked)}
     return {**head, "findings": found}
 
 

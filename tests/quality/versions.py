@@ -21,15 +21,15 @@ import inspect
 import json
 import multiprocessing
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ptx_places import PLACE
+
 HERE = Path(__file__).resolve().parent
-_PLACE = re.compile(r'^\s*\.file\s+\d+ ".*$', re.M)  # names the folder of the checkout
 _UNLIKE = {"consan", "command", "sources", "argv", "file", "seconds", "cost", "notes", "recalled"}  # differs between any two runs
 
 Row = dict[str, Any]
@@ -86,7 +86,7 @@ def _set_global_memory(mode: str) -> None:
 def _run(name: str) -> Row:
     try:
         ptx, report = _LAUNCHES[name]()
-        return {"name": name, "ptx": hashlib.sha256(_PLACE.sub("", ptx).encode()).hexdigest(), "report": json.loads(report.to_json())}
+        return {"name": name, "ptx": hashlib.sha256(PLACE.sub("", ptx).encode()).hexdigest(), "report": json.loads(report.to_json())}
     except Exception as error:  # one that a version cannot launch is no end of all others
         return {"name": name, "left": f"{type(error).__name__}: {error}"[:300]}
 

@@ -17,6 +17,7 @@ from consan._errors import UsageError
 from consan.audit import rows
 from consan.audit.child.described import DescribedFile, audit_guessed
 from consan.audit.child.launcher import LaunchHooks
+from consan.audit.files import text_of
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, converting, first_error
 from consan.audit.host.program import DeviceProgram, HostProgram
@@ -70,7 +71,7 @@ class Extensions:
         del others
         folder = Path(self._path).parent
         found = [path if path.is_absolute() else folder / path for path in map(Path, _listed(sources))]
-        text = "".join(f'#line 1 "{path}"\n{path.read_text()}\n' for path in found)
+        text = "".join(f'#line 1 "{path}"\n{text_of(path)}\n' for path in found)
         more = options.get("extra_include_paths") or ()
         return self._loaded(name, _HEADER + text, (*(path.parent for path in found), *map(Path, more)))
 

@@ -22,13 +22,13 @@ from consan.audit.launch_file import DescribedLaunch, LaunchSize
 from consan.instrument.ptx.extents import three_extents
 from consan.launching.arguments import Dim3
 from consan.launching.entries import has_dynamic_shared
-from consan.launching.parameter_kind import CLASS, FLOAT, POINTER, WORD
+from consan.launching.parameter_kind import CLASS, FLOAT, POINTER, WORD, CType
 from consan.launching.scalars import FLOATS
 from consan.launching.signature import kinds_of
 from consan.launching.types_by_name import element_type, scalar_type
 
 if TYPE_CHECKING:
-    from consan.instrument.ptx import Function, Module
+    from consan.instrument.ptx import Function, Module, Param
 
 _CTAS: Final = 2  # in each dimension that the kernel reads
 _THREADS: Final = 128
@@ -95,16 +95,16 @@ def guessed_launch(module: Module, entry: Function, text: KernelText, kernel: st
     count = sum(map(_is_size, declared)) or ("" in declared)
     size = prod(grid) * prod(block) if count <= 1 else _SIZE
     length = min(max(size**count, _LEAST_LENGTH), _MOST_LENGTH)
-    arguments = tuple(_argument(entry, number, each, size, length) for number, each in enumerate(declared))
+    described = zip(kinds_of(entry), entry.params, declared, strict=True)
+    arguments = tuple(_argument(number, *each, size, length) for number, each in enumerate(described, 1))
     cluster = _extents(entry.directives.get("reqnctapercluster")) or (1, 1, 1)
     shared = _DYNAMIC if has_dynamic_shared(module) else 0
     return DescribedLaunch(kernel, LaunchSize(grid, block, shared, cluster), arguments)
 
 
-def _argument(entry: Function, number: int, declared: str, size: int, length: int) -> str:
-    kind, parameter = kinds_of(entry)[number], entry.params[number]
+def _argument(number: int, kind: CType, parameter: Param, declared: str, size: int, length: int) -> str:
     if kind.kind == CLASS:
-        raise NotGuessedError(f"its parameter {number + 1} is a struct{f': {declared}' if declared else ''}")
+        raise NotGuessedError(f"its parameter {number} is a struct{f': {declared}' if declared else ''}")
     if kind.kind == POINTER or "*" in declared or (kind.kind == WORD and not declared):
         element = element_type(declared)
         return f"{element}[{length}]={'random' if element in FLOATS else 'zeros'}"
