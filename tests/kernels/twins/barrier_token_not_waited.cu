@@ -3,7 +3,8 @@
 // launch: grid=1 block=64
 // arg: x f32[64]=random
 // arg: out f32[64]=zeros
-// expect: data-race RAW @put @get severity=error
+// expect: data-race|uninitialized-read RAW @get severity=error
+// allow: data-race RAW @put @get severity=error
 // allow: barrier-misuse severity=error
 // allow: deadlock severity=error
 // result: out = (lambda a: np.where(np.arange(64) < 16, a, a + a[np.where(np.arange(64) >= 32, np.arange(64) - 16, np.arange(64) + 16)]))(x + x[np.arange(64) ^ 32])
