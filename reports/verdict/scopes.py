@@ -2,7 +2,8 @@
 
 A replay whose races may be of that kind is repeated with wider scopes (checker/source/order/scopes.hpp). All replays of an order meet the
 same accesses, because scopes decide nothing about who goes on. So a pair of sites with fewer races then has some that the narrow scope
-makes. A finding of another kind that disappears then is due to the scope alone: who repairs the scope has repaired it.
+makes. A finding of another kind that disappears then is due to the scope alone: who repairs the scope has repaired it. One that the pair has
+only then is reported beside the scope, which may be a warning: who repairs the scope still has it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _Pair = tuple[int, int]
 _UNORDERED: Final = (Kind.DATA_RACE, Kind.MISSING_TENSOR_FENCE)  # what a narrow scope looks like, of shared and of tensor memory
 _CONFLICTS: Final = (*_UNORDERED, Kind.MISSING_WAIT)
 _RACES: Final = (*_UNORDERED, Kind.GLOBAL_RACE)
+_BEHIND: Final = (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)  # of two accesses that are in order as soon as scopes are wide
 _ALWAYS: Final = (Kind.SCOPE, *_RACES)  # reported whatever wide scopes remove
 # Of a race in global memory: what it is, and the sites of what lacks.
 _DESCRIBES: Final = ("kind", "reason", "flag_write", "flag_read", "fence", "narrow_fence")
@@ -42,7 +44,7 @@ def named(exact: Records, waits: Callable[[], Records], wide: Callable[[], Recor
     waited, left = _counts(by_waits, (Kind.MISSING_WAIT,)), _counts(by_scopes, _CONFLICTS)
     for record in (each for each in records if each["kind"] == Kind.MISSING_WAIT and not left[_pair(each)]):
         _name(record, waited[_pair(record)])
-    reported: Records = records[_stay(records, by_scopes)]
+    reported: Records = np.concatenate([records[_stay(records, by_scopes)], by_scopes[_behind(records, by_scopes)]])
     return reported
 
 
@@ -82,6 +84,8 @@ def named_of_launch(
         pairs = {_pair(record) for record in _unordered(left)}
         for record in records:
             _name(record, _pair(record) in pairs)
+    for records, left in ((exact.records, by_scopes.records), (exact.of_clusters, by_scopes.of_clusters)):
+        records += [left[k] for k in np.flatnonzero(_behind(records, left))]
     stay = _stay(exact.of_clusters, by_scopes.of_clusters)
     return [record for record, stays in zip(exact.of_clusters, stay, strict=True) if stays]
 
@@ -111,6 +115,13 @@ def _stay(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np
     return np.array(
         [left is None or kind in _ALWAYS or (kind, _pair(each)) in left for kind, each in zip(kinds, records, strict=True)], np.bool_
     )
+
+
+def _behind(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np.bool_]:
+    """Which of the findings under wide scopes a record of a scope hides."""
+    known = {(int(record["kind"]), _pair(record)) for record in records}
+    found = ((int(each["kind"]), _pair(each)) for each in wide)
+    return np.array([kind in _BEHIND and (Kind.SCOPE, pair) in known and (kind, pair) not in known for kind, pair in found], np.bool_)
 
 
 def _gone(races: list[np.void], wide: list[np.void]) -> list[np.void]:

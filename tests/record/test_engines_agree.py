@@ -63,6 +63,7 @@ RECORDED_ONLY = {
     "cluster_st_async_of_two_ctas": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
     "cluster_st_async_then_push": "st.async is taken for an operation of the async proxy",
     "cluster_arrived_twice": "arrivals at the cluster's barrier are not counted for each thread",
+    "cluster_wait_cta_scope_no_fence": "what lacks besides the scope is not looked at",
     "ldmatrix_of_own_copy": "a row belongs to the lane that gives its address",
     "ldmatrix_own_row": "a row belongs to the lane that gives its address",
     "mbarrier_arrives_unwaited": "that no thread waits for a phase (D11)",

@@ -87,6 +87,15 @@ def test_a_race_that_wide_scopes_remove_is_one_of_scope(by_waits: list[Raw], rea
     assert [(each["kind"], each["reason"]) for each in found] == [(Kind.SCOPE, reason), (Kind.DATA_RACE, Reason.NO_BARRIER)]
 
 
+def test_a_scope_does_not_hide_what_its_pair_lacks_besides() -> None:
+    """A scope may be a warning, and the fence that lacks behind it is an error."""
+    found = scopes.named(rows(RACE), rows, lambda: rows(FENCE, WAIT, FENCE | {"site": 7}))
+    assert [each["kind"] for each in found] == [Kind.SCOPE, Kind.MISSING_PROXY_FENCE, Kind.MISSING_WAIT]
+    launch = scopes.OfLaunch([], list(rows(RACE)))
+    of_clusters = scopes.named_of_launch(launch, scopes.OfLaunch, lambda: scopes.OfLaunch([], list(rows(FENCE))), narrow=True, several=True)
+    assert [each["kind"] for each in of_clusters] == [Kind.SCOPE, Kind.MISSING_PROXY_FENCE]
+
+
 def test_a_launch_without_a_narrow_scope_is_not_replayed_again() -> None:
     def never() -> scopes.OfLaunch:
         raise AssertionError
