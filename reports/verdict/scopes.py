@@ -2,8 +2,8 @@
 
 A replay whose races may be of that kind is repeated with wider scopes (checker/source/order/scopes.hpp). All replays of an order meet the
 same accesses, because scopes decide nothing about who goes on. So a pair of sites with fewer races then has some that the narrow scope
-makes. A finding of another kind that disappears then is due to the scope alone: who repairs the scope has repaired it. One that the pair has
-only then is reported beside the scope, which may be a warning: who repairs the scope still has it.
+makes. A finding of another kind that disappears then is due to the scope alone: who repairs the scope has repaired it. One that its pair
+has only then is reported beside the scope, which may be a warning: who repairs the scope still has it.
 """
 
 from __future__ import annotations
