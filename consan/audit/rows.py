@@ -160,6 +160,8 @@ class FileEvents:
                 self.notes[event["text"]] = None
             case "smaller":
                 self.smaller = True
+            case "error" if any(launch["stopped"] for launches in self.launches.values() for launch in launches):
+                self.notes["the results are not compared with the reference: a launch was stopped before its end"] = None
             case "error":
                 self.error, self.wrong = event["value"], event["why"]
             case "done":

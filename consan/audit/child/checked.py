@@ -21,7 +21,10 @@ from consan.suppressions import finish
 
 @dataclass(frozen=True)
 class CheckedLaunch:
-    """A launch that was made: its kernel in C++, its shape, its report, the seconds that it took, whether it is a guess."""
+    """A launch that was made: its kernel in C++, its shape, its report, the seconds that it took, whether it is a guess.
+
+    `stopped`: it did not run to its end, so what it was to write is not there.
+    """
 
     kernel: str
     shape: LaunchSize
@@ -29,6 +32,7 @@ class CheckedLaunch:
     seconds: float
     guessed: bool = False
     answers: LaunchAnswers | None = None
+    stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,5 +108,6 @@ class CheckedLaunches:
                 session, lambda used: used.launch(prepared, entry, shape.grid, shape.block, values, **how), entry, values
             )
             report = finish(session.report())
-        self.launched(CheckedLaunch(kernel.name, shape, report, time.monotonic() - started, guessed, answers))
+        taken, stopped = time.monotonic() - started, bool(session.watch.endings)
+        self.launched(CheckedLaunch(kernel.name, shape, report, taken, guessed, answers, stopped))
         return report

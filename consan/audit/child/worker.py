@@ -65,7 +65,7 @@ class Events:
         verdict = rows.GUESSED.get(report.verdict, report.verdict) if made.guessed else report.verdict
         self.send(
             "launch", kernel=made.kernel, launch=shape, verdict=verdict, findings=found, incomplete=list(report.incomplete),
-            seconds=round(made.seconds, 3), guessed=made.guessed, answers=made.answers and asdict(made.answers),
+            seconds=round(made.seconds, 3), guessed=made.guessed, answers=made.answers and asdict(made.answers), stopped=made.stopped,
         )  # fmt: skip
 
     def failed(self, kernel: str, verdict: str, why: str) -> None:
