@@ -5,7 +5,10 @@ from __future__ import annotations
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from consan.audit.rows import FileResult, KernelRow
+import pytest
+
+from consan.audit import rows
+from consan.audit.rows import FileEvents, FileResult, KernelRow
 from consan.audit.runner import AuditRequest, Journal, run
 
 
@@ -28,3 +31,22 @@ def test_a_worker_that_dies_leaves_a_row() -> None:
         [("deadly.cu", "crashed", "the worker of the audit failed: RuntimeError: killed")],
         [("k.cu", "clean", "")],
     ]
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_results_are_not_compared_where_a_launch_was_stopped(*, stopped: bool) -> None:
+    events = FileEvents("k.py")
+    launch = {
+        "launch": "1 x 32",
+        "verdict": "incomplete",
+        "findings": [],
+        "incomplete": [],
+        "seconds": 0.1,
+        "guessed": False,
+        "answers": None,
+    }
+    events.take({"event": "launch", "kernel": "k", **launch, "stopped": stopped})
+    events.take({"event": "error", "value": 1.0, "why": "the results differ"})
+    found = events.result(None, 1.0)
+    assert [row.verdict for row in found.rows] == (["incomplete"] if stopped else ["incomplete", rows.WRONG])
+    assert (found.error, len(found.notes)) == ((None, 1) if stopped else (1.0, 0))
