@@ -191,3 +191,28 @@ def test_a_program_whose_smaller_sizes_launch_nothing_has_larger_ones() -> None:
     found = _result("k.cu", f"#include <cuda_runtime.h>\n{_source(right=False)}{main}", None)
     row = _by_kernel(found)["rev"]
     assert (row.verdict, row.launch) == ("violations", "2 x 64")
+
+
+def test_sources_with_names_of_each_other_are_a_program(tmp_path: Path) -> None:
+    start = 'static int size() { return 64; }\nextern "C" void start(float *p) { rev<<<1, size()>>>(p); }\n'
+    main = 'static long size() { return 256; }\nextern "C" void start(float *p);\nint main() { start((float *)malloc(size())); }\n'
+    (tmp_path / "k.cu").write_text(f"#include <cuda_runtime.h>\n{_source(right=False)}{start}")
+    (tmp_path / "main.cpp").write_text(f"#include <cstdlib>\n{main}".replace("malloc(size())", "0"))
+    (tmp_path / "CMakeLists.txt").write_text("add_executable(app main.cpp k.cu)\n")
+    found = _result(str(tmp_path / "k.cu"), (tmp_path / "k.cu").read_text(), None)
+    assert _by_kernel(found)["rev"].launch == "1 x 64"
+    assert rows.NOT_COMPILED not in {row.verdict for row in found.rows}
+
+
+def test_a_kernel_reaches_no_memory_of_the_host() -> None:
+    main = """int main() {
+  cudaDeviceProp device;
+  cudaGetDeviceProperties(&device, 0);
+  float *p = nullptr, *host = (float *)malloc(256);
+  if (device.pageableMemoryAccess || cudaHostRegister(host, 256, 0) == cudaSuccess) p = host;
+  else cudaMallocManaged(&p, 256);
+  rev<<<1, 64>>>(p);
+}
+"""
+    found = _result("k.cu", f"#include <cuda_runtime.h>\n#include <cstdlib>\n{_source(right=True)}{main}", None)
+    assert _by_kernel(found)["rev"].verdict == "clean"

@@ -26,9 +26,10 @@ from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, first_error, runtime
-from consan.audit.host.makefile import recipe_of, smaller_arguments
+from consan.audit.host.makefile import Recipe, recipe_of, smaller_arguments
 from consan.audit.host.program import DeviceProgram, HostProgram
 from consan.audit.host.sizes import TIMES, shrunk_text
+from consan.audit.host.sources import AuditedSource
 from consan.audit.launch_file import SUFFIX, LaunchSize
 from consan.reports.model import Finding
 from consan.session.modules.device import Device
@@ -135,12 +136,11 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
     for made in dict.fromkeys(shrunk_text(text, times) for times in TIMES) if work.shrinks else (text,):
         if made != text:
             work.events.send("smaller")
-        others = [each for each in recipe.sources if each != Path(path)]
-        source = sources.whole(path, made, (*recipe.folders, *work.folders), others).defining(recipe.macros)
+        source = _whole(work, recipe, path, made, [each for each in recipe.sources if each != Path(path)])
         if launcher is None:
             work.events.send("kernels", names=source.kernels)
         try:
-            library = built(source)
+            source, library = _built(work, recipe, source, made)
         except HostBuildError as error:
             work.events.failed("", rows.NOT_COMPILED, f"host: {first_error(str(error))}")
             audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
@@ -156,6 +156,23 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
         _run_main(program, main, recipe.arguments, work)
         if work.events.launches:
             return
+
+
+def _whole(work: FileWork, recipe: Recipe, path: str, text: str, others: Sequence[Path] = ()) -> AuditedSource:
+    return sources.whole(path, text, (*recipe.folders, *work.folders), others).defining(recipe.macros)
+
+
+def _built(work: FileWork, recipe: Recipe, joined: AuditedSource, text: str) -> tuple[AuditedSource, bytes]:
+    """A program as one source. Where that does not compile, as two of its sources have one name, those of the host by themselves."""
+    path, others = joined.name, [each for each in recipe.sources if each != Path(joined.name)]
+    apart = [each for each in others if each.suffix != ".cu"]
+    try:
+        return joined, built(joined)
+    except HostBuildError:
+        if not apart:
+            raise
+    source = _whole(work, recipe, path, text, [each for each in others if each not in apart])
+    return source, built(source, [_whole(work, recipe, str(each), each.read_text(errors="replace")) for each in apart])
 
 
 def _run_main(program: HostProgram, main: int, given: Sequence[str], work: FileWork) -> None:

@@ -40,13 +40,14 @@ class HostBuildError(ConsanError):
     """The host's part does not compile. The text is the compiler's first error."""
 
 
-def built(source: AuditedSource, *, torch: bool = False) -> bytes:
-    """The shared library of a source's host part. Raises HostBuildError."""
+def built(source: AuditedSource, others: Sequence[AuditedSource] = (), *, torch: bool = False) -> bytes:
+    """The shared library of a source's host part, with other sources that are compiled by themselves. Raises HostBuildError."""
+    further = tuple(map(sources.for_host, others))
     without: list[tuple[int, int]] = []
     for _ in range(_TRIES):
         text = sources.for_host(source, without)
         try:
-            return _library(text, _torch_options() if torch else ())
+            return _library((text, *further), _torch_options() if torch else ())
         except HostBuildError as error:
             more = [span for span in _spans(source, str(error)) if span not in without]
             if not more:
@@ -61,9 +62,9 @@ def _spans(source: AuditedSource, log: str) -> list[tuple[int, int]]:
     return source.spans_at(_ERROR, log, lambda item: item.kind in _DROPPED or item in hollow)
 
 
-def _library(text: str, options: Sequence[str]) -> bytes:
+def _library(texts: Sequence[str], options: Sequence[str]) -> bytes:
     command = [*_compiler(), *_FIXED, *(options or _own_options())]
-    return CACHE.fetch(key("audit host", *command, *_headers(), text), lambda: _compiled(command, text))
+    return CACHE.fetch(key("audit host", *command, *_headers(), *texts), lambda: _compiled(command, texts))
 
 
 def runtime() -> bytes:
@@ -79,15 +80,16 @@ def converting() -> bytes:
 def _own_library(name: str, folders: Sequence[str], headers: Sequence[str]) -> bytes:
     text = (FOLDER / f"{name}.cpp").read_text()
     command = [*_compiler(), "-std=c++17", "-O1", "-w", "-fPIC", *folders]
-    return CACHE.fetch(key(f"audit {name}", *command, *headers, text), lambda: _compiled(command, text))
+    return CACHE.fetch(key(f"audit {name}", *command, *headers, text), lambda: _compiled(command, (text,)))
 
 
-def _compiled(command: Sequence[str], text: str) -> bytes:
+def _compiled(command: Sequence[str], texts: Sequence[str]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        path, target = Path(folder, "host.cpp"), Path(folder, "host.so")
-        path.write_text(text)
+        paths, target = [Path(folder, f"host{number}.cpp") for number in range(len(texts))], Path(folder, "host.so")
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
         try:
-            words = [*command, "-shared", "-o", str(target), str(path), *_LIBRARIES]
+            words = [*command, "-shared", "-o", str(target), *map(str, paths), *_LIBRARIES]
             done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
         except subprocess.TimeoutExpired:
             raise HostBuildError(f"the host's part did not compile in {_TIMEOUT} s") from None

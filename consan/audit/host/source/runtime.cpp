@@ -149,7 +149,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
 }
 cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
-cudaError_t cudaHostRegister(void *, size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostRegister(void *, size_t, unsigned) { return cudaErrorNotSupported; }
 cudaError_t cudaHostUnregister(void *) { return cudaSuccess; }
 
 cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int) { return cudaSuccess; }
@@ -197,7 +197,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
     properties->multiProcessorCount = 4;
     properties->l2CacheSize = 50 << 20;
     properties->cooperativeLaunch = properties->managedMemory = properties->concurrentKernels = properties->unifiedAddressing = 1;
-    properties->concurrentManagedAccess = properties->canMapHostMemory = properties->pageableMemoryAccess = 1;
+    properties->concurrentManagedAccess = properties->canMapHostMemory = 1;
+    properties->pageableMemoryAccess = 0;  // kernels reach what the runtime has allocated, and nothing else
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
