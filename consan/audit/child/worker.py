@@ -165,14 +165,14 @@ def _whole(work: FileWork, recipe: Recipe, path: str, text: str, others: Sequenc
 def _built(work: FileWork, recipe: Recipe, joined: AuditedSource, text: str) -> tuple[AuditedSource, bytes]:
     """A program as one source. Where that does not compile, as two of its sources have one name, those of the host by themselves."""
     path, others = joined.name, [each for each in recipe.sources if each != Path(joined.name)]
-    apart = [each for each in others if each.suffix != ".cu"]
+    host_only = [each for each in others if each.suffix != ".cu"]
     try:
         return joined, built(joined)
     except HostBuildError:
-        if not apart:
+        if not host_only:
             raise
-    source = _whole(work, recipe, path, text, [each for each in others if each not in apart])
-    return source, built(source, [_whole(work, recipe, str(each), each.read_text(errors="replace")) for each in apart])
+    source = _whole(work, recipe, path, text, [each for each in others if each not in host_only])
+    return source, built(source, [_whole(work, recipe, str(each), each.read_text(errors="replace")) for each in host_only])
 
 
 def _run_main(program: HostProgram, main: int, given: Sequence[str], work: FileWork) -> None:
