@@ -8,8 +8,11 @@ Not covered: instructions of a whole warp, matrix products (test_engine_wgmma, o
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -41,7 +44,18 @@ class Case:
         return "approx" in self.opcode or self.opcode.startswith(("div.full", "tanh", "ex2"))
 
 
-def opcodes(each: int = 6) -> list[Case]:
+def _forms(family: ModuleType) -> Iterator[Case]:
+    parts = (parts for row in ROWS if row.form in family.OPERATIONS for parts in row.opcodes())
+    return filter(None, (_case(family.__name__, each) for each in parts))
+
+
+def families() -> list[str]:
+    """The names of the families that have cases: without making them all."""
+    return sorted(case.family for family in FAMILIES for case in itertools.islice(_forms(family), 1))
+
+
+@functools.cache
+def opcodes(each: int = 6) -> tuple[Case, ...]:
     """Up to `each` forms of every row, spread over all that it has."""
     found = []
     for family in FAMILIES:
@@ -49,7 +63,7 @@ def opcodes(each: int = 6) -> list[Case]:
             forms = [case for parts in row.opcodes() if (case := _case(family.__name__, parts)) is not None]
             step = max(1, len(forms) // each)
             found += forms[::step][:each]
-    return list({case.opcode: case for case in found}.values())
+    return tuple({case.opcode: case for case in found}.values())
 
 
 def _case(family: str, parts: tuple[str, ...]) -> Case | None:
