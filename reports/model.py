@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from consan.reports.racing_value import RacingValue
+from consan.reports.racing_value import Outcomes, RacingValue
 
 SCHEMA: Final = "consan.report/1"
 
@@ -210,6 +210,7 @@ class Finding:
     verified: VerifiedFix | None = None  # a repair that a replay of the recorded launch has confirmed
     seed: int | None = None  # of the schedule that shows it, where that of the run does not
     value: RacingValue | None = None  # what becomes of the value that races; None: not known
+    outcomes: Outcomes | None = None  # of runs in which its accesses come in both orders; None: not run
 
     @property
     def pair(self) -> tuple[Access, ...]:

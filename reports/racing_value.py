@@ -25,6 +25,17 @@ class RacingValue:
     path: tuple[UsedAt, ...] = ()
 
 
+@dataclass(frozen=True)
+class Outcomes:
+    """Runs of the kernel on the virtual machine in which the accesses of a race come in both orders. `output`: an element that differs,
+    such as `y[37]`, with its `values`; empty: none was found. `schedules`: runs.
+    """
+
+    output: str = ""
+    values: tuple[str, ...] = ()
+    schedules: int = 0
+
+
 def united_value(values: Iterable[RacingValue | None]) -> RacingValue | None:
     """What can be said of several values: the shortest way of one that is used; that all are discarded; else nothing."""
     known = list(values)

@@ -20,6 +20,7 @@ from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.again import checked_again
 from consan.commands.parts.base import remark
+from consan.commands.parts.both_orders import with_outcomes
 from consan.commands.parts.deliver import deliver, judged
 from consan.commands.parts.output import choose_format
 from consan.commands.parts.patching import with_patch, with_reruns
@@ -76,7 +77,7 @@ class CheckCommand:
         report = requested.run(args, sessions.append)
         if any(session.record_lost for session in sessions):
             report = checked_again(args.argv, report)
-        report = with_reruns(requested, args, report)
+        report = with_outcomes(requested, args, with_reruns(requested, args, report))
         if args.patch is not None:
             report = with_patch(requested, args, report)
         status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)

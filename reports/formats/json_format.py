@@ -36,9 +36,9 @@ from consan.reports.model import (
     Unmodelled,
     VerifiedFix,
 )
-from consan.reports.racing_value import RacingValue, UsedAt
+from consan.reports.racing_value import Outcomes, RacingValue, UsedAt
 from consan.reports.verdict.coverage import by_kernel, schedule_sentence
-from consan.reports.words.values import value_sentence
+from consan.reports.words.values import outcomes_sentence, value_sentence
 from consan.reports.words.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"
@@ -159,6 +159,7 @@ def finding_to_json(finding: Finding) -> Json:
         **({"verified": _fix_to_json(finding.verified)} if finding.verified else {}),
         **({"seed": finding.seed} if finding.seed is not None else {}),
         **({"value": _value_to_json(finding.value)} if finding.value else {}),
+        **({"outcomes": {"text": outcomes_sentence(finding.outcomes), **_flat_to_json(finding.outcomes)}} if finding.outcomes else {}),
     }
 
 
@@ -273,6 +274,7 @@ def finding_from_json(data: Json) -> Any:
         tests=tuple(data.get("tests") or ()),
         verified=_fix_from_json(data["verified"]) if data.get("verified") else None,
         value=_value_from_json(data["value"]) if data.get("value") else None,
+        outcomes=_flat(Outcomes, given, values=tuple(given.get("values", ()))) if (given := data.get("outcomes")) else None,
     )
 
 

@@ -35,7 +35,7 @@ from consan.reports.source.names import kernel_name
 from consan.reports.source.places import LIBRARY, rank
 from consan.reports.verdict.coverage import schedule_rows
 from consan.reports.verdict.speaking.causes import causes
-from consan.reports.words.values import value_sentence
+from consan.reports.words.values import outcomes_sentence, value_sentence
 from consan.reports.words.verified import sentence_of
 from consan.reports.words.wording import place
 
@@ -94,6 +94,7 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
     yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --seed {finding.seed} repeats it"
     yield "value", value_sentence(finding.value) if finding.value is not None else ""
+    yield "outcomes", outcomes_sentence(finding.outcomes) if finding.outcomes is not None else ""
     yield "missing", finding.missing
     yield "fix", finding.fix
     if finding.verified is not None:

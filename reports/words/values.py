@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from consan.reports.racing_value import RacingValue, UsedAt
+from consan.reports.racing_value import Outcomes, RacingValue, UsedAt
 
+_BOTH: Final = 2  # the first schedules have the accesses in one order, and in the other
 _ENDS: Final = {
     "store": "reaches the output: {path}, a store",
     "copy": "reaches the output: {path}, a copy",
@@ -20,6 +21,14 @@ def value_sentence(value: RacingValue) -> str:
     if not value.end:
         return "the value is discarded: no store to memory that outlives the kernel, no branch and no address follows from it"
     return _ENDS[value.end].format(path=" -> ".join(map(_place, value.path)))
+
+
+def outcomes_sentence(outcomes: Outcomes) -> str:
+    """`y[37] = 4.0 or 2.0`."""
+    if not outcomes.output:
+        return f"no difference in the buffers of {outcomes.schedules} schedules"
+    why = "by the order of (1) and (2)" if outcomes.schedules == _BOTH else "in two schedules"
+    return f"{outcomes.output} = {' or '.join(outcomes.values)}, {why}"
 
 
 def _place(at: UsedAt) -> str:

@@ -13,10 +13,9 @@
     SEPARATE();                                 \
     s[t] = 2 * x[t];                            \
     __syncthreads();
-#define ARGUMENTS const float *x, float *y
 
 // Thread 0 alone uses the value, and races with nobody.
-extern "C" __global__ void dead(ARGUMENTS) {
+extern "C" __global__ void dead(const float *x, float *y) {
     BEGIN
     const float a = s[0];
     WRITE_AGAIN
@@ -24,7 +23,7 @@ extern "C" __global__ void dead(ARGUMENTS) {
 }
 
 // As above, but thread 63 uses it, which is the last of those that race.
-extern "C" __global__ void used_by_last(ARGUMENTS) {
+extern "C" __global__ void used_by_last(const float *x, float *y) {
     BEGIN
     const float a = s[0];
     WRITE_AGAIN
@@ -32,7 +31,7 @@ extern "C" __global__ void used_by_last(ARGUMENTS) {
 }
 
 // Threads 1 to 31 of the first CTA race and do not use it; thread 63 of the second CTA does both.
-extern "C" __global__ void used_in_second_cta(ARGUMENTS) {
+extern "C" __global__ void used_in_second_cta(const float *x, float *y) {
     BEGIN
     float a = 0;
     if (t / 32 == blockIdx.x) a = s[0];
@@ -41,7 +40,7 @@ extern "C" __global__ void used_in_second_cta(ARGUMENTS) {
 }
 
 // Lane 0 uses the value of lane 1, which races.
-extern "C" __global__ void exchanged(ARGUMENTS) {
+extern "C" __global__ void exchanged(const float *x, float *y) {
     BEGIN
     const float a = __shfl_down_sync(~0u, s[0], 1);
     WRITE_AGAIN
@@ -49,7 +48,7 @@ extern "C" __global__ void exchanged(ARGUMENTS) {
 }
 
 // Thread 0 finds the value of the others in shared memory.
-extern "C" __global__ void handed_on(ARGUMENTS) {
+extern "C" __global__ void handed_on(const float *x, float *y) {
     __shared__ float other[64];
     BEGIN
     other[t] = s[0];
@@ -58,7 +57,7 @@ extern "C" __global__ void handed_on(ARGUMENTS) {
 }
 
 // Nobody reads where the value is put.
-extern "C" __global__ void put_away(ARGUMENTS) {
+extern "C" __global__ void put_away(const float *x, float *y) {
     __shared__ volatile float other[64];
     BEGIN
     other[t] = s[0];
@@ -66,7 +65,7 @@ extern "C" __global__ void put_away(ARGUMENTS) {
     if (t == 0) y[0] = s[1];
 }
 
-extern "C" __global__ void branched(ARGUMENTS) {
+extern "C" __global__ void branched(const float *x, float *y) {
     BEGIN
     const bool large = s[0] > 3;
     WRITE_AGAIN
@@ -74,7 +73,7 @@ extern "C" __global__ void branched(ARGUMENTS) {
     if (t == 0) y[0] = s[1];
 }
 
-extern "C" __global__ void indexed(ARGUMENTS) {
+extern "C" __global__ void indexed(const float *x, float *y) {
     BEGIN
     const int at = (int)s[0] & 63;
     WRITE_AGAIN
@@ -86,7 +85,7 @@ __device__ void put(float *at, float value) {  // the compiler does not see what
 }
 
 // What two writes leave: nobody reads it, or somebody does.
-extern "C" __global__ void left_unread(ARGUMENTS) {
+extern "C" __global__ void left_unread(const float *x, float *y) {
     __shared__ float last[2];
     const int t = threadIdx.x;
 #ifdef RACY
@@ -97,7 +96,7 @@ extern "C" __global__ void left_unread(ARGUMENTS) {
     y[t] = x[t];
 }
 
-extern "C" __global__ void left_and_read(ARGUMENTS) {
+extern "C" __global__ void left_and_read(const float *x, float *y) {
     __shared__ float last[2];
     const int t = threadIdx.x;
 #ifdef RACY

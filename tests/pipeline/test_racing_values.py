@@ -12,15 +12,19 @@ import pytest
 from planted import break_checker
 
 import consan
+from consan.__main__ import main
+from consan.backends.cpu.engine import ordered
 from consan.checker.compiled import replay
 from consan.checker.judging import grid
 from consan.instrument.between import value_uses
 from consan.reports.decoding import racing_values
 from consan.reports.formats import json_format
 from consan.reports.model import Finding, Report
-from consan.reports.racing_value import RacingValue
+from consan.reports.racing_value import Outcomes, RacingValue
 from consan.reports.verdict.speaking.merging import merge_findings, sort_findings
+from consan.reports.words.values import outcomes_sentence
 
+LAUNCH = ("--device", "cpu", "--grid", "1", "--block", "64", "--arg", "f32[64]=arange", "--arg", "f32[64]=zeros")
 SOURCE = Path(__file__).parents[1] / "kernels" / "racing_values.cu"
 ENDS = {
     "dead": "",
@@ -106,3 +110,32 @@ def test_a_stored_run_keeps_the_value() -> None:
     report = _report("branched")
     assert json_format.loads(report.to_json()).findings == report.findings
     assert "decides a branch: racing_values.cu:" in str(report)
+
+
+# --- both orders ---
+
+
+def _outcomes(entry: str, tmp_path: Path, *more: str) -> Any:
+    stored = tmp_path / "r.json"
+    main(["check", str(SOURCE), "--entry", entry, "--define", "RACY=1", *LAUNCH, *more, "-o", str(stored)])
+    return [each.outcomes for each in json_format.loads(stored.read_text()).findings if each.kind == "data-race"]
+
+
+def test_the_output_that_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """s[0] is 0 at first; thread 63 of `used_by_last` reads that, or what thread 0 writes in its place: x[0] is 0 again."""
+    values = np.arange(5, 69, dtype=np.float32)
+    np.save(tmp_path / "x.npy", values)
+    arguments = [*LAUNCH[:-4], "--arg", f"f32[64]={tmp_path / 'x.npy'}", *LAUNCH[-2:]]
+    monkeypatch.setattr(f"{__name__}.LAUNCH", tuple(arguments))
+    assert _outcomes("used_by_last", tmp_path) == [Outcomes("y[0]", ("22.0", "17.0"), 2)]
+    (same,) = _outcomes("branched", tmp_path)
+    assert same == Outcomes(schedules=6)
+    assert _outcomes("dead", tmp_path) == [None]
+    monkeypatch.setattr(ordered.Ordered, "holds", lambda self, group: [])
+    assert _outcomes("used_by_last", tmp_path) != [Outcomes("y[0]", ("22.0", "17.0"), 2)]
+
+
+def test_words_of_outcomes() -> None:
+    assert outcomes_sentence(Outcomes("y[37]", ("4.0", "2.0"), 2)) == "y[37] = 4.0 or 2.0, by the order of (1) and (2)"
+    assert outcomes_sentence(Outcomes("y[37]", ("4.0", "2.0"), 5)) == "y[37] = 4.0 or 2.0, in two schedules"
+    assert outcomes_sentence(Outcomes(schedules=6)) == "no difference in the buffers of 6 schedules"

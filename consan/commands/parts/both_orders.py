@@ -1,0 +1,65 @@
+"""`consan check`: what differs between runs in which the accesses of a race come in both orders."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from consan import late
+from consan._errors import NotSupported
+from consan.files import read_file
+from consan.launching.arguments import BufferSpec
+from consan.launching.entries import choose_entry
+from consan.launching.placement import Placement
+from consan.launching.source import is_cuda
+from consan.reports.model import Report
+from consan.reports.source.declarations import SourceTexts
+from consan.reports.source.names import function_name
+from consan.session.planning.observations import observations
+
+if TYPE_CHECKING:
+    from consan.commands.check import RequestedLaunch
+
+
+def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: Report) -> Report:
+    """The report, whose races say what differs; on the virtual machine only."""
+    module = requested.module
+    if report.device != "cpu" or module is None or report.exit or not any(each.value for each in report.active):
+        return report
+    entry = choose_entry(module, args.entry, args.file)
+    x, y, z = requested.block
+    if observations(module, {each.name for each in module.functions}, x * y * z):
+        return report
+    backend = late.outcomes.VirtualBackend()
+    arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in requested.specs]
+    placement = Placement(backend)
+    values, loaded = placement.parameters(arrays, "--arg"), backend.load(module.text, name=args.file)
+    names = _names(args, entry.name, len(requested.specs))
+    shown = [(name, array, spec) for name, array, spec in zip(names, arrays, requested.specs, strict=True) if isinstance(spec, BufferSpec)]
+
+    def run(schedule: Any) -> tuple[list[tuple[str, Any]], int]:
+        backend.machine.schedules = lambda seed: schedule
+        placement.refresh()
+        stats = backend.launch(
+            loaded, entry.name, requested.grid, requested.block, values, shared=requested.smem, cluster=requested.cluster,
+            timeout=late.outcomes.LONGEST,
+        )  # fmt: skip
+        if stats.timed_out or stats.deadlocked or stats.faults:
+            raise NotSupported("the launch did not end by itself")
+        return [(name, _as_numbers(placement.read(array), spec)) for name, array, spec in shown], stats.instructions
+
+    return late.outcomes.TwoOutcomes(run, requested.grid, requested.block, requested.ends).shown(report)
+
+
+def _names(args: argparse.Namespace, entry: str, count: int) -> list[str]:
+    """The parameters as the source names them, else by their numbers."""
+    source = [read_file(args.file)] if is_cuda(args.file) else []
+    found = SourceTexts(source).parameters(function_name(entry).rsplit("::", 1)[-1])
+    return list(found) if len(found) == count else [f"argument {number}" for number in range(1, count + 1)]
+
+
+def _as_numbers(array: Any, spec: BufferSpec) -> Any:
+    """The numbers of raw words."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if spec.type == "bf16" else array
