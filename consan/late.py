@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from consan.reports.source import names
     from consan.reports.verdict.speaking import merging, precedence
     from consan.session import session
-    from consan.session.asking import advice, outcomes, reruns, timing
+    from consan.session.asking import advice, reruns, timing
     from consan.session.executing import histories, recording
     from consan.session.modules import device, hooks, layouts
     from consan.session.planning import schedules
@@ -84,7 +84,6 @@ HOMES: Final = {
     "merging": "consan.reports.verdict.speaking.merging",
     "precedence": "consan.reports.verdict.speaking.precedence",
     "advice": "consan.session.asking.advice",
-    "outcomes": "consan.session.asking.outcomes",
     "reruns": "consan.session.asking.reruns",
     "timing": "consan.session.asking.timing",
     "histories": "consan.session.executing.histories",

@@ -32,7 +32,7 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
     x, y, z = requested.block
     if observations(module, {each.name for each in module.functions}, x * y * z):
         return report
-    backend = late.outcomes.VirtualBackend()
+    backend = late.reruns.outcomes.VirtualBackend()
     arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in requested.specs]
     placement = Placement(backend)
     values, loaded = placement.parameters(arrays, "--arg"), backend.load(module.text, name=args.file)
@@ -44,13 +44,13 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
         placement.refresh()
         stats = backend.launch(
             loaded, entry.name, requested.grid, requested.block, values, shared=requested.smem, cluster=requested.cluster,
-            timeout=late.outcomes.LONGEST,
+            timeout=late.reruns.outcomes.LONGEST,
         )  # fmt: skip
         if stats.timed_out or stats.deadlocked or stats.faults:
             raise NotSupported("the launch did not end by itself")
         return [(name, _as_numbers(placement.read(array), spec)) for name, array, spec in shown], stats.instructions
 
-    return late.outcomes.TwoOutcomes(run, requested.grid, requested.block, requested.ends).shown(report)
+    return late.reruns.outcomes.TwoOutcomes(run, requested.grid, requested.block, requested.ends).shown(report)
 
 
 def _names(args: argparse.Namespace, entry: str, count: int) -> list[str]:

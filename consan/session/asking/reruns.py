@@ -44,7 +44,10 @@ from consan.reports.source.source_patches import between, block_of, patched
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.reports.words.frameworks import CUDA
 from consan.reports.words.verified import NOT_NAMED, misses_cause, names, own_words, turn_of, with_fix
+from consan.session.asking import outcomes
 from consan.session.executing.repairs import described
+
+__all__ = ["LONGEST", "CudaSource", "Ran", "Reruns", "outcomes"]  # both kinds of runs of a launch are loaded together
 
 SCHEDULES: Final = 20
 FEWEST_SCHEDULES: Final = 3  # of a large kernel
