@@ -94,7 +94,7 @@ class ValueUses:
         return None if unknown else ValueUse("")
 
     def _path(self, parents: dict[_Step, _Step | None], last: _Step, end: Instruction) -> tuple[Place, ...]:
-        starts, step = [end.start], last
+        starts, step = [end.start, last.start], parents[last]
         while step is not None:
             starts.append(step.start)
             step = parents[step]

@@ -37,7 +37,8 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
     placement = Placement(backend)
     values, loaded = placement.parameters(arrays, "--arg"), backend.load(module.text, name=args.file)
     names = _names(args, entry.name, len(requested.specs))
-    shown = [(name, array, spec) for name, array, spec in zip(names, arrays, requested.specs, strict=True) if isinstance(spec, BufferSpec)]
+    given = zip(names, arrays, requested.specs, strict=True)
+    shown = [(name, array, spec) for name, array, spec in given if isinstance(spec, BufferSpec) and isinstance(array, np.ndarray)]
 
     def run(schedule: Any) -> tuple[list[tuple[str, Any]], int]:
         backend.machine.schedules = lambda seed: schedule
