@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from consan import triton
     from consan._errors import ConsanError, EnvironmentFailure, NotSupported, UsageError
-    from consan.api import Kernel, Multicast, Stream, TensorMap, Texture, check, launch
+    from consan.api import Kernel, Multicast, Stream, Symmetric, TensorMap, Texture, check, launch
     from consan.asserting import assert_clean
     from consan.reports.model import Access, Finding, RacyKernelError, Report
 
@@ -28,6 +28,7 @@ __all__ = [
     "RacyKernelError",
     "Report",
     "Stream",
+    "Symmetric",
     "TensorMap",
     "Texture",
     "UsageError",
@@ -42,7 +43,7 @@ if not os.path.isdir(os.path.join(__path__[0], "instrument")):  # a checkout, wh
     __path__.append(os.path.dirname(os.path.abspath(__path__[0])))
 
 _HOMES = {
-    **dict.fromkeys(("Kernel", "Multicast", "Stream", "TensorMap", "Texture", "check", "launch"), "consan.api"),
+    **dict.fromkeys(("Kernel", "Multicast", "Stream", "Symmetric", "TensorMap", "Texture", "check", "launch"), "consan.api"),
     **dict.fromkeys(("Access", "Finding", "RacyKernelError", "Report"), "consan.reports.model"),
     **dict.fromkeys(("ConsanError", "EnvironmentFailure", "NotSupported", "UsageError"), "consan._errors"),
     "assert_clean": "consan.asserting",

@@ -28,8 +28,8 @@ from consan.files import read_file
 from consan.instrument.ptx.extents import three_extents
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
-from consan.launching.of_ranks import module_of_ranks, of_all_ranks, place_windows
-from consan.launching.placement import Multicast, Placement, placed
+from consan.launching.of_ranks import module_of_ranks, of_all_ranks, place_windows, unordered_puts
+from consan.launching.placement import Multicast, Placement, Symmetric, placed
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.launching.values import arguments, may_point
 from consan.reports.model import Report
@@ -47,7 +47,7 @@ from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
 from consan.textures.argument import Texture
 
-__all__ = ["Kernel", "Multicast", "Stream", "TensorMap", "Texture", "check", "launch"]
+__all__ = ["Kernel", "Multicast", "Stream", "Symmetric", "TensorMap", "Texture", "check", "launch"]
 
 Shape = int | Sequence[int]
 Kinds = str | Sequence[str]
@@ -192,9 +192,7 @@ def launch(
     return report
 
 
-def _reported(
-    made: _Made, options: SessionOptions, args: Sequence[Any], block: _Block, stream: Stream | None, programmatic: bool
-) -> Report:
+def _reported(made: _Made, options: SessionOptions, args: Any, block: _Block, stream: Stream | None, programmatic: bool) -> Report:
     """The report of a launch, which is compared with others of its block if it has a stream."""
     session, kernel = Session(options), made.kernel
 
@@ -247,6 +245,8 @@ class _Made:
                 how: dict[str, Any] = {"shared": self.smem, "cluster": self.cluster, "cooperative": self.cooperative}
                 launch = (kernel.entry, self.grid, self.block, values)
                 session.launch(prepared, *launch, restore=placement.restore, **how)
+                for why in unordered_puts(kernel.module):
+                    session.recording.kernels.lacks_comparison(prepared, kernel.entry, why)
                 compare(prepared, placement)
                 report = finish(session.report())
                 if session.backend.simulates and placement.owns_all:
@@ -262,8 +262,8 @@ class _Made:
 
     def _values(self, placement: Placement, args: Sequence[Any]) -> list[bytes]:
         """The bytes of each parameter."""
-        values, each = arguments(self.kernel.function, args), len(args) // self.ranks
-        place_windows(placement, args, self.ranks)
+        placing = place_windows(placement, args, self.ranks, self.kernel.module)
+        values, each = arguments(self.kernel.function, placing), len(args) // self.ranks
         names = [f"rank {rank}, argument" if self.ranks > 1 else "argument" for rank in range(self.ranks)]
         return [value for rank, name in enumerate(names) for value in placement.parameters(values[rank * each :][:each], name)]
 
@@ -294,8 +294,7 @@ def _of_ranks(made: _Made, ranks: int, args: Any) -> tuple[_Made, Sequence[Any]]
 
 def _check_ranks(ranks: int, options: SessionOptions, stream: Stream | None) -> None:
     if not isinstance(ranks, int) or not options.records:
-        why = 'expected a number, and a launch that is recorded: the called hooks (engine="inline") know one GPU'
-        raise UsageError(f"ranks={ranks!r}: {why}")
+        raise UsageError(f"ranks={ranks!r}: expected a number, and a recorded launch: called hooks (engine='inline') know one GPU")
     if stream is not None:
         raise UsageError("stream: a launch of several ranks is not compared with others")
 

@@ -9,7 +9,7 @@ from consan._errors import UsageError
 from consan.instrument.ptx import Module
 from consan.instrument.rewriting.multicast import of_each_rank
 from consan.instrument.rewriting.ranked import Dim3, check_count, ranked
-from consan.launching.placement import Multicast, Placement
+from consan.launching.placement import Multicast, Placement, Symmetric
 
 _ALIGNMENT: Final = 256
 
@@ -23,28 +23,39 @@ def of_all_ranks(args: Any, ranks: int, count: int) -> list[Any]:
     return [value for each in given for value in each]
 
 
-def module_of_ranks(module: Module, entry: str, ranks: int, grid: Dim3, args: Iterable[Any]) -> Module:
-    """The module for so many ranks, each with this grid. Where arguments are multimem addresses, with accesses to each rank."""
+def module_of_ranks(module: Module, entry: str, ranks: int, grid: Dim3, args: Sequence[Any]) -> Module:
+    """The module for so many ranks, each with this grid. `multimem` instructions become accesses to the memory of each rank."""
     windows = windows_of(args)
     if any(len(each.arrays) != ranks for each in windows):
-        raise UsageError(f"Multicast: expected an array of each of {ranks} ranks")
-    module = of_each_rank(module, ranks, stride_of(windows)) if windows else module
-    return ranked(module, entry, ranks, grid)
+        raise UsageError(f"{type(windows[0]).__name__}: expected an array of each of {ranks} ranks")
+    module = of_each_rank(module, ranks, stride_of(windows)) if any(isinstance(each, Multicast) for each in args) else module
+    return ranked(module, entry, ranks, grid, stride_of(windows))
 
 
-def windows_of(args: Iterable[Any]) -> list[Multicast]:
-    """The multimem addresses among arguments, each once."""
-    found = [each for each in args if isinstance(each, Multicast)]
+def windows_of(args: Iterable[Any]) -> list[Symmetric]:
+    """The symmetric allocations among arguments, each once."""
+    found = [each for each in args if isinstance(each, Symmetric)]
     return list({tuple(map(id, each.arrays)): each for each in found}.values())
 
 
-def stride_of(windows: Sequence[Multicast]) -> int:
-    """The distance of the memory of two ranks: one for all addresses of a launch. Something is left free behind each."""
-    return max(-(-each.arrays[0].nbytes // _ALIGNMENT) * _ALIGNMENT for each in windows) + _ALIGNMENT
+def stride_of(windows: Sequence[Symmetric]) -> int:
+    """The distance of the memory of two ranks: one for all allocations of a launch. Something is left free behind each."""
+    return max((-(-each.arrays[0].nbytes // _ALIGNMENT) * _ALIGNMENT + _ALIGNMENT for each in windows), default=0)
 
 
-def place_windows(placement: Placement, args: Iterable[Any], ranks: int) -> None:
-    """Place the memory behind the multimem addresses among the arguments of several ranks."""
+def place_windows(placement: Placement, args: Sequence[Any], ranks: int, module: Module) -> list[Any]:
+    """Place the symmetric memory among the arguments of several ranks. Returns the arguments, with the own array of each rank."""
     windows = windows_of(args)
+    if ranks == 1 and ("%envreg29" in module.text or any(type(each) is Symmetric for each in windows)):
+        raise UsageError("NVSHMEM and consan.Symmetric need several ranks: consan.launch(..., ranks=N)")
     if windows and ranks > 1:
         placement.lay_out(windows, stride_of(windows))
+        each = len(args) // ranks
+        return [value.arrays[at // each] if type(value) is Symmetric else value for at, value in enumerate(args)]
+    return list(args)
+
+
+def unordered_puts(module: Module) -> list[str]:
+    """Why puts of a kernel are compared in part only. A signal here orders also what its thread has put before without one."""
+    both = all(f"// nvshmem: {each}\n" in module.text for each in ("put", "put with signal"))
+    return ["NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts of its thread, too"] * both

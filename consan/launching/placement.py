@@ -74,8 +74,8 @@ def pointer(address: int, nbytes: int | None = None, element: int = 1) -> OnDevi
 
 
 @dataclass(frozen=True)
-class Multicast:
-    """A multimem address (PTX ISA 8.2.3): the memory of each rank behind it, equal in size. For launches of several ranks."""
+class Symmetric:
+    """Symmetric memory: an array of each rank, equal in size. As an argument it is that of the rank; NVSHMEM reaches the others."""
 
     arrays: Sequence[Array]
 
@@ -86,7 +86,12 @@ class Multicast:
             or len({(each.nbytes, each.dtype) for each in self.arrays}) > 1
             or len(set(map(id, self.arrays))) < len(self.arrays)
         ):
-            raise UsageError("Multicast: expected an array of each rank, with the same size and type")
+            raise UsageError(f"{type(self).__name__}: expected an array of each rank, with the same size and type")
+
+
+@dataclass(frozen=True)
+class Multicast(Symmetric):
+    """A multimem address (PTX ISA 8.2.3): the memory of each rank lies behind it. For launches of several ranks."""
 
 
 Value = bytes | Array | ArrayStruct | PackedStruct | TensorMap | Texture | OnDevice | Multicast
@@ -107,7 +112,7 @@ def is_bound(value: Any) -> bool:
     return isinstance(value, Texture) and bool(value.info.reference)
 
 
-def _same(one: Multicast, other: Multicast) -> bool:
+def _same(one: Symmetric, other: Symmetric) -> bool:
     return list(map(id, one.arrays)) == list(map(id, other.arrays))
 
 
@@ -119,7 +124,7 @@ class Placement:
         self._copies: list[_Copy] = []
         self._scratch: list[int] = []
         self._textures: list[int] = []
-        self._windows: list[tuple[Multicast, int]] = []  # with the address of rank 0
+        self._windows: list[tuple[Symmetric, int]] = []  # with the address of rank 0
         self.owns_all = True  # no parameter refers to memory of others
         self.buffers: list[Argument] = []  # those of the parameters that have a label
 
@@ -148,11 +153,11 @@ class Placement:
             self.buffers.append(Argument(label, found.begin, found.nbytes, name, found.element))
         return found.data
 
-    def lay_out(self, windows: Iterable[Multicast], stride: int) -> None:
-        """Place the memory of the ranks behind multimem addresses, at equal distances, before any argument names it."""
+    def lay_out(self, windows: Iterable[Symmetric], stride: int) -> None:
+        """Place symmetric memory of the ranks, at equal distances, before any argument names it."""
         for window in windows:
             if any(copy.array is array for array in window.arrays for copy in self._copies):
-                raise UsageError("Multicast: an array lies behind two multimem addresses")
+                raise UsageError("an array is a part of two symmetric allocations")
             begin = self.scratch(stride * len(window.arrays))
             self._windows.append((window, begin))
             for rank, array in enumerate(window.arrays):

@@ -5,7 +5,8 @@ Each rank has its own parameters, which follow those of rank 0, and sees the gri
     mov.u32 %ranked_z, %ctaid.z; setp.eq.u32 %ranked1, %ranked_z, 1;       // at the begin of the body
     ld.param.u64 %rd1, [k_param_0]; @%ranked1 ld.param.u64 %rd1, [k_param_0_rank1];
 
-No line of the text moves. So places in reports are those of the user's text.
+No line of the text moves. So places in reports are those of the user's text. Three registers that the driver may define (ISA, `%envreg`)
+have a meaning, for consan/include/nvshmem.h: 29 is the number of the rank, 30 how many there are, 31 the distance of symmetric memory.
 
 Not handled, and refused: variables of the module in global memory (each rank would have its own), parameters under a guard, `%ctaid`
 and its kin as vectors, and the number of a cluster in the last dimension.
@@ -24,19 +25,27 @@ MOST_RANKS: Final = 16
 _RANKS: Final = re.compile(r"\.reg \.pred %ranked<(\d+)>")
 _EXTENT: Final = re.compile(r"mov\.u32 %ranked_nz, (\d+);")
 _WORD: Final = re.compile(r"[\w$]+")
-_PLACES: Final = {"%ctaid.z": "%ranked_z", "%nctaid.z": "%ranked_nz"}
-_READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?")
+_PLACES: Final = {
+    "%ctaid.z": "%ranked_z",
+    "%nctaid.z": "%ranked_nz",
+    "%envreg29": "%ranked_of",
+    "%envreg30": "%ranked_count",
+    "%envreg31": "%ranked_stride",
+}
+_READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?|%envreg(?:29|30|31)\b")
 _OTHER: Final = {"%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%clusterid.z", "%nclusterid.z"}
 
 
-def ranked(module: Module, entry: str, ranks: int, grid: Dim3) -> Module:
-    """The module for so many ranks, each with this grid. Raises UsageError for what it does not handle."""
+def ranked(module: Module, entry: str, ranks: int, grid: Dim3, stride: int = 0) -> Module:
+    """The module for so many ranks, each with this grid. `stride`: of symmetric memory. Raises UsageError for what it does not handle."""
     check_count(ranks)
+    if not stride and "%envreg31" in module.text:
+        raise UsageError("NVSHMEM reaches memory of other ranks in consan.Symmetric arguments only, and there is none")
     refuse_variables(module, ranks)
     edits = Edits(module)
     for function in module.functions:
         if function.body is not None and (function.name == entry or _places(function)):
-            _rank(function, edits, ranks, grid[2], of_entry=function.name == entry)
+            _rank(function, edits, ranks, grid[2], stride, of_entry=function.name == entry)
     return parse(edits.apply(), module.name)
 
 
@@ -80,9 +89,9 @@ def _places(function: Function) -> list[Instruction]:
     return [each for each in function.instructions() if _READS.search(each.text)]
 
 
-def _rank(function: Function, edits: Edits, ranks: int, extent: int, *, of_entry: bool) -> None:
+def _rank(function: Function, edits: Edits, ranks: int, extent: int, stride: int, *, of_entry: bool) -> None:
     assert function.body is not None
-    edits.insert_at(function.body.open + 1, prologue(ranks, extent))
+    edits.insert_at(function.body.open + 1, prologue(ranks, extent, stride))
     named = named_of(function) if of_entry else None
     for instruction in function.instructions():
         text = with_places(instruction.text)
@@ -114,13 +123,14 @@ def _place(found: re.Match[str]) -> str:
     return _PLACES.get(found[0], found[0])
 
 
-def prologue(ranks: int, extent: int) -> str:
+def prologue(ranks: int, extent: int, stride: int = 0) -> str:
     """What each thread knows of its rank."""
     part = f"div.u32 %ranked_of, %ranked_z, {extent}; rem.u32 %ranked_z, %ranked_z, {extent};"
     of = part if extent > 1 else "mov.u32 %ranked_of, %ranked_z; mov.u32 %ranked_z, 0;"
     tests = " ".join(f"setp.eq.u32 %ranked{rank}, %ranked_of, {rank};" for rank in range(1, ranks))
-    registers = f".reg .b32 %ranked_z, %ranked_nz, %ranked_of; .reg .pred %ranked<{ranks}>;"
-    return f" {registers} mov.u32 %ranked_z, %ctaid.z; mov.u32 %ranked_nz, {extent}; {of} {tests}"
+    known = f"mov.b32 %ranked_count, {ranks}; mov.b32 %ranked_stride, {stride}; "
+    registers = f".reg .b32 %ranked_z, %ranked_nz, %ranked_of, %ranked_count, %ranked_stride; .reg .pred %ranked<{ranks}>;"
+    return f" {registers} mov.u32 %ranked_z, %ctaid.z; mov.u32 %ranked_nz, {extent}; {of} {known}{tests}"
 
 
 def _declare(function: Function, edits: Edits, ranks: int, named: re.Pattern[str]) -> None:

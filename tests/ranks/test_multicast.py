@@ -137,7 +137,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("mutant", [pytest.param(mutant, marks=pytest.mark.slow if at else ()) for at, mutant in enumerate(MUTANTS)])
 def test_a_wrong_rewriting_changes_what_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, name, fault = MUTANTS[mutant]
     text = inspect.getsource(multicast)

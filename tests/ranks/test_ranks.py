@@ -17,7 +17,12 @@ from consan.checker.compiled import replay
 from consan.checker.judging import grid
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
-EVERY = [(name, fault) for name, faults in FAULTS.items() for fault in faults]
+QUICK = {"multimem_reduce": "NO_END", "multimem_store": "RELAXED"}  # of these one fault; the others are slow
+EVERY = [
+    pytest.param(name, fault, marks=pytest.mark.slow if QUICK.get(name, fault) != fault else ())
+    for name, faults in FAULTS.items()
+    for fault in faults
+]
 TWO_SIDES = ("global-race", "scope")
 VIEWS = "views.hpp"
 NO_RANKS = "rank_clusters_ && cluster / rank_clusters_ != other_cluster / rank_clusters_ ? SYS_SCOPE : GPU_SCOPE"

@@ -1,0 +1,148 @@
+// NVSHMEM's device functions for launches of several ranks under consan (tutorials/guide/ranks.md): the memory of all ranks is in one machine,
+// so a put is made by stores of the calling thread. Their order is that of the NVSHMEM specification, not that of stores: what sets a signal
+// or a flag is relaxed, unless the specification orders it. A put becomes visible by fence, quiet, or the signal of its own put_signal.
+// consan gives the last environment registers a meaning (instrument/rewriting/ranked.py): this header is of no use without it.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NVSHMEM_CMP_EQ = 0, NVSHMEM_CMP_NE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_GE };
+enum { NVSHMEM_SIGNAL_SET = 9, NVSHMEM_SIGNAL_ADD = 10 };
+
+#define CONSAN_DEVICE static __device__ __forceinline__
+
+CONSAN_DEVICE int nvshmem_my_pe() {
+    int rank;
+    asm volatile("mov.b32 %0, %%envreg29;" : "=r"(rank));
+    return rank;
+}
+CONSAN_DEVICE int nvshmem_n_pes() {
+    int ranks;
+    asm volatile("mov.b32 %0, %%envreg30;" : "=r"(ranks));
+    return ranks;
+}
+// The memory of the ranks lies at equal distances.
+CONSAN_DEVICE void *nvshmem_ptr(const void *own, int pe) {
+    int stride;
+    asm volatile("mov.b32 %0, %%envreg31;" : "=r"(stride));
+    return (char *)own + (pe - nvshmem_my_pe()) * (long long)stride;
+}
+
+// What is put before, and is not behind a fence, is not ordered by these.
+CONSAN_DEVICE void consan_set(uint64_t *at, uint64_t value) { asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory"); }
+CONSAN_DEVICE void consan_add(uint64_t *at, uint64_t value) { asm volatile("red.relaxed.sys.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory"); }
+CONSAN_DEVICE void nvshmem_fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+CONSAN_DEVICE void nvshmem_quiet() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
+// Threads `first`, `first + step`, ... of a group copy.
+CONSAN_DEVICE void consan_copy(void *to, const void *from, size_t bytes, unsigned first, unsigned step) {
+    bool words = ((size_t)to | (size_t)from | bytes) % 4 == 0;
+    if (words)
+        for (size_t at = first; at < bytes / 4; at += step) ((unsigned *)to)[at] = ((const unsigned *)from)[at];
+    else
+        for (size_t at = first; at < bytes; at += step) ((char *)to)[at] = ((const char *)from)[at];
+}
+CONSAN_DEVICE void consan_signal(uint64_t *own, uint64_t value, int op, int pe) {
+    uint64_t *there = (uint64_t *)nvshmem_ptr(own, pe);
+    if (op == NVSHMEM_SIGNAL_ADD)
+        consan_add(there, value);
+    else
+        consan_set(there, value);
+}
+
+CONSAN_DEVICE void nvshmem_putmem(void *to, const void *from, size_t bytes, int pe) {
+    asm volatile("// nvshmem: put");
+    consan_copy(nvshmem_ptr(to, pe), from, bytes, 0, 1);
+}
+CONSAN_DEVICE void nvshmem_putmem_nbi(void *to, const void *from, size_t bytes, int pe) { nvshmem_putmem(to, from, bytes, pe); }
+CONSAN_DEVICE void nvshmem_getmem(void *to, const void *from, size_t bytes, int pe) { consan_copy(to, nvshmem_ptr(from, pe), bytes, 0, 1); }
+CONSAN_DEVICE void nvshmem_putmem_signal(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
+    asm volatile("// nvshmem: put with signal");
+    consan_copy(nvshmem_ptr(to, pe), from, bytes, 0, 1);
+    nvshmem_fence();
+    consan_signal(signal, value, op, pe);
+}
+CONSAN_DEVICE void nvshmem_putmem_signal_nbi(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
+    nvshmem_putmem_signal(to, from, bytes, signal, value, op, pe);
+}
+
+#define CONSAN_THREADS (blockDim.x * blockDim.y * blockDim.z)
+#define CONSAN_THREAD ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x)
+#define CONSAN_OF_GROUP(suffix, thread, threads, sync)                                                                                       \
+    CONSAN_DEVICE void nvshmemx_putmem##suffix(void *to, const void *from, size_t bytes, int pe) {                                           \
+        asm volatile("// nvshmem: put");                                                                                                     \
+        sync;                                                                                                                                \
+        consan_copy(nvshmem_ptr(to, pe), from, bytes, thread, threads);                                                                      \
+        sync;                                                                                                                                \
+    }                                                                                                                                        \
+    CONSAN_DEVICE void nvshmemx_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { nvshmemx_putmem##suffix(to, from, bytes, pe); } \
+    CONSAN_DEVICE void nvshmemx_putmem_signal##suffix(                                                                                       \
+        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
+        asm volatile("// nvshmem: put with signal");                                                                                         \
+        sync;                                                                                                                                \
+        consan_copy(nvshmem_ptr(to, pe), from, bytes, thread, threads);                                                                      \
+        sync;                                                                                                                                \
+        if (thread == 0) nvshmem_fence(), consan_signal(signal, value, op, pe);                                                              \
+    }                                                                                                                                        \
+    CONSAN_DEVICE void nvshmemx_putmem_signal_nbi##suffix(                                                                                   \
+        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
+        nvshmemx_putmem_signal##suffix(to, from, bytes, signal, value, op, pe);                                                              \
+    }
+CONSAN_OF_GROUP(_warp, CONSAN_THREAD % 32, 32, __syncwarp())
+CONSAN_OF_GROUP(_block, CONSAN_THREAD, CONSAN_THREADS, __syncthreads())
+
+CONSAN_DEVICE void nvshmemx_signal_op(uint64_t *signal, uint64_t value, int op, int pe) { consan_signal(signal, value, op, pe); }
+CONSAN_DEVICE uint64_t nvshmem_signal_fetch(uint64_t *signal) {
+    uint64_t seen;
+    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(seen) : "l"(signal) : "memory");
+    return seen;
+}
+
+template <typename T> CONSAN_DEVICE bool consan_holds(T seen, int cmp, T value) {
+    switch (cmp) {
+    case NVSHMEM_CMP_EQ: return seen == value;
+    case NVSHMEM_CMP_NE: return seen != value;
+    case NVSHMEM_CMP_GT: return seen > value;
+    case NVSHMEM_CMP_LE: return seen <= value;
+    case NVSHMEM_CMP_LT: return seen < value;
+    default: return seen >= value;
+    }
+}
+CONSAN_DEVICE uint64_t nvshmem_signal_wait_until(uint64_t *signal, int cmp, uint64_t value) {
+    uint64_t seen;
+    do seen = nvshmem_signal_fetch(signal);
+    while (!consan_holds(seen, cmp, value));
+    return seen;
+}
+
+// Functions of types: one element (p, g), several (put), and a wait for a flag.
+#define CONSAN_OF_TYPE(name, type, word, bits, c)                                                                                            \
+    CONSAN_DEVICE void nvshmem_##name##_p(type *to, type value, int pe) {                                                                    \
+        asm volatile("// nvshmem: put");                                                                                                     \
+        asm volatile("st.relaxed.sys." bits " [%0], %1;" ::"l"(nvshmem_ptr(to, pe)), c((word)value) : "memory");                             \
+    }                                                                                                                                        \
+    CONSAN_DEVICE type nvshmem_##name##_g(const type *from, int pe) { return *(const type *)nvshmem_ptr(from, pe); }                         \
+    CONSAN_DEVICE void nvshmem_##name##_put(type *to, const type *from, size_t count, int pe) { nvshmem_putmem(to, from, count * sizeof(type), pe); } \
+    CONSAN_DEVICE void nvshmem_##name##_put_nbi(type *to, const type *from, size_t count, int pe) { nvshmem_putmem(to, from, count * sizeof(type), pe); } \
+    CONSAN_DEVICE void nvshmem_##name##_put_signal(                                                                                          \
+        type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
+        nvshmem_putmem_signal(to, from, count * sizeof(type), signal, value, op, pe);                                                        \
+    }                                                                                                                                        \
+    CONSAN_DEVICE void nvshmem_##name##_wait_until(type *at, int cmp, type value) {                                                          \
+        word seen;                                                                                                                           \
+        do asm volatile("ld.acquire.sys." bits " %0, [%1];" : "=" c(seen) : "l"(at) : "memory");                                             \
+        while (!consan_holds((type)seen, cmp, value));                                                                                       \
+    }
+CONSAN_OF_TYPE(int, int, int, "b32", "r")
+CONSAN_OF_TYPE(int32, int32_t, int, "b32", "r")
+CONSAN_OF_TYPE(uint32, uint32_t, unsigned, "b32", "r")
+CONSAN_OF_TYPE(int64, int64_t, long long, "b64", "l")
+CONSAN_OF_TYPE(uint64, uint64_t, unsigned long long, "b64", "l")
+CONSAN_OF_TYPE(long, long, long long, "b64", "l")
+CONSAN_DEVICE void nvshmem_float_p(float *to, float value, int pe) { nvshmem_uint32_p((uint32_t *)to, __float_as_uint(value), pe); }
+CONSAN_DEVICE float nvshmem_float_g(const float *from, int pe) { return *(const float *)nvshmem_ptr(from, pe); }
+CONSAN_DEVICE void nvshmem_float_put(float *to, const float *from, size_t count, int pe) { nvshmem_putmem(to, from, count * 4, pe); }
+CONSAN_DEVICE void nvshmem_float_put_nbi(float *to, const float *from, size_t count, int pe) { nvshmem_putmem(to, from, count * 4, pe); }
+CONSAN_DEVICE void nvshmem_float_put_signal(float *to, const float *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {
+    nvshmem_putmem_signal(to, from, count * 4, signal, value, op, pe);
+}

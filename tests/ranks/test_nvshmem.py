@@ -1,0 +1,92 @@
+"""Kernels that call NVSHMEM's device functions, in launches of several ranks, with consan/include/nvshmem.h as their header."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consan
+from consan import UsageError
+
+KERNEL = Path(__file__).with_name("nvshmem_put.cu")
+THREADS = 32
+FORMS: dict[str, tuple[str, ...]] = {"put with signal": (), "put and flag": ("FLAG",), "put and signal": ("SIGNAL_OP",)}
+FAULTS: dict[str, tuple[str, ...]] = {
+    "a flag without a fence": ("FLAG", "NO_FENCE"),
+    "a signal without quiet": ("SIGNAL_OP", "NO_FENCE"),
+    "a wait for the round before": ("WRONG_SIGNAL",),
+}
+
+
+@functools.cache
+def kernel(source: str | Path, *defines: str) -> consan.Kernel:
+    return consan.Kernel(source, "kernel", defines=dict.fromkeys(defines, 1))
+
+
+def ring(*defines: str, ranks: int = 2, seed: int = 0) -> tuple[Any, list[Any]]:
+    data = consan.Symmetric([np.zeros(THREADS, np.float32) for _ in range(ranks)])
+    signals = consan.Symmetric([np.zeros(2, np.uint64) for _ in range(ranks)])
+    values, out = ([np.zeros(count, np.float32) for _ in range(ranks)] for count in (THREADS, 2 * THREADS))
+    own = [[data, signals, values[rank], out[rank], rank] for rank in range(ranks)]
+    return consan.launch(kernel(KERNEL, *defines), 1, THREADS, own, ranks=ranks, device="cpu", seed=seed), out
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", [pytest.param(form, marks=pytest.mark.slow if form == "put and signal" else ()) for form in FORMS])
+def test_what_is_ordered_is_clean(form: str, ranks: int, seed: int) -> None:
+    report, out = ring(*FORMS[form], ranks=ranks, seed=seed)
+    assert (report.verdict, report.incomplete) == ("clean", ()), str(report)
+    wanted = [[(rank - 1) % ranks + round_ for round_ in (1, 2) for _ in range(THREADS)] for rank in range(ranks)]
+    assert [each.tolist() for each in out] == wanted
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("fault", [pytest.param(fault, marks=pytest.mark.slow if at else ()) for at, fault in enumerate(FAULTS)])
+def test_a_fault_is_found_between_two_ranks(fault: str, ranks: int, seed: int) -> None:
+    report, _ = ring(*FAULTS[fault], ranks=ranks, seed=seed)
+    assert {finding.kind for finding in report.findings} == {"global-race"}, str(report)
+    assert all(finding.pair[0].rank != finding.pair[1].rank for finding in report.findings)
+
+
+TWO_PUTS = """
+#include <nvshmem.h>
+extern "C" __global__ void kernel(int *data, int *more, uint64_t *signal, int *from, int *out, int rank) {
+    if (rank == 0) {
+        nvshmem_putmem_nbi(more, from, 16, 1);
+#ifdef FENCED
+        nvshmem_fence();
+#endif
+        nvshmem_int_put_signal(data, from, 4, signal, 1, NVSHMEM_SIGNAL_ADD, 1);
+    } else {
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_NE, 0);
+        out[0] = data[0] + more[1] + nvshmem_int_g(from, 0);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("defines", [(), ("FENCED",)])
+def test_a_signal_orders_no_other_put_and_that_is_not_known_here(defines: tuple[str, ...]) -> None:
+    """The signal of a put does not order puts before it. Here it does, so such a kernel is never clean."""
+    symmetric = [consan.Symmetric([np.arange(4, dtype=kind) for _ in range(2)]) for kind in (np.int32, np.int32, np.uint64, np.int32)]
+    symmetric[2].arrays[1][0] = 0
+    out = np.zeros(4, np.int32)
+    given = kernel(TWO_PUTS, *defines)
+    report = consan.launch(given, 1, 1, lambda rank: [*symmetric, out, rank], ranks=2, device="cpu")
+    assert (report.verdict, report.findings) == ("incomplete", ()), str(report)
+    assert "a signal orders earlier puts of its thread" in report.incomplete[0]
+    assert out[0] == 1
+
+
+def test_nvshmem_needs_ranks_and_symmetric_memory() -> None:
+    words = [np.zeros(THREADS, np.float32), np.zeros(2, np.uint64), np.zeros(THREADS, np.float32), np.zeros(2 * THREADS, np.float32)]
+    with pytest.raises(UsageError, match="need several ranks"):
+        consan.launch(kernel(KERNEL), 1, THREADS, [*words, 0], device="cpu")
+    with pytest.raises(UsageError, match=r"in consan\.Symmetric arguments only"):
+        consan.launch(kernel(KERNEL), 1, THREADS, lambda rank: [*words, rank], ranks=2, device="cpu")
