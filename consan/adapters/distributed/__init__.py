@@ -18,7 +18,7 @@ from typing import Any
 from consan.adapters.base import SessionLike
 from consan.adapters.distributed import tensors
 from consan.adapters.distributed.collectives import Collectives
-from consan.adapters.distributed.symmetric import Symmetric, Tensors
+from consan.adapters.distributed.symmetric import SymmetricCalls, Tensors
 from consan.adapters.seam import Seam
 from consan.ranks.crew import current
 from consan.ranks.memory import SymmetricMemory
@@ -73,7 +73,7 @@ class DistributedStandIn(Seam):
         crew = current()
         assert crew is not None
         collectives = Collectives(crew)
-        for owner, functions in ((distributed, collectives.functions()), (symmetric, Symmetric(crew, makes).functions())):
+        for owner, functions in ((distributed, collectives.functions()), (symmetric, SymmetricCalls(crew, makes).functions())):
             for name, value in functions.items():
                 self._patches.set(owner, name, value)
 

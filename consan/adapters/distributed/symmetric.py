@@ -32,7 +32,7 @@ class Tensors:
     default: Any = None
 
 
-class Symmetric:
+class SymmetricCalls:
     """The symmetric memory of a crew."""
 
     def __init__(self, crew: Crew, makes: Tensors) -> None:
