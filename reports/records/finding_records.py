@@ -8,7 +8,7 @@ from typing import Any
 
 from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import READ_SITE_LIMIT
-from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Kind, MbarrierPhase, Reason
+from consan.instrument.findings import FindingFlags, FindingRecord, Kind, MbarrierPhase, Reason
 from consan.instrument.relations import Relations
 from consan.instrument.sites import Site
 from consan.reports.model import VerifiedFix
@@ -45,11 +45,6 @@ def kernel_of(found: FindingRecord) -> tuple[int, int]:
 def is_copy(found: FindingRecord) -> bool:
     """Whether the operation of a missing wait, or of the end of a CTA, is a cp.async."""
     return not (found.operation or found.own_operation)
-
-
-def is_conflict(found: FindingRecord) -> bool:
-    """Whether two accesses conflict."""
-    return KINDS[found.kind].conflicts
 
 
 def entry_of(found: FindingRecord, module: ModuleSites) -> str:
