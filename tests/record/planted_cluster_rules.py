@@ -19,5 +19,6 @@ RULES = {
     "operations: reductions": ("race_rule.hpp", " || (old.updates() && now.updates());", ";", "cluster_push_added_beside_cta_atomic", False),
     "operations: stores": ("asynchronous.hpp", "operations_.issue(made, thread, {to.place / CHUNK});", "{}", "cluster_st_async_not_waited", True),
     "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_st_async_not_waited", False),
+    "initialised: writes behind an operation": ("initialised.hpp", " || (read.over && read.over(access.thread))", "", "cluster_push_of_unwritten", True),
     "accesses: st.bulk": (*dropped("Fill"), "st_bulk_no_barrier", True),
 }  # fmt: skip

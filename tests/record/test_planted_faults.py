@@ -64,7 +64,7 @@ RULES = {
     "operations: in flight": ("operations.hpp", "return all.observed(old(), now.thread) || all.covered(head, number, now.thread);", "return true;", "bulk_load_not_waited", True),
     "operations: issue": ("operations.hpp", "races_.meet(use, Actor{", "if (false) races_.meet(use, Actor{", "mbarrier_lanes_release", True),
     "operations: early release": ("operations.hpp", "return made.by_phase() && use.writes &&", "return false &&", "mbarrier_lanes_release", True),
-    "operations: uninitialised": ("operations.hpp", "        initialised_.add(use);\n", "", "bulk_store_uninitialised", True),
+    "operations: uninitialised": ("operations.hpp", "initialised_.add(use, [this", "if (false) initialised_.add(use, [this", "bulk_store_uninitialised", True),
     "operations: at the exit": ("replay.cpp", "            asynchronous_.finish();\n", "", "bulk_load_at_exit", True),
     "operations: bytes come": ("asynchronous.hpp", "for (const Receiver &each : to) mbarriers_.transact(", "for (const Receiver &each : to) if (false) mbarriers_.transact(", "mbarrier_bulk_pipeline", False),
     "operations: signals at inval": ("operations.hpp", "if (each.by_phase() && each.phase.object == now.object", "if (false && each.phase.object == now.object", "mbarrier_inval_in_flight", True),

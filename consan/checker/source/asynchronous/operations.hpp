@@ -161,7 +161,7 @@ class Operations {
         if (!made.generic()) proxies_.meet(use);
         if (made.loads()) proxies_.load(use, made.phase);
         if (made.by_phase() && made.writes) proxies_.store(use, made.phase, !made.generic());
-        initialised_.add(use);
+        initialised_.add(use, [this, number = operations_.size() - 1](u32 thread) { return observed(operations_[number], thread); });
     }
 
     // Whether a load has replaced what an access touched, behind that access, and is known to be complete: who is behind the load is behind the

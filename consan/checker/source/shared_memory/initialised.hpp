@@ -1,7 +1,9 @@
 // R-UNINIT: a read of bytes that no thread has written. If a later write is unordered with the read, the pair is a race and explains the read.
+// Of an operation a write is ordered, too, behind its completion.
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -12,8 +14,16 @@ class Initialised {
     Initialised(const Shape &shape, Clocks &clocks, Findings &findings)
         : clocks_(clocks), findings_(findings), written_((shape.bytes() + 3) / 4, 0), pending_(written_.size(), 0) {}
 
+    typedef std::function<bool(u32 thread)> Over;  // whether a thread knows that an operation is complete
+
     void add(const Access &access) {
         if (access.reads) read(access);
+        if (access.writes) write(access);
+    }
+
+    // The access of an operation.
+    void add(const Access &access, Over over) {
+        if (access.reads && read(access)) reads_.back().over = std::move(over);
         if (access.writes) write(access);
     }
 
@@ -39,21 +49,24 @@ class Initialised {
     struct Read {
         Access access;
         u32 time, missing;  // a bit for each byte
+        Over over;
     };
 
-    void read(const Access &access) {
+    // Returns whether it is one of `reads_` now, the last.
+    bool read(const Access &access) {
         u32 missing = 0, whole = 0;
         if (access.bytes == 16 && access.offset % 16 == 0) std::memcpy(&whole, &written_[access.offset / 4], 4);
-        if (whole == 0x0F0F0F0F) return;
+        if (whole == 0x0F0F0F0F) return false;
         for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             u32 lacking = Races::mask_of(access, cell) & ~written_[cell];
             for (u32 byte = 0; lacking && byte < 4; ++byte)
                 if (lacking >> byte & 1) missing |= 1u << (cell * 4 + byte - access.offset);
         }
-        if (!missing || known(access.offset / 4, access, missing)) return;
+        if (!missing || known(access.offset / 4, access, missing)) return false;
         ++version_;
-        reads_.push_back({access, clocks_.time(access.thread), missing});
+        reads_.push_back({access, clocks_.time(access.thread), missing, {}});
         for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) keep(cell, (u32)reads_.size() - 1);
+        return true;
     }
 
     void keep(u32 cell, u32 read) {
@@ -73,7 +86,7 @@ class Initialised {
 
     void explain(Read &read, const Access &access) {
         if (!read.missing || read.access.thread == access.thread || (read.access.strong && access.strong)) return;
-        if (clocks_.before(read.access.thread, read.time, access.thread)) return;
+        if (clocks_.before(read.access.thread, read.time, access.thread) || (read.over && read.over(access.thread))) return;
         for (u32 byte = 0; byte < access.bytes; ++byte) {
             u32 place = access.offset + byte - read.access.offset;
             if (place < LANES) read.missing &= ~(1u << place), ++version_;
