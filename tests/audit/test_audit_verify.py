@@ -113,3 +113,57 @@ def test_files_in_other_encodings_are_read(encoding: str, tmp_path: Path) -> Non
     source.write_text("// gr\u00f6\u00dfer\n__global__ void k(int *p) { p[threadIdx.x] = 1; }\n", encoding)
     launches.write_text('# gr\u00f6\u00dfer\n[[launch]]\ngrid = 1\nblock = 32\narguments = ["i32[32]=zeros"]\n', encoding)
     assert verify(source, budget=20).verdict == "clean"
+
+
+BETWEEN = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+source = """
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+template <typename scalar_t> __global__ void reversed(const scalar_t* __restrict__ x, scalar_t* y, int64_t n) {
+    __shared__ float tile[64];
+    float least = -INFINITY, most = FLT_MAX;
+    tile[threadIdx.x] = std::max(least, std::min(static_cast<float>(x[blockIdx.x * n + threadIdx.x]), most));
+    WAIT
+    y[blockIdx.x * n + threadIdx.x] = static_cast<scalar_t>(tile[63 - threadIdx.x]);
+}
+torch::Tensor turned(torch::Tensor x) {
+    const at::cuda::OptionalCUDAGuard guard(device_of(x));
+    auto stream = at::cuda::getCurrentCUDAStream();
+    auto y = torch::empty_like(x);
+    AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "turned", [&] {
+        reversed<scalar_t><<<x.size(0), 64, 0, stream>>>(x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.size(1));
+    });
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return y;
+}
+torch::Tensor forward(torch::Tensor x, torch::Tensor w) {
+    auto product = at::matmul(turned(x), w).contiguous();
+    return turned(torch::relu(product).to(torch::kHalf)).to(torch::kFloat32) + 1;
+}
+"""
+extension = load_inline("between", "torch::Tensor forward(torch::Tensor x, torch::Tensor w);", source, functions=["forward"])
+class Model(torch.nn.Module):
+    def forward(self, x, w):
+        return torch.relu(x.flip(1) @ w).half().flip(1).float() + 1
+class ModelNew(torch.nn.Module):
+    def forward(self, x, w):
+        return extension.forward(x, w)
+batch_size = 16
+def get_inputs():
+    return [torch.rand(batch_size, 64).cuda(), torch.rand(64, 64).cuda()]
+'''
+
+
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.timeout(MINUTES)
+@pytest.mark.parametrize("right", [True, False])
+def test_calls_of_torch_between_launches_compute(right: bool) -> None:
+    found = verify(BETWEEN.replace("WAIT", "__syncthreads();" if right else ""), budget=20)
+    verdicts = {row.kernel: row.verdict for row in found.result.rows if row.kernel}
+    assert verdicts == dict.fromkeys(("reversed<float>", "reversed<c10::Half>"), "clean" if right else "violations"), found.to_json()
+    assert {each.confirmed for each in found.places} == (set() if right else {"confirmed"})
+    assert not right or (found.correct and found.error is not None and found.error < 0.01)

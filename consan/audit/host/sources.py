@@ -34,6 +34,7 @@ _LONG: Final = re.compile(
     r"\bstd\s*::(?!\s*(?:max|min|swap|abs|ceil|cos|exp|fabs|floor|fma|fmax|fmin|isinf|isnan|log|pow|round|sin|sqrt|tanh|numeric_limits|size_t"
     r"|u?int(?:8|16|32|64)_t)\b)|\bnumeric_limits\s*<\s*(?!float|double|int|unsigned)|include\s*<(?:cub|cuda|cute|cutlass)/|\bcub::"
 )
+_DEFINED: Final = re.compile(r"^[ \t]*#[ \t]*define\b(?:\\\r?\n|[^\n])*", re.MULTILINE)
 # A literal `(T){...}`, which nvcc takes and NVRTC does not.
 _COMPOUND: Final = re.compile(
     r"((?:[=,(*+\-/?:]|\breturn|#[ \t]*define[ \t]+\w+(?:\([^)\n]*\))?)[ \t]*)\([ \t]*([A-Za-z_]\w*)[ \t]*\)[ \t]*\{"
@@ -137,7 +138,7 @@ def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = (), *
     gone = [(item.begin, item.end) for item in source.items if item.kind in (cuda.HOST, cuda.GLOBAL)]
     for begin, end in (*gone, *without):
         text = text[:begin] + _code_blanked(text[begin:end]) + text[end:]
-    brief = brief and not _LONG.search(text)
+    brief = brief and not _LONG.search(_DEFINED.sub("", cuda.uncommented(text)))  # most macros with more of std are for the host
     text = _INCLUDE.sub(lambda found: found[0] if _on_device(found[1], brief=brief) else cuda.blank(found[0]) + "//", text)
     text = _COMPOUND.sub(r"\1\2{", text)
     needed = [header for header, use in _STANDARD if re.search(use, text) and not (brief and header in _OF_STD)]

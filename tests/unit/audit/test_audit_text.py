@@ -142,3 +142,18 @@ def test_a_use_of_cub_has_its_header(before: str, use: str, *, has: bool) -> Non
 )
 def test_kernels_are_named_as_in_c(symbol: str, name: str) -> None:
     assert expression(symbol) == name
+
+
+@pytest.mark.parametrize(
+    ("more", "brief"),
+    [
+        ("#define CHECK(x) \\\n  if (x) { std::fprintf(stderr, #x); \\\n std::exit(1); }\n// std::vector\n", True),
+        ("__device__ float f(float x) { return std::max(x, std::sqrt(x)); }\n", True),
+        ("__device__ float f(float x) { return std::conditional_t<true, float, int>(x); }\n", False),
+        ("#include <cub/block/block_reduce.cuh>\n", False),
+    ],
+)
+def test_the_device_has_the_whole_of_std_where_its_code_needs_more(more: str, brief: bool) -> None:
+    """NVRTC takes a second for the headers of the whole."""
+    source = sources.AuditedSource("k.cu", f"{more}__global__ void k() {{}}\nint main() {{ std::vector<int> none; }}\n")
+    assert ("consan_std.h" in sources.for_device(source, brief=True)) == brief

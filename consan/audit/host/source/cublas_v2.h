@@ -1,9 +1,11 @@
-// The part of cuBLAS that programs around kernels call: single and double precision products, computed on the host in memory that both share.
+// The part of cuBLAS that programs around kernels call, in single and double precision: products, and functions of vectors. They are computed
+// on the host, in memory that both share; so results and factors may be anywhere.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <library_types.h>
+#include <math.h>
 #include <cstddef>
 #include <cstdint>
 
@@ -45,6 +47,33 @@ cublasStatus_t gemm(cublasOperation_t first, cublasOperation_t second, int m, in
     }
   return CUBLAS_STATUS_SUCCESS;
 }
+
+template <class T>
+cublasStatus_t gemv(cublasOperation_t operation, int m, int n, const T *alpha, const T *a, int lda, const T *x, int x_step, const T *beta,
+                    T *y, int y_step) {
+  const bool plain = operation == CUBLAS_OP_N;
+  for (int i = 0; i < (plain ? m : n); ++i) {
+    T sum = 0;
+    for (int k = 0; k < (plain ? n : m); ++k)
+      sum += a[plain ? i + size_t(k) * lda : k + size_t(i) * lda] * x[size_t(k) * x_step];
+    T &into = y[size_t(i) * y_step];
+    into = *alpha * sum + (*beta == T(0) ? T(0) : *beta * into);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T, class F> cublasStatus_t each(int n, F function) {
+  for (int i = 0; i < n; ++i)
+    function(size_t(i));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T, class F> cublasStatus_t summed(int n, T *result, F function) {
+  T sum = 0;
+  for (int i = 0; i < n; ++i)
+    sum += function(size_t(i));
+  return *result = sum, CUBLAS_STATUS_SUCCESS;
+}
 } // namespace consan
 
 #define CONSAN_GEMM(letter, T)                                                                                                             \
@@ -62,6 +91,34 @@ cublasStatus_t gemm(cublasOperation_t first, cublasOperation_t second, int m, in
 CONSAN_GEMM(S, float)
 CONSAN_GEMM(D, double)
 #undef CONSAN_GEMM
+
+#define CONSAN_VECTORS(letter, T)                                                                                                          \
+  inline cublasStatus_t cublas##letter##gemv(cublasHandle_t, cublasOperation_t operation, int m, int n, const T *alpha, const T *a,        \
+                                             int lda, const T *x, int x_step, const T *beta, T *y, int y_step) {                           \
+    return consan::gemv(operation, m, n, alpha, a, lda, x, x_step, beta, y, y_step);                                                       \
+  }                                                                                                                                        \
+  inline cublasStatus_t cublas##letter##axpy(cublasHandle_t, int n, const T *alpha, const T *x, int x_step, T *y, int y_step) {            \
+    return consan::each<T>(n, [=](size_t i) { y[i * y_step] += *alpha * x[i * x_step]; });                                                 \
+  }                                                                                                                                        \
+  inline cublasStatus_t cublas##letter##scal(cublasHandle_t, int n, const T *alpha, T *x, int step) {                                      \
+    return consan::each<T>(n, [=](size_t i) { x[i * step] *= *alpha; });                                                                   \
+  }                                                                                                                                        \
+  inline cublasStatus_t cublas##letter##copy(cublasHandle_t, int n, const T *x, int x_step, T *y, int y_step) {                            \
+    return consan::each<T>(n, [=](size_t i) { y[i * y_step] = x[i * x_step]; });                                                           \
+  }                                                                                                                                        \
+  inline cublasStatus_t cublas##letter##dot(cublasHandle_t, int n, const T *x, int x_step, const T *y, int y_step, T *result) {            \
+    return consan::summed(n, result, [=](size_t i) { return x[i * x_step] * y[i * y_step]; });                                             \
+  }                                                                                                                                        \
+  inline cublasStatus_t cublas##letter##asum(cublasHandle_t, int n, const T *x, int step, T *result) {                                     \
+    return consan::summed(n, result, [=](size_t i) { return x[i * step] < 0 ? -x[i * step] : x[i * step]; });                              \
+  }                                                                                                                                        \
+  inline cublasStatus_t cublas##letter##nrm2(cublasHandle_t, int n, const T *x, int step, T *result) {                                     \
+    consan::summed(n, result, [=](size_t i) { return x[i * step] * x[i * step]; });                                                        \
+    return *result = sqrt(*result), CUBLAS_STATUS_SUCCESS;                                                                                 \
+  }
+CONSAN_VECTORS(S, float)
+CONSAN_VECTORS(D, double)
+#undef CONSAN_VECTORS
 
 // Of other types, only the single precision form is computed.
 inline cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t first, cublasOperation_t second, int m, int n, int k,

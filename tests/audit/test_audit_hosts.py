@@ -1,0 +1,156 @@
+"""What host code does around launches: each way is one program, right and with a race. Arguments, shapes and data arrive as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from audit_server import server
+
+from consan.audit.runner import AuditRequest
+
+WAIT = "WAIT"
+"""In place of `__syncthreads()` in the right form of a program, and of nothing in the other."""
+REVERSED = f"tile[threadIdx.x] = p[threadIdx.x]; {WAIT}; p[threadIdx.x] = by * tile[63 - threadIdx.x];"
+KERNEL = f"__global__ void k(float *p, float by) {{ __shared__ float tile[64]; {REVERSED} }}\n"
+BEFORE = (
+    "float *p; cudaMalloc(&p, 4 * 64); float h[64]; for (int i = 0; i < 64; ++i) h[i] = i;\n"
+    "  cudaMemcpy(p, h, sizeof h, cudaMemcpyHostToDevice);"
+)
+AFTER = "cudaMemcpy(h, p, sizeof h, cudaMemcpyDeviceToHost); return h[0] == {first} ? 0 : 1;"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A program. `first`: the first element of its result, without which it has status 1. `kernels`: all of them with their launches."""
+
+    body: str
+    before: str = KERNEL
+    first: float = 126
+    kernels: tuple[tuple[str, int, str], ...] = (("k", 1, "1 x 64"),)
+    racy: str = "k"
+
+    def text(self, *, right: bool) -> str:
+        """The source."""
+        main = f"int main() {{ {BEFORE}\n  {self.body}\n  {AFTER.format(first=self.first)}\n}}\n"
+        text = f"#include <vector>\n#include <cstdlib>\n{self.before}{main}"
+        return text.replace(WAIT, "__syncthreads()" if right else "")
+
+
+_POINTERS = "float by = 2; void *args[] = {&p, &by};"
+_DYNAMIC = f"extern __shared__ float tile[];\n__global__ void k(float *p, float by) {{ {REVERSED} }}\n"
+HOSTS = {
+    "cudaLaunchKernel": Host(f"{_POINTERS} cudaLaunchKernel((void *)k, dim3(1), dim3(64), args, 0, 0);"),
+    "cudaLaunchKernel of a template": Host(
+        f"{_POINTERS} cudaLaunchKernel((const void *)k<float, 64>, 1, 64, args, 0, nullptr);",
+        f"template <class T, int N> __global__ void k(T *p, T by) {{ __shared__ T tile[N]; {REVERSED} }}\n",
+        kernels=(("k<float, 64>", 1, "1 x 64"),),
+        racy="k<float, 64>",
+    ),
+    "cudaLaunchKernelEx": Host(
+        "cudaLaunchConfig_t config = {}; config.gridDim = 1; config.blockDim = 64; float by = 2; cudaLaunchKernelEx(&config, k, p, by);"
+    ),
+    "cudaLaunchCooperativeKernel": Host(f"{_POINTERS} cudaLaunchCooperativeKernel((void *)k, 1, 64, args, 0, 0);"),
+    "cudaFuncSetAttribute": Host(
+        "if (cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10) != cudaSuccess) return 9;"
+        " k<<<1, 64, 100 << 10>>>(p, 2.0f);",
+        _DYNAMIC,
+        kernels=(("k", 1, "1 x 64, 102400 B"),),
+    ),
+    "cudaMemcpyToSymbol": Host(
+        "float by[2] = {1, 2}; cudaMemcpyToSymbol(factor, by, sizeof by); float back = 0;"
+        " cudaMemcpyFromSymbol(&back, factor, 4, 4); if (back != 2) return 9; k<<<1, 64>>>(p);",
+        f"__constant__ float factor[2];\n__global__ void k(float *p) {{ __shared__ float tile[64]; float by = factor[1]; {REVERSED} }}\n",
+    ),
+    "cudaMemcpyToSymbol of a part": Host(
+        "int n = 1; cudaMemcpyToSymbol(table, &n, 4, offsetof(Table, n)); float by = 2; cudaMemcpyToSymbol(table, &by, 4);"
+        " k<<<1, 64>>>(p);",
+        "#include <cstddef>\nstruct Table { float by; int n; };\n__constant__ Table table;\n"
+        f"__global__ void k(float *p) {{ __shared__ float tile[64]; float by = table.by * table.n; {REVERSED} }}\n",
+    ),
+    "constants with values": Host(
+        "k<<<1, 64>>>(p);",
+        "__constant__ float factor[2] = {1, 2};\n__device__ int shift = 0;\n"
+        f"__global__ void k(float *p) {{ __shared__ float tile[64]; float by = factor[1] + shift; {REVERSED} }}\n",
+    ),
+    "streams and events": Host(
+        "cudaStream_t a, b; cudaStreamCreate(&a); cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking); cudaEvent_t e, f;"
+        " cudaEventCreate(&e); cudaEventCreateWithFlags(&f, cudaEventDisableTiming); k<<<1, 64, 0, a>>>(p, 1.0f); cudaEventRecord(e, a);"
+        " cudaStreamWaitEvent(b, e, 0);"
+        " k<<<1, 64, 0, b>>>(p, 2.0f); cudaEventRecord(f, b); cudaEventSynchronize(f); float ms = -1; cudaEventElapsedTime(&ms, e, f);"
+        " if (ms < 0 || cudaStreamQuery(b) != cudaSuccess) return 9; cudaEventDestroy(e); cudaStreamSynchronize(a); cudaStreamDestroy(a);",
+        first=0,
+        kernels=(("k", 2, "1 x 64"),),
+    ),
+    "default arguments": Host(
+        "k<<<1, 64>>>(p);",
+        f"__global__ void k(float *p, float by = 2.0f, const int *none = nullptr) {{ __shared__ float tile[64]; {REVERSED} }}\n",
+    ),
+    "a pointer to a kernel": Host(
+        "void (*chosen)(float *, float) = p != nullptr ? k : other; chosen<<<1, 64>>>(p, 2.0f); other<<<1, 1>>>(p + 63, 3.0f);",
+        f"{KERNEL}__global__ void other(float *p, float by) {{ *p = by; }}\n",
+        kernels=(("k", 1, "1 x 64"), ("other", 1, "1 x 1")),
+    ),
+    "a table of kernels": Host(
+        "using Kernel = void (*)(float *, float); Kernel all[] = {other, k}; for (Kernel each : all) each<<<1, 64>>>(p, 2.0f);",
+        f"{KERNEL}__global__ void other(float *p, float by) {{ p[threadIdx.x] += 0 * by; }}\n",
+        kernels=(("other", 1, "1 x 64"), ("k", 1, "1 x 64")),
+    ),
+    "functions of the device by pointer": Host(
+        "k<<<1, 64>>>(p, 1);",
+        "typedef float (*Operation)(float);\n__device__ float once(float x) { return x; }\n"
+        "__device__ float twice(float x) { return 2 * x; }\n"
+        "__device__ Operation operations[] = {once, twice};\n"
+        f"__global__ void k(float *p, int number) {{ __shared__ float tile[64]; float by = operations[number](1.0f); {REVERSED} }}\n",
+    ),
+    "several kernels in a row": Host(
+        "add<<<2, 32>>>(p, 1.0f); k<<<1, 64>>>(p, 2.0f); add<<<2, 32>>>(p, -2.0f);",
+        f"{KERNEL}__global__ void add(float *p, float by) {{ p[blockIdx.x * blockDim.x + threadIdx.x] += by; }}\n",
+        kernels=(("add", 2, "2 x 32"), ("k", 1, "1 x 64")),
+    ),
+    "cuBLAS between": Host(
+        "cublasHandle_t handle; cublasCreate(&handle); float one = 1, none = 0, *q; cudaMalloc(&q, 4 * 64); k<<<1, 64>>>(p, 1.0f);"
+        " add<<<1, 64>>>(q); cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, p, 8, q, 8, &none, p, 8);"
+        " k<<<1, 64>>>(p, 0.0f); cublasSscal(handle, 64, &one, p, 1); cublasDestroy(handle);",
+        f"#include <cublas_v2.h>\n{KERNEL}__global__ void add(float *p) {{ p[threadIdx.x] = threadIdx.x; }}\n",
+        first=0,
+        kernels=(("k", 2, "1 x 64"), ("add", 1, "1 x 64")),
+    ),
+    "vectors of cuBLAS": Host(
+        "cublasHandle_t handle; cublasCreate(&handle); float *q, two = 2, one = 1, none = 0, dot, sum, norm, product; cudaMalloc(&q, 256);"
+        " k<<<1, 64>>>(p, 1.0f); cublasScopy(handle, 64, p, 1, q, 1); cublasSscal(handle, 64, &two, q, 1);"
+        " cublasSaxpy(handle, 64, &one, p, 1, q, 1); cublasSdot(handle, 2, p + 62, 1, q + 62, 1, &dot);"
+        " cublasSasum(handle, 2, p + 61, 1, &sum);"
+        " cublasSnrm2(handle, 2, p + 59, 1, &norm); cublasSgemv(handle, CUBLAS_OP_T, 8, 8, &one, p, 8, p + 56, 1, &none, q, 1);"
+        " cudaMemcpy(&product, q, 4, cudaMemcpyDeviceToHost); if (dot != 3 || sum != 3 || norm != 5 || product != 1708) return 9;"
+        " k<<<1, 64>>>(p, 2.0f);",
+        f"#include <cublas_v2.h>\n{KERNEL}",
+        first=0,
+        kernels=(("k", 2, "1 x 64"),),
+    ),
+    "a struct by value": Host(
+        "k<<<1, 64>>>({p, 2.0f, 64});",
+        "struct Given { float *p; float by; int n; };\n"
+        f"__global__ void k(const Given given) {{ __shared__ float tile[64]; float *p = given.p, by = given.by; {REVERSED} }}\n",
+    ),
+    "managed and pinned memory": Host(
+        "float *m, *pinned; cudaMallocManaged(&m, 256); cudaMallocHost(&pinned, 256); for (int i = 0; i < 64; ++i) m[i] = pinned[i] = i;"
+        " k<<<1, 64>>>(m, 2.0f); cudaDeviceSynchronize(); cudaMemcpyAsync(p, m, 256, cudaMemcpyDeviceToDevice, 0); cudaFreeHost(pinned);"
+    ),
+}
+
+
+_QUICK = ("cudaLaunchKernel", "streams and events", "functions of the device by pointer", "vectors of cuBLAS")  # each takes about a second
+_CASES = [pytest.param(host, id=name, marks=[] if name in _QUICK else pytest.mark.slow) for name, host in HOSTS.items()]
+
+
+@pytest.mark.parametrize("right", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("host", _CASES)
+def test_a_launch_arrives_as_the_host_makes_it(host: Host, right: bool) -> None:
+    result = server().result(AuditRequest("k.cu", host.text(right=right)))
+    found = {(row.kernel, row.launches, row.launch): row.verdict for row in result.rows}
+    assert {each: found.get(each) for each in host.kernels} == {
+        each: "violations" if each[0] == host.racy and not right else "clean" for each in host.kernels
+    }, (found, [row.note for row in result.rows], result.notes)
+    assert len(found) == len(host.kernels)
+    assert [note for note in result.notes if "status" in note] == [] or not right
