@@ -21,6 +21,7 @@ from consan.adapters.numba import NumbaAdapter
 from consan.adapters.standin import CupyStandIn
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
 from consan.adapters.triton.gpu import TritonAdapter
+from consan.adapters.triton.helion import HelionUntuned
 from consan.adapters.triton.virtual import TritonVirtual
 from consan.adapters.without_ptx import CuTileAdapter
 
@@ -29,7 +30,7 @@ ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter()),
     "cpu": (
         *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn(), WarpStandIn()),
-        *(TilelangStandIn(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
+        *(TilelangStandIn(), HelionUntuned(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
     ),
 }
 

@@ -100,6 +100,12 @@ def _text(path: Path) -> str:
         return ""
 
 
+def user_file(name: str) -> str:
+    """The path of the one file of the user's that has this name; else empty."""
+    found = {str(path) for path in _user_files() if path.name == name}
+    return found.pop() if len(found) == 1 else ""
+
+
 def _user_files() -> Iterator[Path]:
     """Files that may hold the literal, nearest first, without installed packages and the standard library."""
     frame: FrameType | None = sys._getframe(1)

@@ -100,6 +100,7 @@ _PACKAGES: Final = {
     "CuTe DSL": (("nvidia-cutlass-dsl",), ""),
     "Warp": (("warp-lang",), ""),
     "tilelang": (("tilelang",), ""),
+    "Helion": (("helion",), ""),
     "torch": (("torch",), ""),
 }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from consan._errors import NotSupported
+from consan.adapters.triton import helion
 from consan.reports.words.frameworks import GLUON, TRITON
 
 _BLOCK = re.compile(r"// begin inline asm\n.*?// end inline asm", re.S)
@@ -26,7 +27,7 @@ def ptx_of(kernel: Any) -> str:
     ptx = kernel.asm.get("ptx")
     if ptx is None:
         raise NotSupported(f"{kernel.name} comes without its PTX: unset TRITON_STORE_BINARY_ONLY and empty Triton's cache")
-    return moved(settled(ptx), _file_of(kernel))
+    return helion.with_lines(moved(settled(ptx), _file_of(kernel)))
 
 
 def _file_of(kernel: Any) -> str:

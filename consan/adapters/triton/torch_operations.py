@@ -72,8 +72,15 @@ def _tensors(value: Any) -> Iterator[Any]:
     if isinstance(value, (tuple, list)):
         for each in value:
             yield from _tensors(each)
-    elif hasattr(value, "untyped_storage") and value.device.type == "cpu" and not value.is_sparse and _storage(value):
+    elif (
+        hasattr(value, "untyped_storage") and value.device.type == "cpu" and not value.is_sparse and not _is_fake(value) and _storage(value)
+    ):
         yield value
+
+
+def _is_fake(tensor: Any) -> bool:
+    """Whether it has no memory, as those that compilers work with (Helion, torch.compile)."""
+    return hasattr(tensor, "fake_mode")
 
 
 def _storage(tensor: Any) -> int:

@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 _VARIABLE = "_CONSAN_CHILDREN"  # that of consan.process.children
-_FRAMEWORKS = ("cupy", "cupyx", "triton", "numba", "numba_cuda_mlir", "cuda", "cutlass", "torch", "warp")
+_FRAMEWORKS = ("cupy", "cupyx", "triton", "numba", "numba_cuda_mlir", "cuda", "cutlass", "torch", "warp", "tilelang", "helion", "jax")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
