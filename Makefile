@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TRITON ?= triton==3.6.0
 TRITON_VENV := .venv-triton
-FRAMEWORKS ?= numba-cuda==0.30.* numba-cuda-mlir==0.6.* nvidia-nvvm nvidia-cutlass-dsl==4.8.* warp-lang==1.19.* tilelang==0.1.15 helion==1.5.* triton==3.7.*
+FRAMEWORKS ?= numba-cuda==0.30.* numba-cuda-mlir==0.6.* nvidia-nvvm nvidia-cutlass-dsl==4.8.* warp-lang==1.19.* tilelang==0.1.15 helion==1.5.* triton==3.7.* jax==0.12.* jax-cuda13-plugin==0.12.* jax-cuda13-pjrt==0.12.*
 FRAMEWORKS_VENV := .venv-frameworks
 DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
 DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \
@@ -40,7 +40,7 @@ test-triton: $(TRITON_VENV)/.test ## the tests with Triton on the CPU
 
 # Frameworks that run on the stand-in driver: some GB on disk. One that is not to be had here is left out, and its programs are skipped.
 test-frameworks: $(FRAMEWORKS_VENV)/.test ## programs of other frameworks on the CPU
-	$(FRAMEWORKS_VENV)/bin/python -m pytest -n auto --durations=5 -k "framework or cute or 12-" \
+	$(FRAMEWORKS_VENV)/bin/python -m pytest -n auto --durations=5 -k "framework or cute or pallas or 12- or 14-" \
 		tests/frameworks tests/pipeline/test_cute_programs.py tests/tutorials/test_tutorials.py
 
 test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)

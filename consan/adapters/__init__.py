@@ -15,6 +15,7 @@ from consan.adapters.distributed import DistributedStandIn
 from consan.adapters.driven.cute import CuteStandIn
 from consan.adapters.driven.driver import DriverStandIn
 from consan.adapters.driven.numba import NumbaMlirStandIn, NumbaStandIn
+from consan.adapters.driven.pallas import PallasStandIn
 from consan.adapters.driven.tilelang import TilelangStandIn
 from consan.adapters.driven.warp import WarpStandIn
 from consan.adapters.numba import NumbaAdapter
@@ -30,7 +31,7 @@ ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter()),
     "cpu": (
         *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn(), WarpStandIn()),
-        *(TilelangStandIn(), HelionUntuned(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
+        *(TilelangStandIn(), HelionUntuned(), PallasStandIn(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
     ),
 }
 

@@ -100,6 +100,8 @@ _PACKAGES: Final = {
     "CuTe DSL": (("nvidia-cutlass-dsl",), ""),
     "Warp": (("warp-lang",), ""),
     "tilelang": (("tilelang",), ""),
+    "JAX": (("jax",), ""),
+    "JAX's CUDA plugin": (("jax-cuda13-plugin", "jax-cuda12-plugin"), ""),
     "Helion": (("helion",), ""),
     "torch": (("torch",), ""),
 }

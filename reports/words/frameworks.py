@@ -5,7 +5,8 @@ and put the framework's word in parentheses: "wait with {wait} ({wait_cpp})". If
 and `tidy` removes the parentheses. Words that stand alone in a sentence always have a spelling that includes the PTX.
 
 Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6,
-Numba-CUDA 0.30, Warp 1.19, tilelang 0.1.15.
+Numba-CUDA 0.30, Warp 1.19, tilelang 0.1.15, Pallas of
+JAX 0.12 (`plgpu` is jax.experimental.pallas.mosaic_gpu).
 Users of Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
 """
 
@@ -23,8 +24,9 @@ GLUON: Final = "gluon"
 NUMBA: Final = "numba"
 WARP: Final = "warp"
 TILELANG: Final = "tilelang"
+PALLAS: Final = "pallas"
 PTX: Final = "ptx"
-FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, TILELANG, PTX)
+FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, TILELANG, PALLAS, PTX)
 
 _Spellings = dict[str, str]
 
@@ -40,14 +42,16 @@ def _row(
     dsl: str = "",
     warp: str = "",
     tile: str = "",
+    pallas: str = "",
 ) -> _Spellings:
     """The spellings of a row. Those that are named have the PTX where they are left out, and Warp has CUDA C++."""
-    named = {CUTE_DSL: dsl or ptx, WARP: warp or cuda, TILELANG: tile or ptx}
+    named = {CUTE_DSL: dsl or ptx, WARP: warp or cuda, TILELANG: tile or ptx, PALLAS: pallas or ptx}
     return {CUDA: cuda, CUTE: cute, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx, **named}
 
 
 # The wait for an asynchronous operation, by kind. The PTX is in `situations.WAITS`.
 _CONSUMER_WAIT: Final = "pipeline.consumer_wait(), or cute.arch.mbarrier_wait with parity {parity}"
+_PALLAS_WAIT: Final = "plgpu.barrier_wait"
 _BARRIER_WAIT: Final = "T.barrier_wait with parity {parity}"
 _MBARRIER_WAIT = _row(
     "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity",
@@ -55,6 +59,7 @@ _MBARRIER_WAIT = _row(
     "mbarrier.wait",
     dsl=_CONSUMER_WAIT,
     tile=_BARRIER_WAIT,
+    pallas=_PALLAS_WAIT,
 )
 WAITS: Final[dict[str, _Spellings]] = {
     "cp.async": _row(
@@ -73,6 +78,7 @@ WAITS: Final[dict[str, _Spellings]] = {
         "tma.store_wait({leave})",
         dsl="cute.arch.cp_async_bulk_wait_group({leave}, read=True)",
         tile="T.tma_store_wait({leave})",
+        pallas="plgpu.wait_smem_to_gmem({leave})",
     ),
     "wgmma": _row(
         "CUTLASS warpgroup_wait<{leave}>()",
@@ -80,11 +86,17 @@ WAITS: Final[dict[str, _Spellings]] = {
         "warpgroup_mma_wait({leave})",
         dsl="warpgroup.wait_group({leave})",
         tile="T.wait_wgmma({leave})",
+        pallas="plgpu.wgmma_wait({leave})",
     ),
     **dict.fromkeys(
         ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
         _row(
-            "cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait", dsl=_CONSUMER_WAIT, tile=_BARRIER_WAIT
+            "cuda::ptx::mbarrier_try_wait_parity",
+            "ClusterBarrier::wait({parity})",
+            "mbarrier.wait",
+            dsl=_CONSUMER_WAIT,
+            tile=_BARRIER_WAIT,
+            pallas=_PALLAS_WAIT,
         ),
     ),
     "tcgen05.ld": _row("cuda::ptx::tcgen05_wait_ld", "cutlass::arch::fence_view_async_tmem_load()"),
@@ -103,6 +115,7 @@ COMMITS: Final[dict[str, _Spellings]] = {
         "tma_store_arrive()",
         dsl="cute.arch.cp_async_bulk_commit_group()",
         tile="T.tma_store_arrive()",
+        pallas="plgpu.commit_smem_to_gmem_group()",
     ),
     "wgmma": _row(
         "CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()", dsl="warpgroup.commit_group()", tile="T.warpgroup_commit_batch()"
@@ -110,7 +123,12 @@ COMMITS: Final[dict[str, _Spellings]] = {
     **dict.fromkeys(
         ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
         _row(
-            "cuda::ptx::tcgen05_commit", "cutlass::arch::umma_arrive()", "tcgen05_commit", dsl="tcgen05.commit", tile="T.tcgen05_mma_arrive"
+            "cuda::ptx::tcgen05_commit",
+            "cutlass::arch::umma_arrive()",
+            "tcgen05_commit",
+            dsl="tcgen05.commit",
+            tile="T.tcgen05_mma_arrive",
+            pallas="plgpu.tcgen05_commit_arrive",
         ),
     ),
 }
@@ -158,6 +176,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["mbarrier.arrive"] * 3,
         dsl="mbarrier.arrive; pipeline.consumer_release(), or cute.arch.mbarrier_arrive",
         tile="mbarrier.arrive; T.barrier_arrive",
+        pallas="mbarrier.arrive; plgpu.barrier_arrive",
     ),
     "acquire": _row(
         "mbarrier.try_wait.parity; cuda::ptx::mbarrier_try_wait_parity",
@@ -166,6 +185,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["mbarrier.try_wait.parity"] * 3,
         dsl="mbarrier.try_wait.parity; pipeline.producer_acquire(), or cute.arch.mbarrier_wait",
         tile="mbarrier.try_wait.parity; T.barrier_wait",
+        pallas="mbarrier.try_wait.parity; plgpu.barrier_wait",
     ),
     "init": _row(
         "mbarrier.init; cuda::ptx::mbarrier_init",
@@ -174,6 +194,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["mbarrier.init"] * 3,
         dsl="mbarrier.init; cute.arch.mbarrier_init",
         tile="mbarrier.init; T.alloc_barrier(arrive_count)",
+        pallas="mbarrier.init; plgpu.Barrier(num_arrivals)",
     ),
     "grid_wait": _row(
         "griddepcontrol.wait (cudaGridDependencySynchronize())",
@@ -266,7 +287,17 @@ _ALONE: Final[dict[str, _Spellings]] = {
         dsl="with cute.arch.elect_one() (elect.sync)",
         tile="if T.shuffle_elect(32) (elect.sync)",
     ),
-    "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence", dsl=_ORDERED, tile=_ORDERED),
+    "pin": _row(
+        _PINNED,
+        _PINNED,
+        _ORDERED,
+        _ORDERED,
+        _ORDERED,
+        "move the writes above the wgmma.fence",
+        dsl=_ORDERED,
+        tile=_ORDERED,
+        pallas=_ORDERED,
+    ),
 }
 # The PTX behind words whose CUDA C++ spelling does not name it.
 _PTX_BEHIND: Final = {
@@ -283,6 +314,7 @@ _BEHIND: Final[dict[str, _Spellings]] = {
         "fence_async_shared()",
         dsl='cute.arch.fence_proxy("async.shared", space="cta")',
         tile="T.fence_proxy_async()",
+        pallas="plgpu.commit_smem()",
     ),
     "before_sync": _row(
         "cuda::ptx::tcgen05_fence_before_thread_sync", "cutlass::arch::tcgen05_before_thread_sync()", tile="T.tcgen05_before_thread_sync()"
@@ -300,6 +332,7 @@ _BEHIND: Final[dict[str, _Spellings]] = {
         "mbarrier.wait",
         dsl="pipeline.producer_acquire, pipeline.consumer_wait",
         tile="T.barrier_wait",
+        pallas="plgpu.barrier_wait",
     ),
 }
 _READ_FORM: Final = _row(

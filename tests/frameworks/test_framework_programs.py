@@ -43,6 +43,7 @@ CASES = [
     FrameworkProgram("numba_mlir_reverse.py", "numba-cuda-mlir", "data-race", "cuda.syncthreads()"),
     FrameworkProgram("warp_sum.py", "warp-lang", "data-race", "wp.atomic_add"),
     FrameworkProgram("tilelang_roles.py", "tilelang", "missing-wait", "T.barrier_wait with parity 0"),
+    FrameworkProgram("pallas_scale.py", "jax-cuda13-plugin", "missing-wait", "plgpu.wait_smem_to_gmem(0)"),
     FrameworkProgram("helion_sums.py", "helion", "global-race", "read it in a second kernel"),
 ]
 

@@ -31,12 +31,13 @@ FINDINGS = {
     "10_two_cta_gemm": ("data-race", {"*reinterpret_cast<uint4*>(tile", "multiply(d, tile_a, tile_b"}),
     "12_cute_dsl": ("missing-wait", {"cute.copy(atom, source[None, tile]", "total += ring[row, thread"}),
     "13_one_shot_all_reduce": ("global-race", {"tl.store(mine + i, total)", "total += tl.load(buffers[peer] + i)"}),
+    "14_pallas": ("missing-wait", {"plgpu.copy_smem_to_gmem(result", "result[...] = tile[...] * 2"}),
     "03_triton": ("missing-wait", {"start_copy(ring.index(ahead % STAGES)", "total += ring.index(row % STAGES)"}),
 }
 
 
 BESIDE = {"12_cute_dsl": {"lifetime", "barrier-misuse"}}  # what follows: loads are in flight at the kernel's end, and at the next load
-NEEDS = {"03_triton": "triton", "13_one_shot_all_reduce": "triton", "12_cute_dsl": "nvidia_cutlass_dsl"}
+NEEDS = {"03_triton": "triton", "13_one_shot_all_reduce": "triton", "12_cute_dsl": "nvidia_cutlass_dsl", "14_pallas": "jax_plugins"}
 CUTLASS = os.environ.get("CUTLASS", "")  # a checkout, which tutorial 8 needs
 IN_CUDA = [folder for folder in FOLDERS if (folder / "exercise.cu").exists()]
 

@@ -124,7 +124,8 @@ class TilelangStandIn(Seam):
             for each in adapter.prim_func.params
         ]
         blocks = (block_of(each, name) for each, name in zip(args, names, strict=False) if hasattr(each, "data_ptr"))
-        with placed(self._open) as placement:
+        session: Any = self._open
+        with placed(session) as placement:
             memory = HostMemory(placement, [each for each in blocks if each is not None])
             given = [_OnDevice(each, memory.address(each.data_ptr())) if hasattr(each, "data_ptr") else each for each in args]
             copies = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)

@@ -32,7 +32,6 @@ def ptx(generated: Path) -> str:
 
 @pytest.fixture
 def generated(tmp_path: Path) -> Path:
-    helion._statements.cache_clear()
     (tmp_path / "made.py").write_text(GENERATED)
     return tmp_path / "made.py"
 
@@ -49,10 +48,10 @@ def test_places_become_those_of_the_statement_above(generated: Path, monkeypatch
 def test_other_text_is_unchanged(generated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "user_file", lambda name: "")
     assert helion.with_lines(ptx(generated)) == ptx(generated), "no file of the program has that name, or several do"
-    generated.write_text(GENERATED.replace("helion.runtime", "other"))
-    helion._statements.cache_clear()
+    other = generated.with_name("other.py")
+    other.write_text(GENERATED.replace("helion.runtime", "other"))
     monkeypatch.setattr(sources, "user_file", lambda name: f"/home/me/{name}")
-    assert helion.with_lines(ptx(generated)) == ptx(generated)
+    assert helion.with_lines(ptx(other)) == ptx(other)
 
 
 def test_one_file_of_the_program_has_a_name() -> None:

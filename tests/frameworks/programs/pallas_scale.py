@@ -1,0 +1,37 @@
+"""Twice a matrix in Pallas. With `racy`, a tile is written while its copy to global memory still reads it."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+RACY = "racy" in sys.argv
+ROWS, COLUMNS, STEPS = 64, 128, 4
+
+
+def scale(source, out, tile, result, full):
+    for step in range(STEPS):
+        rows = pl.ds(step * ROWS, ROWS)
+        plgpu.copy_gmem_to_smem(source.at[rows], tile, full)
+        plgpu.barrier_wait(full)
+        if not RACY:
+            plgpu.wait_smem_to_gmem(0, wait_read_only=True)
+        result[...] = tile[...] * 2  # reader
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(result, out.at[rows])
+    plgpu.wait_smem_to_gmem(0)
+
+
+TILE = plgpu.SMEM((ROWS, COLUMNS), jnp.float32)
+doubled = plgpu.kernel(
+    scale,
+    out_type=jax.ShapeDtypeStruct((STEPS * ROWS, COLUMNS), jnp.float32),
+    scratch_types=[TILE, TILE, plgpu.Barrier()],
+    compiler_params=plgpu.CompilerParams(),
+)
+x = jnp.arange(STEPS * ROWS * COLUMNS, dtype=jnp.float32).reshape(-1, COLUMNS)
+y = np.asarray(jax.jit(doubled)(x))
+assert RACY or (y == 2 * np.asarray(x)).all()
