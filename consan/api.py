@@ -250,7 +250,7 @@ class _Made:
                 compare(prepared, placement)
                 report = finish(session.report())
                 if session.backend.simulates and placement.owns_all:
-                    with by_seed(session.backend.machine):
+                    with by_seed(session.backend):
                         report = PlainRuns(session.backend, placement, launch, how).compared(report, kernel.module.text)
                 return report, placement.owns_all
 

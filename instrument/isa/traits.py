@@ -41,6 +41,7 @@ _OfAccess = _Trait["AccessTraits"]
 class Traits:
     """Traits of a row."""
 
+    name: str
     family: str
     action: str
     flow: str

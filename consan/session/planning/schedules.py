@@ -213,9 +213,9 @@ def _schedules(machine: Machine, make: Callable[[int], Schedule]) -> Iterator[No
 
 
 @contextmanager
-def by_seed(machine: Machine) -> Iterator[None]:
-    """Inside the block the seed of a launch alone decides its schedule, also where `consan stress` steers the others."""
-    with _schedules(machine, schedule_of):
+def by_seed(backend: Any) -> Iterator[None]:
+    """Inside the block the seed of a launch alone decides its schedule on this virtual machine, also where `consan stress` steers."""
+    with _schedules(backend.machine, schedule_of):
         yield
 
 
