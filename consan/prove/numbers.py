@@ -115,14 +115,35 @@ def chosen(condition: Formula, one: Number, other: Number) -> Number:
     return Number(choice(condition, one.term, other.term), hull(one.range, other.range), hull(one.small, other.small), one.base)
 
 
+def factor(term: Formula) -> int:
+    """A power of two that divides a term."""
+    if z3.is_int_value(term):
+        value = term.as_long()
+        return value & -value if value else 1 << 64
+    if z3.is_mul(term):
+        found = 1
+        for each in term.children():
+            found *= factor(each)
+        return min(found, 1 << 64)
+    if z3.is_add(term) or z3.is_sub(term):
+        return min(map(factor, term.children()))
+    if z3.is_app_of(term, z3.Z3_OP_ITE):
+        return min(map(factor, term.children()[1:]))
+    return factor(term.arg(0)) if z3.is_app_of(term, z3.Z3_OP_UMINUS) else 1
+
+
 class Symbols:
-    """The variables of a proof. `facts`: what is known of each; `assumed`: those whose range is assumed, with their lines of the PTX."""
+    """The variables of a proof. `facts`: what is known of each; `assumed`: those whose range is assumed, with their lines of the PTX.
+
+    `quotients`: those that are a term divided by a number.
+    """
 
     def __init__(self) -> None:
         self.facts: dict[str, list[Formula]] = {}
         self.variables: dict[str, Formula] = {}
         self.order: dict[str, int] = {}
         self.assumed: dict[str, int] = {}
+        self.quotients: dict[str, tuple[Formula, int]] = {}
         self._quotients: dict[tuple[int, int], tuple[Formula, Number]] = {}
         self.path: Formula = z3.BoolVal(True)  # the condition under which the current instruction executes
         self._fitted: dict[tuple[int, int], list[tuple[frozenset[int], Any, Number]]] = {}
@@ -212,16 +233,28 @@ class Symbols:
             rest = value.term - by * found.term
             self.facts[str(found.term)] += [rest >= 0, rest < by]
             self._quotients[key] = value.term, found
+            self.quotients[str(found.term)] = value.term, by
         return self._quotients[key][1]
 
     def remainder(self, value: Number, by: int) -> Number:
         """The remainder of a division by a constant; it is not negative."""
-        if value.range[0] // by == value.range[1] // by:
-            return plus(value, number(-(value.range[0] // by) * by))
+        for each in (value, self._without_multiples(value, by)):
+            if each.range[0] // by == each.range[1] // by:
+                return plus(each, number(-(each.range[0] // by) * by))
+        value = self._without_multiples(value, by)
         quotient = self.quotient(value, by)
         found = minus(value, times(quotient, number(by)))
         small = value.small if value.small[0] >= 0 and value.small[1] < by else (0, by - 1)
         return Number(found.term, (0, by - 1), small)
+
+    def _without_multiples(self, value: Number, by: int) -> Number:
+        """A number with the same remainder: the parts of the sum that a constant divides are left out."""
+        parts = list(value.term.children()) if z3.is_add(value.term) else [value.term]
+        left = [each for each in parts if factor(each) % by]
+        if len(left) == len(parts):
+            return value
+        rest = z3.Sum(left) if len(left) > 1 else left[0] if left else z3.IntVal(0)
+        return Number(rest, *self.intervals(rest))
 
     def signed(self, value: Number, bits: int, line: int) -> Number:
         """The value of a register as a signed number."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from consan.prove.numbers import Number, Symbols, chosen, minus, number, plus, times
+from consan.prove.numbers import Number, Symbols, chosen, factor, minus, number, plus, times
 from consan.prove.solver import Formula, both, choice, either, opposite, z3
 
 Value = Any
@@ -127,7 +127,11 @@ def _and_or_xor(op: TermOperation, one: Number, other: Number) -> Number:
     common = _masked(op, one, other.constant) if other.constant is not None else _common(op, one, other)
     if how == "and":
         return common
-    return minus(plus(one, other), times(number(_BITWISE[how]), common))
+    found = minus(plus(one, other), times(number(_BITWISE[how]), common))
+    if min(one.range[0], other.range[0], one.small[0], other.small[0]) < 0:
+        return found
+    whole, small = ((1 << max(a[1], b[1]).bit_length()) - 1 for a, b in ((one.range, other.range), (one.small, other.small)))
+    return Number(found.term, (0, whole), (0, small)) if found.constant is None else found
 
 
 _MOST_BITS: Final = 12
@@ -136,13 +140,13 @@ _MOST_BITS: Final = 12
 def _common(op: TermOperation, one: Number, other: Number) -> Number:
     """The bits that two numbers from zero on share. Raises `NoRule` for large ones."""
     symbols = op.symbols
+    if _are_disjoint(op, one, other):
+        return number(0)
     for small, large in ((one, other), (other, one)):
         top = small.range[1].bit_length()
         if small.range[0] >= 0 and symbols.remainder(large, 1 << top).constant == 0:
             return number(0)
     if min(one.range[0], other.range[0]) < 0 or min(one.range[1], other.range[1]) >> _MOST_BITS:
-        if _are_disjoint(op, one, other):
-            return number(0)
         raise NoRule
     found = number(0)
     for bit in range(min(one.range[1], other.range[1]).bit_length()):
@@ -154,27 +158,10 @@ def _common(op: TermOperation, one: Number, other: Number) -> Number:
     return found
 
 
-def _factor(term: Formula) -> int:
-    """A power of two that divides a term."""
-    if z3.is_int_value(term):
-        value = term.as_long()
-        return value & -value if value else 1 << 64
-    if z3.is_mul(term):
-        found = 1
-        for each in term.children():
-            found *= _factor(each)
-        return min(found, 1 << 64)
-    if z3.is_add(term) or z3.is_sub(term):
-        return min(map(_factor, term.children()))
-    if z3.is_app_of(term, z3.Z3_OP_ITE):
-        return min(map(_factor, term.children()[1:]))
-    return _factor(term.arg(0)) if z3.is_app_of(term, z3.Z3_OP_UMINUS) else 1
-
-
 def _are_disjoint(op: TermOperation, one: Number, other: Number) -> bool:
     """Whether all bits of one number are below those of the other."""
     pairs = ((one, other), (other, one))
-    return any(low.range[0] >= 0 and low.range[1] < _factor(high.term) for low, high in pairs)
+    return any(low.range[0] >= 0 and low.range[1] < factor(high.term) for low, high in pairs)
 
 
 def _divide(op: TermOperation, one: Number, other: Number) -> Number:
@@ -240,11 +227,17 @@ def _invert(op: TermOperation, one: Number) -> Number:
 
 
 def _extract(op: TermOperation, one: Number, position: Number, length: Number) -> Number:
-    """ISA "bfe", of unsigned numbers."""
-    if op.is_signed or position.constant is None or length.constant is None:
+    """ISA "bfe"; of signed numbers only within the register."""
+    if position.constant is None or length.constant is None:
         raise NoRule
     first, count = position.constant & 255, length.constant & 255
     op.plain(one)
+    if op.is_signed:
+        if not count or first + count > op.bits:
+            raise NoRule
+        field = op.symbols.quotient(op.symbols.remainder(one, 1 << first + count), 1 << first)
+        low, high = -(1 << count - 1), (1 << count - 1) - 1
+        return Number(choice(field.term > high, field.term - (1 << count), field.term), (low, high), (low, high))
     if first + count >= op.bits:
         return op.symbols.quotient(op.value(one), 1 << first) if first < op.bits else number(0)
     return op.symbols.quotient(op.symbols.remainder(one, 1 << first + count), 1 << first)

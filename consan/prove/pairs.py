@@ -15,6 +15,7 @@ from consan.prove.environment import Environment
 from consan.prove.products import facts
 from consan.prove.solver import Formula, ask, both, either, z3
 from consan.prove.step import ThreadAccess
+from consan.prove.tables import SplitAddress, ThreadTables, meet
 
 # The kinds of variables that two threads share (numbers.py): of one CTA between two barriers, of one CTA at any time, of two CTAs.
 INTERVAL: Final = "pcu"
@@ -52,6 +53,7 @@ class OverlapQuestions:
     def __init__(self, environment: Environment, assumed: Sequence[Formula]) -> None:
         self._environment, self._symbols, self._assumed = environment, environment.symbols, list(assumed)
         self._renamed: dict[tuple[int, int, str], list[Formula]] = {}
+        self._tables, self._splits = ThreadTables(environment), dict[int, SplitAddress]()
         self._numbers = [each.term for each in (*environment.tid, *environment.cta) if each.constant is None]
 
     def meet(self, pair: AccessPair) -> list[Formula]:
@@ -62,10 +64,33 @@ class OverlapQuestions:
 
     def model(self, pair: AccessPair, seconds: float, more: Sequence[Formula] = ()) -> Any:
         """Values with which two threads meet; False: there are none; None: the solver gave up."""
-        if _are_disjoint(pair):
+        if _are_disjoint(pair) or (pair.one_cta and self._never_meet(pair, seconds)):
             return False
         asked = [*self.meet(pair), *more]
         return ask([*asked, *facts(asked)], seconds)
+
+    def _never_meet(self, pair: AccessPair, seconds: float) -> bool:
+        """Whether the numbers of the threads keep two accesses apart, or the other terms of their addresses."""
+        one, other = (self._split(each) for each in (pair.first, pair.second))
+        names = self._symbols.closure([term for term, _ in one.rest.values()])
+        if one.rest == other.rest and all(name[0] in pair.shared for name in names):
+            many = pair.first.own or pair.second.own
+            return not meet(one, pair.first.nbytes, other, pair.second.nbytes, same=pair.own or many, others=not pair.own)
+        if one.ends is None or other.ends is None:
+            return True
+        asked, places = list(self._assumed_here()), []
+        for thread, each, (low, high), access in ((1, one, one.ends, pair.first), (2, other, other.ends, pair.second)):
+            offset, *known = self._exchanged([each.terms, access.path], thread, pair.shared)
+            number = z3.Int(f"table'{thread}")
+            asked += [*known, number >= low, number <= high]
+            places.append(offset + number)
+        asked.append(_meet(places[0], pair.first.nbytes, places[1], pair.second.nbytes))
+        return ask(asked, seconds / 4) is False
+
+    def _split(self, access: ThreadAccess) -> SplitAddress:
+        if id(access) not in self._splits:
+            self._splits[id(access)] = self._tables.split(access)
+        return self._splits[id(access)]
 
     def happens(self, access: ThreadAccess, seconds: float) -> bool:
         """Whether an access may happen at all: else what is assumed leaves nothing to prove."""

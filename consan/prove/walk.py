@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from consan.instrument.control_flow import Key, written
+from consan.prove.cycles import Cycle, cycle_of
 from consan.prove.kernel import ProvedKernel
 from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, hull, limits, plus, times, within
 from consan.prove.operations import Value
@@ -139,6 +140,8 @@ class Walker:
             step = growth.get(key)
             if step is not None:
                 registers[key] = plus(entry.registers[key], times(count, step))
+            elif key in guesses.cycles:
+                registers[key] = guesses.cycles[key].at(count, self.symbols)
             else:
                 registers[key] = guesses.any(key, "u" if uniform else "t")
         self._rounds.append(count.term)
@@ -178,6 +181,7 @@ class Guesses:
         self._symbols = walker.symbols
         self._bases = {key: value.base for key in changed if isinstance(value := entry.registers.get(key), Number)}
         self._ranges: dict[Key, Interval] = {}
+        self.cycles: dict[Key, Cycle] = {}
 
     def any(self, key: Key, kind: str) -> Value:
         """Any value that a register may have at the begin of an iteration."""
@@ -197,7 +201,12 @@ class Guesses:
                 break
             self._bases.update(dict.fromkeys(lost))
         found = {key: step for key in self._changed if (step := self._step(first[key], after.get(key), mark, key)) is not None}
-        self._narrow(found)
+        for key in self._changed:
+            before, entry = first[key], self._entry.registers.get(key)
+            if key not in found and isinstance(before, Number) and isinstance(entry, Number):
+                cycle = cycle_of(before, after.get(key), entry, self._symbols)
+                self.cycles |= {} if cycle is None else {key: cycle}
+        self._narrow({*found, *self.cycles})
         return found
 
     def _once(self) -> tuple[dict[Key, Value], dict[Key, Value]]:

@@ -54,6 +54,7 @@ class Statement:
     writes: bool = False
     shared: bool = False
     limit: Term | None = None  # of an `if`; the element that a copy reads
+    turns: tuple[tuple[str, int, int], ...] = ()  # of a loop: registers that go round, their first numbers, and their sizes
     left: int = 0  # the groups that a wait may leave in flight; -1: it waits for all copies
     body: list[Statement] = field(default_factory=list)
     name: str = ""
@@ -89,8 +90,10 @@ class Thread:
                 if each.term.value(given) < each.limit.value(given):
                     self.run(each.body, given)
             elif each.kind == "loop":
+                turning = {name: first for name, first, _ in each.turns}
                 for number in range(each.term.value(given)):
-                    self.run(each.body, given | {each.name: number})
+                    self.run(each.body, given | {each.name: number} | turning)
+                    turning = {name: turning[name] + 1 if turning[name] + 1 < size else 0 for name, _, size in each.turns}
             else:
                 getattr(self, f"_{each.kind}")(each, given)
 
@@ -257,8 +260,14 @@ class CopyMaker(Maker):
         ahead = max(0, stages - 1 - (some.random() < 0.2))
         left = max(0, ahead - 1 + some.choice((0, 0, 0, 1, -1)))
 
+        turns = (
+            (("filled", ahead % stages, stages), ("used", 0, max(1, stages + some.choice((0, 0, 0, 1, -1))))) if some.random() < 0.5 else ()
+        )
+
         def stage(term: Term, shift: int) -> Term:
             round_ = Term("remc", (Term("addc", (term,), shift),), stages)
+            if turns and term.how == "i":
+                round_ = Term("filled" if shift else "used")
             lane = Term("xorc", (Term("tid"),), some.choice((1, 2))) if some.random() < 0.5 else Term("tid")
             return Term("add", (Term("mulc", (round_,), some.choice((4, 4, 4, 4, 3))), lane))
 
@@ -277,7 +286,7 @@ class CopyMaker(Maker):
             rounds.append(Statement("barrier"))
         if some.random() < 0.3:
             del rounds[some.randrange(len(rounds))]
-        return [*begin, Statement("loop", Term("n"), name="i", body=rounds)]
+        return [*begin, Statement("loop", Term("n"), name="i", body=rounds, turns=turns)]
 
 
 class Writer:
@@ -362,6 +371,9 @@ class Writer:
         count, counter = self._term(each.term), self._new()
         number = counter[2:]
         self._registers[each.name] = counter
+        for name, first, _ in each.turns:
+            self._registers[name] = self._new()
+            self._lines.append(f"mov.u32 {self._registers[name]}, {first};")
         self._lines += [
             f"mov.u32 {counter}, 0;",
             f"$T{number}:",
@@ -369,6 +381,10 @@ class Writer:
             f"@%p{number} bra $E{number};",
         ]
         self._body(each.body)
+        for name, _, size in each.turns:
+            turning, predicate = self._registers[name], self._new()[2:]
+            self._lines += [f"add.s32 {turning}, {turning}, 1;", f"setp.ge.s32 %p{predicate}, {turning}, {size};"]
+            self._lines.append(f"selp.b32 {turning}, 0, {turning}, %p{predicate};")
         self._lines += [f"add.s32 {counter}, {counter}, 1;", f"bra $T{number};", f"$E{number}:"]
 
 

@@ -28,13 +28,13 @@ mad.lo.s32 %r6, %r2, 4, %r4;
 """
 
 
-def answer(body: str, *, assume: str = "", block: int = 64) -> proof.KernelProof:
+def answer(body: str, *, assume: str = "", block: int = 64, seconds: float = 20) -> proof.KernelProof:
     """The answer for a kernel that writes 64 elements of `a` for each CTA."""
     module = parse(HEAD + body + "\nret;\n}\n", "k.ptx")
     function = module.functions[0]
     names = names_of(function.params, [], (0, 1))
     assumed = [Assumption(assume, names).formula] if assume else []
-    return proof.prove(function, module, (block, 1, 1), (0, 1), assumed, 2)
+    return proof.prove(function, module, (block, 1, 1), (0, 1), assumed, seconds)
 
 
 # Each thread copies an element to its own place. `LAST`: every copy has been waited for.
@@ -51,6 +51,11 @@ STAGES = (
     + "cp.async.wait_group {};\nbar.sync 0;\nand.b32 %r10, %r7, 1;\nmad.lo.s32 %r10, %r10, 256, %r4;\nld.shared.u32 %r11, [%r10];\n"
     + "{}mov.u32 %r7, %r8;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 bra $L;\n"
 )
+TURNS = "mov.u32 %r9, {};\nmov.u32 %r10, {};\n" + COUNTED.format(
+    "add.s32 %r8, %r9, 1;\nsetp.gt.s32 %p2, %r8, 2;\nselp.b32 %r9, 0, %r8, %p2;\n"
+    "add.s32 %r8, %r10, 1;\nsetp.lt.s32 %p2, %r8, {};\nselp.b32 %r10, %r8, 0, %p2;\n"
+    "mad.lo.s32 %r8, %r9, 256, %r6;\nst.shared.u32 [%r8], 1;\nmad.lo.s32 %r8, %r10, 256, %r4;\nld.shared.u32 %r8, [%r8];\nbar.sync 0;\n"
+)
 INIT = "setp.eq.s32 %p1, %r2, 0;\n@%p1 mbarrier.init.shared.b64 [s], 64;\n"
 ARRIVE = "mbarrier.arrive.shared.b64 %rd5, [s];"
 
@@ -60,6 +65,10 @@ PROVEN = {
     "another array": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];",
     "a barrier between": "st.shared.u32 [%r6], 1;\nbar.sync 0;\nld.shared.u32 %r7, [s];",
     "a swizzle": "xor.b32 %r7, %r2, 5;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",
+    "a bit as a mask": "bfe.s32 %r7, %r2, 5, 1;\nand.b32 %r7, %r7, 2052;\nand.b32 %r8, %r2, 31;\nmad.lo.s32 %r7, %r8, 8, %r7;\n"
+    "add.s32 %r8, %r7, %r4;\nst.shared.u32 [%r8], 1;",
+    "numbers of disjoint bits": "shl.b32 %r7, %r3, 8;\nor.b32 %r7, %r7, %r2;\nmul.wide.s32 %rd5, %r7, 4;\nadd.s64 %rd5, %rd1, %rd5;\n"
+    "st.global.u32 [%rd5], 1;",
     "strides of the block": "mov.u32 %r7, %r2;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;\n"
     "add.s32 %r7, %r7, 64;\nsetp.lt.s32 %p1, %r7, 512;\n@%p1 bra $L;",
     "the counter of a grid": "atom.global.add.u32 %r7, [%rd2], 1;",
@@ -76,6 +85,7 @@ PROVEN = {
     + OTHER
     + LAST,
     "copies of rounds": COUNTED.format("mad.lo.s32 %r8, %r7, 256, %r6;\ncp.async.ca.shared.global [%r8], [%rd4], 4;\n") + LAST,
+    "stages that go round": TURNS.format(1, -1, 3),
     "stages of a pipeline": STAGES.format(1, "bar.sync 0;\n") + LAST,
     "an mbarrier behind its initialisation": INIT + SYNC + ARRIVE,
 }
@@ -107,6 +117,12 @@ RACES = {
     + LAST,
     "a wait with a guard": "setp.lt.s32 %p1, %r1, 9;\n" + COPY + "@%p1 cp.async.wait_all;\n" + SYNC + OTHER + LAST,
     "copies of rounds at one place": COUNTED.format(COPY) + LAST,
+    "a neighbour's stage": COUNTED.format(
+        "and.b32 %r8, %r7, 1;\nmad.lo.s32 %r8, %r8, 256, %r6;\nst.shared.u32 [%r8], 1;\nld.shared.u32 %r8, [%r6+260];\nbar.sync 0;\n"
+    ),
+    "stages that go round and meet": TURNS.format(1, 1, 3),
+    "stages that go round at another speed": TURNS.format(1, 0, 4),
+    "stages that meet in the first round": TURNS.format(-1, -1, 3),
     "a stage that is read while it is filled": STAGES.format(1, "") + LAST,
     "a stage that is not complete": STAGES.format(2, "bar.sync 0;\n") + LAST,
     "a source that is overwritten": COPY + "st.global.u32 [%rd4], 1;" + LAST,
@@ -124,6 +140,10 @@ RACES = {
     "the last one of some rounds": "mov.u32 %r7, 0;\n$L:\nadd.s32 %r9, %r7, 1;\nsetp.lt.s32 %p1, %r9, %r1;\nsetp.ge.s32 %p2, %r7, 1;\n"
     "not.pred %p3, %p1;\nand.pred %p3, %p3, %p2;\nselp.b32 %r8, %r4, %r6, %p3;\nst.shared.u32 [%r8], 1;\nmov.u32 %r7, %r9;\n@%p1 bra $L;",
     "an mbarrier beside its initialisation": INIT + ARRIVE,
+    "a bit as another mask": "bfe.s32 %r7, %r2, 5, 1;\nand.b32 %r7, %r7, 8;\nand.b32 %r8, %r2, 31;\nmad.lo.s32 %r7, %r8, 8, %r7;\n"
+    "add.s32 %r8, %r7, %r4;\nst.shared.u32 [%r8], 1;",
+    "numbers whose bits meet": "shl.b32 %r7, %r3, 5;\nor.b32 %r7, %r7, %r2;\nmul.wide.s32 %rd5, %r7, 4;\nadd.s64 %rd5, %rd1, %rd5;\n"
+    "st.global.u32 [%rd5], 1;",
     "bits that are set": "or.b32 %r7, %r2, 1;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",
     "one element of all": "st.global.u32 [%rd2], 1;",
     "elements of two CTAs": "mad.lo.s32 %r7, %r3, 32, %r2;\n"

@@ -1,0 +1,143 @@
+"""Terms that follow from the number of a thread alone, as tables over the threads of a block.
+
+Swizzled addresses are sums of single bits of the thread's number: slow to decide for a solver, and quick to compute for each thread.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.prove.environment import Environment
+from consan.prove.solver import Formula, z3
+from consan.prove.step import ThreadAccess
+
+Table = npt.NDArray[Any]
+_AXES: Final = (2, 1, 0)
+_FAR: Final = 1 << 60  # sums of such numbers and of sizes fit in 64 bits
+
+
+@dataclass(frozen=True)
+class SplitAddress:
+    """An address: a number of the thread, and a sum of other terms. `threads`: those that may make the access."""
+
+    table: Table
+    rest: dict[int, tuple[Formula, int]]
+    threads: Table
+
+    @property
+    def terms(self) -> Formula:
+        """The sum of the other terms."""
+        return z3.Sum([z3.IntVal(0), *(term * count for term, count in self.rest.values())])
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """The least and the largest number of a thread; None: no thread makes the access."""
+        found = self.table[self.threads]
+        return (int(found.min()), int(found.max())) if len(found) else None
+
+
+class ThreadTables:
+    """Computes terms for each thread of a block."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._symbols, block = environment.symbols, environment.block
+        grid = np.meshgrid(*(np.arange(block[axis]) for axis in _AXES), indexing="ij")
+        numbers = dict(zip(_AXES, (each.ravel().astype(object) for each in grid), strict=True))
+        self._own = {str(each.term): numbers[axis] for axis, each in enumerate(environment.tid) if each.constant is None}
+        self._count = block[0] * block[1] * block[2]
+        self._known: dict[int, tuple[Formula, Any]] = {}
+
+    def split(self, access: ThreadAccess) -> SplitAddress:
+        """The address of an access in two parts."""
+        table, rest = np.zeros(self._count, object), dict[int, tuple[Formula, int]]()
+        for term, count in _addends(access.offset.term, 1):
+            found = self.of(term)
+            if found is not None:
+                table = table + found * count
+            else:
+                rest[term.get_id()] = term, rest.get(term.get_id(), (term, 0))[1] + count
+        threads = np.ones(self._count, bool)
+        for each in _parts(access.path):
+            held = self.of(each)
+            threads &= True if held is None else np.asarray(held, bool)
+        if max(map(abs, table)) >= _FAR:
+            return SplitAddress(np.zeros(self._count, np.int64), {access.offset.term.get_id(): (access.offset.term, 1)}, threads)
+        return SplitAddress(table.astype(np.int64), {key: each for key, each in rest.items() if each[1]}, threads)
+
+    def of(self, term: Formula) -> Any:
+        """The values of a term in all threads, or the one value of all; None: it follows from more than the thread's number."""
+        if term.get_id() not in self._known:
+            self._known[term.get_id()] = term, self._computed(term)
+        return self._known[term.get_id()][1]
+
+    def _computed(self, term: Formula) -> Any:
+        if z3.is_int_value(term):
+            return term.as_long()
+        if z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+            return self._variable(str(term))
+        how = _COMPUTED.get(term.decl().kind())
+        parts = [self.of(each) for each in term.children()] if how is not None else [None]
+        return None if how is None or any(part is None for part in parts) else how(parts)
+
+    def _variable(self, name: str) -> Any:
+        if name not in self._symbols.quotients:
+            return self._own.get(name)
+        term, by = self._symbols.quotients[name]
+        found = self.of(term)
+        return None if found is None else found // by
+
+
+_COMPUTED: Final[dict[int, Callable[[list[Any]], Any]]] = {} if z3 is None else {
+    z3.Z3_OP_ADD: lambda parts: reduce(operator.add, parts),
+    z3.Z3_OP_SUB: lambda parts: reduce(operator.sub, parts),
+    z3.Z3_OP_MUL: lambda parts: reduce(operator.mul, parts),
+    z3.Z3_OP_UMINUS: lambda parts: -parts[0],
+    z3.Z3_OP_ITE: lambda parts: np.where(np.asarray(parts[0], bool), parts[1], parts[2]),
+    z3.Z3_OP_LE: lambda parts: parts[0] <= parts[1],
+    z3.Z3_OP_GE: lambda parts: parts[0] >= parts[1],
+    z3.Z3_OP_LT: lambda parts: parts[0] < parts[1],
+    z3.Z3_OP_GT: lambda parts: parts[0] > parts[1],
+    z3.Z3_OP_EQ: lambda parts: parts[0] == parts[1],
+    z3.Z3_OP_AND: lambda parts: reduce(np.logical_and, parts),
+    z3.Z3_OP_OR: lambda parts: reduce(np.logical_or, parts),
+    z3.Z3_OP_NOT: lambda parts: np.logical_not(parts[0]),
+}  # fmt: skip
+
+
+def meet(one: SplitAddress, size: int, other: SplitAddress, other_size: int, *, same: bool, others: bool) -> bool:
+    """Whether two threads may meet at addresses whose other terms are equal. `same`, `others`: a thread and itself; two threads."""
+    first, second = one.table[:, None], other.table[None, :]
+    found = (first < second + other_size) & (second < first + size) & one.threads[:, None] & other.threads[None, :]
+    one_thread = np.eye(len(one.threads), dtype=bool)
+    return bool((found & ((one_thread & same) | (~one_thread & others))).any())
+
+
+def _addends(term: Formula, count: int) -> Iterator[tuple[Formula, int]]:
+    """The terms of a sum, each with its factor."""
+    parts = term.children()
+    if z3.is_add(term):
+        for each in parts:
+            yield from _addends(each, count)
+    elif z3.is_app_of(term, z3.Z3_OP_UMINUS):
+        yield from _addends(parts[0], -count)
+    elif z3.is_mul(term) and len(parts) == 2 and any(map(z3.is_int_value, parts)):
+        number, other = parts if z3.is_int_value(parts[0]) else parts[::-1]
+        yield from _addends(other, count * number.as_long())
+    else:
+        yield term, count
+
+
+def _parts(path: Formula) -> Iterator[Formula]:
+    """The conditions that all hold where a path is taken."""
+    if z3.is_and(path):
+        for each in path.children():
+            yield from _parts(each)
+    else:
+        yield path
