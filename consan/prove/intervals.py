@@ -93,9 +93,9 @@ class Intervals:
         """Compare copies with what comes behind the barriers at the end of an interval while they are in flight."""
         flying = {number: before.progress.at_end(number) for number in before.walker.barriers}
         for number, path in before.walker.exits:
-            left = before.progress.at_end(number)
+            unwaited = before.progress.at_end(number)
             found.unfinished += [
-                each for each in copies if each.writes and each.place in left and self._questions.follows(each, path, _SECONDS)
+                each for each in copies if each.writes and each.place in unwaited and self._questions.follows(each, path, _SECONDS)
             ]
         for number, state in before.walker.barriers.items():
             left = [each for each in copies if each.place in flying[number]]

@@ -117,8 +117,8 @@ RACES = {
     + LAST,
     "a wait with a guard": "setp.lt.s32 %p1, %r1, 9;\n" + COPY + "@%p1 cp.async.wait_all;\n" + SYNC + OTHER + LAST,
     "copies of rounds at one place": COUNTED.format(COPY) + LAST,
-    "a neighbour's stage": COUNTED.format(
-        "and.b32 %r8, %r7, 1;\nmad.lo.s32 %r8, %r8, 256, %r6;\nst.shared.u32 [%r8], 1;\nld.shared.u32 %r8, [%r6+260];\nbar.sync 0;\n"
+    "a neighbour's element of another round": COUNTED.format(
+        "mad.lo.s32 %r8, %r7, 256, %r6;\nst.shared.u32 [%r8], 1;\nld.shared.u32 %r8, [%r6+2308];\nbar.sync 0;\n"
     ),
     "stages that go round and meet": TURNS.format(1, 1, 3),
     "stages that go round at another speed": TURNS.format(1, 0, 4),

@@ -71,7 +71,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "tables of two threads": (tables, "(~one_thread & others)", "(one_thread & others)", "a neighbour's element"),
     "tables of a thread": (tables, "(one_thread & same)", "(~one_thread & one_thread)", "a copy that its thread reads early"),
     "sizes in tables": (tables, "first < second + other_size", "first <= second", "a half of a neighbour's element"),
-    "what is no number of a thread": (pairs, "if one.rest == other.rest and", "if True or", "a neighbour's stage"),
+    "what is no number of a thread": (pairs, "if one.rest == other.rest and", "if True or", "a neighbour's element of another round"),
     "bits": (operations, '"or": 1, "xor": 2', '"or": 2, "xor": 2', "bits that are set"),
 }  # fmt: skip
 PROVERS = [module for name, module in sys.modules.items() if name.startswith("consan.prove.")]
