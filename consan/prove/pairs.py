@@ -3,16 +3,20 @@
 Both threads have the variables of their accesses, but for those that they share: the parameters and the size of the grid, and within a CTA
 its number and what is uniform between two barriers. Accesses of one width meet at equal addresses only, because addresses are aligned (ISA
 "Addresses as Operands").
+
+Facts on products of unknowns help a solver of linear formulas with the usual questions: rows of a matrix do not overlap. For whole numbers
+a < b and y >= 0: a * y + y <= b * y. Two elements `row * n + column` with `column < n` are in one row then. Each fact holds for all
+numbers, so none can make a wrong "no".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final
 
 from consan.prove.environment import Environment
-from consan.prove.products import facts
 from consan.prove.solver import Formula, ask, both, either, z3
 from consan.prove.step import ThreadAccess
 from consan.prove.tables import SplitAddress, ThreadTables, meet
@@ -21,6 +25,7 @@ from consan.prove.tables import SplitAddress, ThreadTables, meet
 INTERVAL: Final = "pcu"
 CTA: Final = "pc"
 GRID: Final = "p"
+_MOST_PRODUCTS: Final = 8  # with one factor, that are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,3 +171,38 @@ def _meet(one: Formula, size: int, other: Formula, other_size: int) -> Formula:
 def _are_disjoint(pair: AccessPair) -> bool:
     one, other = pair.first.offset.range, pair.second.offset.range
     return one[0] >= other[1] + pair.second.nbytes or other[0] >= one[1] + pair.first.nbytes
+
+
+def facts(formulas: Iterable[Formula]) -> list[Formula]:
+    """Facts about the products in some formulas."""
+    groups: dict[int, tuple[Formula, dict[int, tuple[Formula, Formula]]]] = {}
+    for product in _products(formulas):
+        factors = product.children()
+        for place, factor in enumerate(factors):
+            if not z3.is_int_value(factor):
+                rest = factors[:place] + factors[place + 1 :]
+                other = rest[0] if len(rest) == 1 else z3.Product(*rest)
+                groups.setdefault(factor.get_id(), (factor, {0: (z3.IntVal(0), z3.IntVal(0))}))[1][product.get_id()] = other, product
+    found: list[Formula] = []
+    for factor, products in groups.values():
+        for one, other in combinations(list(products.values())[:_MOST_PRODUCTS], 2):
+            found += _ordered(factor, *one, *other)
+            found += _ordered(factor, *other, *one)
+    return found
+
+
+def _products(formulas: Iterable[Formula]) -> Iterator[Formula]:
+    """The products of two unknowns, each once."""
+    pending, seen = list(formulas), set[int]()
+    while pending:
+        each = pending.pop()
+        if each.get_id() not in seen:
+            seen.add(each.get_id())
+            pending += each.children()
+            if z3.is_mul(each) and sum(not z3.is_int_value(factor) for factor in each.children()) > 1:
+                yield each
+
+
+def _ordered(factor: Formula, less: Formula, low: Formula, more: Formula, high: Formula) -> Iterator[Formula]:
+    yield z3.Implies(z3.And(less < more, factor >= 0), low + factor <= high)
+    yield z3.Implies(z3.And(less < more, factor <= 0), low + factor >= high)

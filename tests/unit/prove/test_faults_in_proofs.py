@@ -12,7 +12,7 @@ pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 from planted import plant_in_module
 from proof_cases import RACES, UNKNOWN, answer
 
-from consan.prove import copies, cycles, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
+from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 
 # A rule, its module, the fault, and a case that is proven with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "iterations of threads": (walk, "self._shares and self._uniform", "self._uniform", "rounds of one thread beside those of another one"),
     "the iteration before": (walk, "(count.term, count.term - 1)", "(count.term, count.term)", "the last one of some rounds"),
     "stages that go round": (
-        cycles, "after.term != cycle.term(count + 1)", "z3.BoolVal(False)", "stages that go round at another speed",
+        walk, "after.term != cycle.term(count + 1)", "z3.BoolVal(False)", "stages that go round at another speed",
     ),
     "numbers that others divide": (numbers, "if factor(each) % by]", "if False]", "bits that are set"),
     "tables of two threads": (tables, "(~one_thread & others)", "(one_thread & others)", "a neighbour's element"),
