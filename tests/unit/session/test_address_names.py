@@ -72,7 +72,7 @@ def test_an_array_that_is_given_twice_is_the_first_parameters() -> None:
 def test_a_fault_in_shared_memory_gives_the_size(offset: int, dynamic: int | None, more: bool) -> None:
     fault = Fault("out-of-bounds", "ld.shared.u32", 1, (0, 0, 0), (1, 0, 0), 1024 + offset, 4, "shared", "read", shared_bytes=512)
     layout = Layout(dynamic=dynamic)
-    prepared: Any = SimpleNamespace(instrumented=SimpleNamespace(original=lambda *_: None), layout=lambda entry: layout)
+    prepared: Any = SimpleNamespace(plain="", instrumented=SimpleNamespace(original=lambda *_: None), layout=lambda entry: layout)
     (finding,) = findings_of(_stats(fault), prepared, "k")
     assert f"touches 4 bytes at offset {offset} of shared memory; the CTA's shared memory is bytes 0..511" in finding.message
     assert (finding.missing, "more dynamic shared memory" in finding.fix) == ("", more)
