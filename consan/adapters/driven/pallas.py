@@ -171,8 +171,8 @@ def _compiled(module: bytes, folder: Path) -> list[Any]:
     made = compiler(ctypes.c_char_p(module), ctypes.c_int(len(module)))
     if not made:
         raise NotSupported("MosaicGpuCompile does not compile the kernel, and does not say why")
-    found: list[Any] = made[:3]
-    return found
+    parts: list[Any] = made[:3]
+    return parts
 
 
 def _imported(name: str) -> Any:
