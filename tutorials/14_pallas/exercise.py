@@ -29,4 +29,4 @@ doubled = plgpu.kernel(
 )
 x = jnp.arange(STEPS * ROWS * COLUMNS, dtype=jnp.float32).reshape(-1, COLUMNS)
 y = np.asarray(jax.jit(doubled)(x))
-print("right" if (y == 2 * np.asarray(x)).all() else "wrong")
+print(f"{(y != 2 * np.asarray(x)).sum()} of {y.size} numbers are wrong")
