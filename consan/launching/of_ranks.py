@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from consan._errors import UsageError
 from consan.instrument.ptx import Module
-from consan.instrument.rewriting.multicast import of_each_rank
+from consan.instrument.rewriting.multicast import ABOVE, of_each_rank
 from consan.instrument.rewriting.ranked import Dim3, check_count, ranked
 from consan.launching.placement import Multicast, Placement, Symmetric
 
@@ -49,7 +49,7 @@ def place_windows(placement: Placement, args: Sequence[Any], ranks: int, module:
     if ranks == 1 and ("%envreg29" in module.text or any(type(each) is Symmetric for each in windows)):
         raise UsageError("NVSHMEM and consan.Symmetric need several ranks: consan.launch(..., ranks=N)")
     if windows and ranks > 1:
-        placement.lay_out(windows, stride_of(windows))
+        placement.lay_out(windows, stride_of(windows), ABOVE)
         each = len(args) // ranks
         return [value.arrays[at // each] if type(value) is Symmetric else value for at, value in enumerate(args)]
     return list(args)

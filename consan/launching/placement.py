@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from consan._errors import UsageError
 from consan.backends.base import Backend
-from consan.instrument.rewriting.multicast import ABOVE
 from consan.reports.source.variables import Argument
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import TensorMapInfo
@@ -124,7 +123,7 @@ class Placement:
         self._copies: list[_Copy] = []
         self._scratch: list[int] = []
         self._textures: list[int] = []
-        self._windows: list[tuple[Symmetric, int]] = []  # with the address of rank 0
+        self._windows: list[tuple[Symmetric, int]] = []  # each with its multimem address
         self.owns_all = True  # no parameter refers to memory of others
         self.buffers: list[Argument] = []  # those of the parameters that have a label
 
@@ -153,26 +152,29 @@ class Placement:
             self.buffers.append(Argument(label, found.begin, found.nbytes, name, found.element))
         return found.data
 
-    def lay_out(self, windows: Iterable[Symmetric], stride: int) -> None:
-        """Place symmetric memory of the ranks, at equal distances, before any argument names it."""
+    def lay_out(self, windows: Iterable[Symmetric], stride: int, above: int) -> None:
+        """Place symmetric memory of the ranks, at equal distances, before any argument names it.
+
+        `above`: how many bytes the memory of rank 0 is above its multimem address.
+        """
         for window in windows:
             if any(copy.array is array for array in window.arrays for copy in self._copies):
                 raise UsageError("an array is a part of two symmetric allocations")
             begin = self.scratch(stride * len(window.arrays))
-            self._windows.append((window, begin))
+            self._windows.append((window, begin - above))
             for rank, array in enumerate(window.arrays):
                 self._copies.append(_Copy(array, begin + rank * stride, 0, owned=False))
                 self._backend.write(begin + rank * stride, np.ascontiguousarray(array))
 
     def _multicast(self, value: Multicast, label: str) -> bytes:
-        begin = next((begin for window, begin in self._windows if _same(window, value)), None)
-        if begin is None:
+        address = next((address for window, address in self._windows if _same(window, value)), None)
+        if address is None:
             raise UsageError("Multicast: a multimem address needs a launch of several ranks, with an array of each")
         if label:
             argument = label.rpartition(", ")[2]
             named = [(f"memory of rank {rank} behind {argument}", self.address(array), array) for rank, array in enumerate(value.arrays)]
             self.buffers += [Argument(name, address, array.nbytes, "", array.itemsize) for name, address, array in named]
-        return (begin - ABOVE).to_bytes(8, "little")
+        return address.to_bytes(8, "little")
 
     def _packed(self, value: PackedStruct, label: str, name: str) -> bytes:
         data = bytearray(value.nbytes)

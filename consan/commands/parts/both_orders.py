@@ -17,7 +17,6 @@ from consan.launching.source import is_cuda
 from consan.reports.model import Report
 from consan.reports.source.declarations import SourceTexts
 from consan.reports.source.names import function_name
-from consan.session.planning.observations import observations
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
@@ -30,7 +29,7 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
         return report
     entry = choose_entry(module, args.entry, args.file)
     x, y, z = requested.block
-    if observations(module, {each.name for each in module.functions}, x * y * z):
+    if late.reruns.outcomes.observations(module, {each.name for each in module.functions}, x * y * z):
         return report
     backend = late.reruns.outcomes.VirtualBackend()
     arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in requested.specs]
