@@ -29,7 +29,7 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
         return report
     entry = choose_entry(module, args.entry, args.file)
     x, y, z = requested.block
-    if late.reruns.outcomes.observations(module, {each.name for each in module.functions}, x * y * z):
+    if late.schedules.observations(module, {each.name for each in module.functions}, x * y * z):
         return report
     backend = late.reruns.outcomes.VirtualBackend()
     arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in requested.specs]

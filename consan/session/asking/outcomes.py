@@ -25,9 +25,8 @@ from consan.backends.virtual import VirtualBackend
 from consan.instrument.findings import KINDS
 from consan.reports.model import Access, Dim3, Finding, Report
 from consan.reports.racing_value import Outcomes
-from consan.session.planning.observations import observations
 
-__all__ = ["LONGEST", "TwoOutcomes", "VirtualBackend", "observations"]
+__all__ = ["LONGEST", "TwoOutcomes", "VirtualBackend"]
 
 SCHEDULES: Final = 6  # runs for a finding
 FEWEST: Final = 2  # of a large kernel

@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     from consan.backends.cpu.state.schedule import Schedule
     from consan.session.modules.prepared import Prepared
 
+__all__ = [
+    "MOST_MEMORY",
+    "Exploration",
+    "Explored",
+    "KernelSchedules",
+    "by_seed",
+    "data_seed",
+    "no_schedule_changes",
+    "observations",
+    "quietly",
+]
+
 MOST_MEMORY: Final = 256 << 20  # bytes of the program's memory that are kept for repetitions
 _OfKernel = tuple[str, str]  # text and name
 _RACES: Final = frozenset(each.name for each in KINDS.values() if each.conflicts)
