@@ -4,7 +4,8 @@ A file whose sizes were made smaller, and that shows an error, runs again with i
 first and more as long as there is time. A finding of the same kernel and kind with a line of the first is the same one.
 
 A finding that is not there although all of the launch was checked becomes a warning, and its row is not clean: the kernel is wrong for
-sizes that its author does not publish, or consan's sizes are wrong for the kernel. One that nobody could confirm in time stays an error.
+sizes that its author does not publish, or consan's sizes are wrong for the kernel. One that nobody could confirm in time stays an error,
+unless it is about the bounds of memory: a size that was not made smaller beside one that was makes such an error of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ STATES: Final = (CONFIRMED, NOT_IN_TIME, NOT_THERE)
 STEPS: Final = (1 << 12, 1 << 16, 1 << 62)
 """Threads in the CTAs of a launch that start: of the first run with published sizes, of the second, ..."""
 
+_OF_BOUNDS: Final = "out-of-bounds"
 _Place = tuple[str, str, frozenset[int]]
 
 
@@ -62,10 +64,10 @@ class Confirmation:
                 self.states[place] = CONFIRMED
 
     def apply(self) -> None:
-        """Give each error of the events its state. What is not there becomes a warning."""
+        """Give each error of the events its state. What is not there, and may come of the smaller sizes, becomes a warning."""
         for place, finding in list(_errors(self._events)):
-            finding["confirmed"] = self.states[place]
-            if self.states[place] == NOT_THERE:
+            finding["confirmed"] = state = self.states[place]
+            if state == NOT_THERE or (state == NOT_IN_TIME and finding["kind"] == _OF_BOUNDS):
                 finding["severity"] = "warning"
                 finding["message"] += " (at smaller sizes than the published ones)"
         for launch in (each for launches in self._events.launches.values() for each in launches):

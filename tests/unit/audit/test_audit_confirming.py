@@ -62,6 +62,15 @@ def test_a_run_with_published_sizes_decides(again: FileEvents, state: str) -> No
     assert row.findings[0].severity == ("warning" if state == NOT_THERE else "error")
 
 
+def test_an_access_out_of_bounds_may_come_of_the_smaller_sizes() -> None:
+    found = _finding(5, kind="out-of-bounds")
+    row = _row(_events(found), _events(done=False))
+    assert (row.verdict, row.findings[0].severity, row.findings[0].confirmed) == (rows.SMALLER, "warning", NOT_IN_TIME)
+    row = _row(_events(_finding(5, kind="out-of-bounds")), _events(_finding(5, kind="out-of-bounds")))
+    assert (row.verdict, row.findings[0].severity) == ("violations", "error")
+    assert _row(_events(_finding(5, kind="out-of-bounds"), smaller=False), None).verdict == "violations"
+
+
 def test_a_run_that_was_stopped_refutes_nothing() -> None:
     assert _row(_events(_finding(5, 7)), _events(), ended=False).findings[0].confirmed == NOT_IN_TIME
 
