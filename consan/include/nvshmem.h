@@ -22,10 +22,14 @@ CONSAN_DEVICE int nvshmem_n_pes() {
     return ranks;
 }
 // The memory of the ranks lies at equal distances.
-CONSAN_DEVICE void *nvshmem_ptr(const void *own, int pe) {
+CONSAN_DEVICE void *consan_there(const void *own, int pe) {
     int stride;
     asm volatile("mov.b32 %0, %%envreg31;" : "=r"(stride));
     return (char *)own + (pe - nvshmem_my_pe()) * (long long)stride;
+}
+CONSAN_DEVICE void *nvshmem_ptr(const void *own, int pe) {
+    asm volatile("// nvshmem: ptr");
+    return consan_there(own, pe);
 }
 
 // What is put before, and is not behind a fence, is not ordered by these.
@@ -43,7 +47,7 @@ CONSAN_DEVICE void consan_copy(void *to, const void *from, size_t bytes, unsigne
         for (size_t at = first; at < bytes; at += step) ((char *)to)[at] = ((const char *)from)[at];
 }
 CONSAN_DEVICE void consan_signal(uint64_t *own, uint64_t value, int op, int pe) {
-    uint64_t *there = (uint64_t *)nvshmem_ptr(own, pe);
+    uint64_t *there = (uint64_t *)consan_there(own, pe);
     if (op == NVSHMEM_SIGNAL_ADD)
         consan_add(there, value);
     else
@@ -52,13 +56,13 @@ CONSAN_DEVICE void consan_signal(uint64_t *own, uint64_t value, int op, int pe) 
 
 CONSAN_DEVICE void nvshmem_putmem(void *to, const void *from, size_t bytes, int pe) {
     asm volatile("// nvshmem: put");
-    consan_copy(nvshmem_ptr(to, pe), from, bytes, 0, 1);
+    consan_copy(consan_there(to, pe), from, bytes, 0, 1);
 }
 CONSAN_DEVICE void nvshmem_putmem_nbi(void *to, const void *from, size_t bytes, int pe) { nvshmem_putmem(to, from, bytes, pe); }
-CONSAN_DEVICE void nvshmem_getmem(void *to, const void *from, size_t bytes, int pe) { consan_copy(to, nvshmem_ptr(from, pe), bytes, 0, 1); }
+CONSAN_DEVICE void nvshmem_getmem(void *to, const void *from, size_t bytes, int pe) { consan_copy(to, consan_there(from, pe), bytes, 0, 1); }
 CONSAN_DEVICE void nvshmem_putmem_signal(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
     asm volatile("// nvshmem: put with signal");
-    consan_copy(nvshmem_ptr(to, pe), from, bytes, 0, 1);
+    consan_copy(consan_there(to, pe), from, bytes, 0, 1);
     nvshmem_fence();
     consan_signal(signal, value, op, pe);
 }
@@ -72,7 +76,7 @@ CONSAN_DEVICE void nvshmem_putmem_signal_nbi(void *to, const void *from, size_t 
     CONSAN_DEVICE void nvshmemx_putmem##suffix(void *to, const void *from, size_t bytes, int pe) {                                           \
         asm volatile("// nvshmem: put");                                                                                                     \
         sync;                                                                                                                                \
-        consan_copy(nvshmem_ptr(to, pe), from, bytes, thread, threads);                                                                      \
+        consan_copy(consan_there(to, pe), from, bytes, thread, threads);                                                                      \
         sync;                                                                                                                                \
     }                                                                                                                                        \
     CONSAN_DEVICE void nvshmemx_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { nvshmemx_putmem##suffix(to, from, bytes, pe); } \
@@ -80,7 +84,7 @@ CONSAN_DEVICE void nvshmem_putmem_signal_nbi(void *to, const void *from, size_t 
         void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
         asm volatile("// nvshmem: put with signal");                                                                                         \
         sync;                                                                                                                                \
-        consan_copy(nvshmem_ptr(to, pe), from, bytes, thread, threads);                                                                      \
+        consan_copy(consan_there(to, pe), from, bytes, thread, threads);                                                                      \
         sync;                                                                                                                                \
         if (thread == 0) nvshmem_fence(), consan_signal(signal, value, op, pe);                                                              \
     }                                                                                                                                        \
@@ -119,9 +123,9 @@ CONSAN_DEVICE uint64_t nvshmem_signal_wait_until(uint64_t *signal, int cmp, uint
 #define CONSAN_OF_TYPE(name, type, word, bits, c)                                                                                            \
     CONSAN_DEVICE void nvshmem_##name##_p(type *to, type value, int pe) {                                                                    \
         asm volatile("// nvshmem: put");                                                                                                     \
-        asm volatile("st.relaxed.sys." bits " [%0], %1;" ::"l"(nvshmem_ptr(to, pe)), c((word)value) : "memory");                             \
+        asm volatile("st.relaxed.sys." bits " [%0], %1;" ::"l"(consan_there(to, pe)), c((word)value) : "memory");                             \
     }                                                                                                                                        \
-    CONSAN_DEVICE type nvshmem_##name##_g(const type *from, int pe) { return *(const type *)nvshmem_ptr(from, pe); }                         \
+    CONSAN_DEVICE type nvshmem_##name##_g(const type *from, int pe) { return *(const type *)consan_there(from, pe); }                         \
     CONSAN_DEVICE void nvshmem_##name##_put(type *to, const type *from, size_t count, int pe) { nvshmem_putmem(to, from, count * sizeof(type), pe); } \
     CONSAN_DEVICE void nvshmem_##name##_put_nbi(type *to, const type *from, size_t count, int pe) { nvshmem_putmem(to, from, count * sizeof(type), pe); } \
     CONSAN_DEVICE void nvshmem_##name##_put_signal(                                                                                          \
@@ -140,7 +144,7 @@ CONSAN_OF_TYPE(int64, int64_t, long long, "b64", "l")
 CONSAN_OF_TYPE(uint64, uint64_t, unsigned long long, "b64", "l")
 CONSAN_OF_TYPE(long, long, long long, "b64", "l")
 CONSAN_DEVICE void nvshmem_float_p(float *to, float value, int pe) { nvshmem_uint32_p((uint32_t *)to, __float_as_uint(value), pe); }
-CONSAN_DEVICE float nvshmem_float_g(const float *from, int pe) { return *(const float *)nvshmem_ptr(from, pe); }
+CONSAN_DEVICE float nvshmem_float_g(const float *from, int pe) { return *(const float *)consan_there(from, pe); }
 CONSAN_DEVICE void nvshmem_float_put(float *to, const float *from, size_t count, int pe) { nvshmem_putmem(to, from, count * 4, pe); }
 CONSAN_DEVICE void nvshmem_float_put_nbi(float *to, const float *from, size_t count, int pe) { nvshmem_putmem(to, from, count * 4, pe); }
 CONSAN_DEVICE void nvshmem_float_put_signal(float *to, const float *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {

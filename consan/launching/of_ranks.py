@@ -56,6 +56,7 @@ def place_windows(placement: Placement, args: Sequence[Any], ranks: int, module:
 
 
 def unordered_puts(module: Module) -> list[str]:
-    """Why puts of a kernel are compared in part only. A signal here orders also what its thread has put before without one."""
-    both = all(f"// nvshmem: {each}\n" in module.text for each in ("put", "put with signal"))
-    return ["NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts of its thread, too"] * both
+    """Why what a kernel puts, or stores by `nvshmem_ptr`, is compared in part only: a signal here orders all that its thread did before."""
+    alone, others = (any(f"// nvshmem: {each}\n" in module.text for each in names) for names in (("put with signal",), ("put", "ptr")))
+    why = "NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts and stores of its thread, too"
+    return [why] * (alone and others)
