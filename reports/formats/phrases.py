@@ -94,7 +94,7 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
     yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --seed {finding.seed} repeats it"
     yield "value", value_sentence(finding.value) if finding.value is not None else ""
-    yield "outcomes", outcomes_sentence(finding.outcomes) if finding.outcomes is not None else ""
+    yield "outcomes", outcomes_sentence(finding.outcomes) if finding.outcomes is not None and finding.outcomes.output else ""
     yield "missing", finding.missing
     yield "fix", finding.fix
     if finding.verified is not None:

@@ -482,11 +482,19 @@ def test_the_slice(body: str, expected: bool) -> None:
 
 # What the slice is without a rule, and a body of a kernel that it then judges in another way.
 PLANTED: dict[str, tuple[str, Any, str]] = {
-    "memory": ("_spaces", lambda *_: set(), "st.shared.u32 [s+4], %r2;\n ld.shared.u32 %r3, [s+4];\n st.shared.u32 [%r3], %r3;"),
-    "branches": ("_DEPARTS", frozenset(), "setp.eq.u32 %p1, %r2, 0;\n @%p1 bra done;\n done:"),
-    "addresses": ("_keys_of", lambda *_: iter(()), "st.shared.u32 [%r2], %r3;"),
-    "values that are only stored": ("_DATA", frozenset(), "st.shared.u32 [s+4], %r2;"),
-    "waits that give up": ("_gives_up", lambda _: False, "mbarrier.test_wait.parity.shared.b64 %p1, [s+8], %r3;"),
+    "memory": (
+        "record.analyses.value_dependence.touched_spaces",
+        lambda *_: set(),
+        "st.shared.u32 [s+4], %r2;\n ld.shared.u32 %r3, [s+4];\n st.shared.u32 [%r3], %r3;",
+    ),
+    "branches": ("record.analyses.value_dependence._DEPARTS", frozenset(), "setp.eq.u32 %p1, %r2, 0;\n @%p1 bra done;\n done:"),
+    "addresses": ("record.analyses.value_dependence.deciding_keys", lambda *_: iter(()), "st.shared.u32 [%r2], %r3;"),
+    "values that are only stored": ("control_flow.slices._DATA", frozenset(), "st.shared.u32 [s+4], %r2;"),
+    "waits that give up": (
+        "record.analyses.value_dependence._gives_up",
+        lambda _: False,
+        "mbarrier.test_wait.parity.shared.b64 %p1, [s+8], %r3;",
+    ),
 }
 
 
@@ -496,7 +504,7 @@ def test_a_fault_planted_in_the_slice_changes_its_answer(name: str, monkeypatch:
     module = parse(SLICE.replace("BODY", body))
     load = next(each for each in module.functions[0].instructions() if each.opcode == "ld.shared.u32")
     right = value_depends(module, [load.line], global_races=False)
-    monkeypatch.setattr(f"consan.instrument.record.analyses.value_dependence.{what}", faulty)
+    monkeypatch.setattr(f"consan.instrument.{what}", faulty)
     assert value_depends(module, [load.line], global_races=False) is not right
 
 

@@ -62,6 +62,7 @@ def test_a_seed_of_a_campaign_is_the_seed_of_a_check() -> None:
     assert subprocess.run(words, check=False, capture_output=True).returncode == 66
     (alone,) = json.loads(Path("r.json").read_text())["findings"]
     again, recorded = alone.pop("verified"), finding["finding"].pop("verified")
+    assert alone.pop("outcomes")["output"] == "out[0]", "a campaign does not run both orders of a race"
     assert alone == finding["finding"]
     assert (again["rerun"], recorded["rerun"]) == (True, False), "a campaign runs no changed kernels, and asks what was recorded"
     assert all(again[name] == recorded[name] for name in ("steps", "edits", "left"))

@@ -34,7 +34,7 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
     backend = late.reruns.outcomes.VirtualBackend()
     arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in requested.specs]
     placement = Placement(backend)
-    values, loaded = placement.parameters(arrays, "--arg"), backend.load(module.text, name=args.file)
+    values, loaded = placement.parameters(arrays, "--arg"), backend.machine.load(module, args.file)
     names = _names(args, entry.name, len(requested.specs))
     given = zip(names, arrays, requested.specs, strict=True)
     shown = [(name, array, spec) for name, array, spec in given if isinstance(spec, BufferSpec) and isinstance(array, np.ndarray)]

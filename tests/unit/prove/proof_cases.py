@@ -165,9 +165,9 @@ RACES = {
     "add.s32 %r7, %r7, 32;\nsetp.lt.s32 %p1, %r7, 512;\n@%p1 bra $L;",
     "an index that is loaded": "ld.global.u32 %r7, [%rd4];\nand.b32 %r7, %r7, 1023;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",
 }
+# A product that wraps, as in a hash. By 24 bits no two threads of a CTA have one place, which the solver may find; by 28 bits some have.
+HASHED = "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, {};\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;"
 UNKNOWN = {
-    "a product that wraps": "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, 24;\n"
-    "mad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;",
     "a barrier of some threads": "setp.lt.s32 %p1, %r2, 32;\n@%p1 bra $L;\nbar.sync 0;\n$L:",
     "a barrier behind some threads' return": "setp.lt.s32 %p1, %r2, 32;\n@%p1 ret;\nbar.sync 0;",
     "a barrier in rounds of a thread": "mov.u32 %r7, %r2;\n$L:\nbar.sync 0;\nadd.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;",

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from affine_programs import CopyMaker, wrong
-from proof_cases import HEAD, PROVEN, RACES, UNKNOWN, answer
+from proof_cases import HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer
 
 from consan.prove.proof import MEET
 
@@ -29,6 +29,11 @@ def test_what_may_race_is_not_proven(body: str) -> None:
 @pytest.mark.parametrize("body", UNKNOWN.values(), ids=UNKNOWN)
 def test_what_is_not_modelled_is_not_proven(body: str) -> None:
     assert answer(body, seconds=2).answer == "unknown"
+
+
+def test_a_product_that_wraps() -> None:
+    assert answer(HASHED.format(24), seconds=2).answer in ("proven", "unknown")
+    assert answer(HASHED.format(28), seconds=2).answer in (MEET, "unknown")
 
 
 def test_an_assumption_of_the_user_makes_a_proof() -> None:

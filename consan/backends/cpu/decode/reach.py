@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from consan.instrument.control_flow.paths import repeats
-from consan.instrument.ptx import Function, Instruction, parse
+from consan.instrument.ptx import Function, Instruction, Module, parse
 from consan.instrument.ptx.operands import Symbol
 
 from .program import FunctionCode, MemoryVariable, align_up, call_parts, lay_out, memory_variables
@@ -64,11 +64,12 @@ class FlattenedModule:
 
     DYNAMIC_STACK = 16 << 10
 
-    def __init__(self, text: str, name: str = "<ptx>") -> None:
-        self.text = text
-        rest, runtime = _split(text)
+    def __init__(self, source: str | Module, name: str = "<ptx>") -> None:
+        """`source`: the text, or a module that is parsed already, which has no runtime of hooks."""
+        self.text = source if isinstance(source, str) else source.text
+        rest, runtime = _split(self.text)
         self._runtime = {code.name: (code, above) for code, above in runtime.values()}
-        module = parse(rest, name)
+        module = parse(rest, name) if isinstance(source, str) else source
         starts = {each.start: each for each in module.functions} | {start: code.function for start, (code, _) in runtime.items()}
         self.functions = [starts[start] for start in sorted(starts)]
         self.names: dict[str, MemoryVariable | Function] = {}

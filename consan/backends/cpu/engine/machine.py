@@ -27,6 +27,7 @@ from consan.backends.cpu.state.memory import CODE_BASE, RESERVED_SHARED, Arena
 from consan.backends.cpu.state.queue import LaunchQueue, resident
 from consan.backends.cpu.state.schedule import Schedule
 from consan.backends.cpu.state.wave import Shape
+from consan.instrument.ptx import Module
 
 from .code import Plan
 from .module import LoadedModule
@@ -97,7 +98,7 @@ class Machine:
 
     # Code ----------------------------------------------------------------------------------------------------------
 
-    def load(self, ptx: str, name: str = "<ptx>") -> LoadedModule:
+    def load(self, ptx: str | Module, name: str = "<ptx>") -> LoadedModule:
         """Read a module and place its variables."""
         module = LoadedModule(self, ptx, name)
         self._modules.add(module)

@@ -22,7 +22,7 @@ from consan.backends.cpu.state.faults import Dim3
 from consan.backends.cpu.state.memory import HANDLE, Allocation
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import Shape, Wave
-from consan.instrument.ptx import OPAQUE, Function, type_bytes
+from consan.instrument.ptx import OPAQUE, Function, Module, type_bytes
 from consan.instrument.ptx.extents import three_extents
 
 from .code import Plan
@@ -75,9 +75,9 @@ class EntryInfo:
 class LoadedModule:
     """A module on a machine."""
 
-    def __init__(self, machine: Machine, text: str, name: str = "<ptx>") -> None:
+    def __init__(self, machine: Machine, source: str | Module, name: str = "<ptx>") -> None:
         self.machine = machine
-        self.program = FlattenedModule(text, name)
+        self.program = FlattenedModule(source, name)
         self._addresses: dict[MemoryVariable, Allocation] = {}
         self._params: dict[str, Allocation] = {}
         self._plans: dict[tuple[str, Shape, bool], Plan] = {}
