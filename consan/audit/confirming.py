@@ -21,7 +21,7 @@ CONFIRMED: Final = "confirmed"
 NOT_IN_TIME: Final = "not confirmed: budget"
 NOT_THERE: Final = "not at the published shape"
 STATES: Final = (CONFIRMED, NOT_IN_TIME, NOT_THERE)
-"""What is known of an error, the one that speaks for a row first."""
+"""The states of an error. The first one that an error of a row has is the state of the row."""
 STEPS: Final = (1 << 12, 1 << 16, 1 << 62)
 """Threads in the CTAs of a launch that start: of the first run with published sizes, of the second, ..."""
 
@@ -30,7 +30,7 @@ _Place = tuple[str, str, frozenset[int]]
 
 
 class Confirmation:
-    """What is known of the errors of a file, which are in the events of its first run."""
+    """The states of the errors of a file. The errors are in the events of its first run."""
 
     def __init__(self, events: FileEvents) -> None:
         self._events = events
@@ -64,7 +64,7 @@ class Confirmation:
                 self.states[place] = CONFIRMED
 
     def apply(self) -> None:
-        """Give each error of the events its state. What is not there, and may come of the smaller sizes, becomes a warning."""
+        """Give each error of the events its state. An error that smaller sizes may have caused becomes a warning."""
         for place, finding in list(_errors(self._events)):
             finding["confirmed"] = state = self.states[place]
             if state == NOT_THERE or (state == NOT_IN_TIME and finding["kind"] == _OF_BOUNDS):

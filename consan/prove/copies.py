@@ -67,7 +67,7 @@ def _joined(one: InFlight, other: InFlight) -> InFlight:
 
 
 def _behind(step: PathStep, flying: InFlight) -> InFlight:
-    """What is in flight behind an instruction without a guard."""
+    """The copies that may be in flight behind an instruction without a guard."""
     for made in row_of(step.instruction).makes:
         if made.kind is CopyCommit:
             flying = {place: commits + 1 for place, commits in flying.items()}

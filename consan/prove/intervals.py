@@ -39,7 +39,7 @@ class Compared:
 
 @dataclass
 class _Interval:
-    """What a thread does from a barrier to the next ones, and which copies may be in flight there."""
+    """A thread's steps from a barrier to the next ones, and the copies that may be in flight there."""
 
     walker: Walker
     progress: CopyProgress

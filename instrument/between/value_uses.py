@@ -101,7 +101,7 @@ class ValueUses:
         return tuple(place_of(self._module, self._instructions[each]) for each in reversed(starts))
 
     def _next(self, step: _Step, inside: set[int]) -> Iterator[_Next]:
-        """What comes directly of the value at a step."""
+        """The steps and ends that directly follow a step."""
         instruction = self._instructions[step.start]
         if step.in_memory:
             yield from ((each, made) for each in self._instructions.values() for made in self._read_back(instruction, each, step))
@@ -112,7 +112,7 @@ class ValueUses:
                     yield from ((user, made) for made in _used(user, key, anyone=step.anyone))
 
     def _read_back(self, store: Instruction, reader: Instruction, step: _Step) -> Iterator[_Step | str]:
-        """What an instruction makes of the value that a store leaves in memory, if it may read it."""
+        """The steps of an instruction that may read the value which a store has left in memory."""
         row = lookup(reader.parts)
         if row is None or row.calls or row.is_of_tensor_memory:
             yield _UNKNOWN
@@ -189,7 +189,7 @@ def _begun(access: Instruction) -> Iterator[_Step | str]:
 
 
 def _left(access: Instruction, row: Row, *, anyone: bool) -> Iterator[_Step | str]:
-    """What becomes of the value that an instruction leaves in memory."""
+    """The step that begins with the value that an instruction leaves in memory, or its end."""
     spaces = touched_spaces(row, access, "write")
     if not spaces or "param" in spaces or row.is_mbarrier:
         yield _UNKNOWN
@@ -200,7 +200,7 @@ def _left(access: Instruction, row: Row, *, anyone: bool) -> Iterator[_Step | st
 
 
 def _used(user: Instruction, key: Key, *, anyone: bool) -> Iterator[_Step | str]:
-    """What an instruction makes of a register that has the value."""
+    """The steps of an instruction whose operand has the value, or its end."""
     row, guard = lookup(user.parts), guard_of(user)
     if row is None or row.calls or row.is_of_tensor_memory:
         yield _UNKNOWN

@@ -68,7 +68,7 @@ FAULTS = {
     "threads count by themselves": ("dead", value_uses.ValueUses, "_executed", lambda self, *_: set(self._instructions)),
     "lanes exchange nothing": ("exchanged", value_uses, "_used", lambda user, key, *, anyone: iter(())),
     "memory keeps nothing": ("handed_on", value_uses.ValueUses, "_read_back", lambda *_: iter(())),
-    "variables are not told apart": ("put_away", value_uses.ValueUses, "_are_disjoint", lambda *_: False),
+    "variables are not distinguished": ("put_away", value_uses.ValueUses, "_are_disjoint", lambda *_: False),
     "stores leave nothing": ("left_and_read", value_uses, "_left", lambda *_, anyone: iter(())),
     "all threads read": ("dead", racing_values, "readers_of", lambda found: tuple((each, 0, 0) for each in range(64))),
 }

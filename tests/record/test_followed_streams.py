@@ -323,7 +323,7 @@ def test_nodes_of_a_graph() -> None:
 
 
 def test_a_launch_of_a_graph_stands_for_those_that_are_like_it() -> None:
-    """Also where other launches of its stream stand between. It stands for none that an event, or a wait of the host, tells from it."""
+    """Other launches of its stream may come between. An event or a wait of the host between them ends this."""
     framework, executable = captured(True)
     calls, timeline = framework.calls, framework.session.frameworks.streams.concurrent.timeline
     stream = calls.stream()

@@ -127,7 +127,7 @@ class _MosaicKernel:
             places = [_allocated(driver, each.nbytes) for each in given]
             for place, each in zip(places, given, strict=True):
                 driver.view(place, each.nbytes)[...] = np.frombuffer(each.tobytes(), np.uint8)
-            sizes = [int(np.prod(each.shape)) * np.dtype(each.dtype).itemsize for each in self.results]
+            sizes = [_nbytes(each) for each in self.results]
             made = [places[self.aliases[at]] if at in self.aliases else _allocated(driver, size) for at, size in enumerate(sizes)]
             with library.launching(_named([*given, *self.results], [*places, *made])):
                 self._launch([*places, *made])
@@ -152,11 +152,16 @@ def _allocated(driver: Any, nbytes: int) -> int:
 
 def _named(arrays: list[Any], places: list[int]) -> list[Argument]:
     """The buffers of a launch, for names in reports."""
-    sizes = ((int(np.prod(each.shape)), np.dtype(each.dtype).itemsize) for each in arrays)
     return [
-        Argument(f"argument {number}", place, count * size, "", size)
-        for number, (place, (count, size)) in enumerate(zip(places, sizes, strict=True), 1)
+        Argument(f"argument {number}", place, _nbytes(each), "", np.dtype(each.dtype).itemsize)
+        for number, (place, each) in enumerate(zip(places, arrays, strict=True), 1)
     ]
+
+
+def _nbytes(array: Any) -> int:
+    """The size of an array, or of one that is described."""
+    nbytes: int = int(np.prod(array.shape)) * np.dtype(array.dtype).itemsize
+    return nbytes
 
 
 def _compiled(module: bytes, folder: Path) -> list[Any]:

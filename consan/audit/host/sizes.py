@@ -65,7 +65,7 @@ def smaller(name: str, value: int, least: int = LEAST, tile: int = 0) -> int:
 
 
 def smaller_constants(values: Mapping[str, int], text: str, *, inner: bool = True) -> dict[str, int]:
-    """The constants of a module, of which `text` has the code, with smaller values. Without `inner` the batch alone becomes smaller."""
+    """The constants of a module with smaller values. `text`: its code. Without `inner` the batch alone becomes smaller."""
     if not inner:
         return {name: smaller(name, value, value, value) for name, value in values.items()}
     tile, block = constants.tile(text), constants.block(text) or LEAST
@@ -115,7 +115,7 @@ def shrunk_text(text: str, times: int = 1) -> str:
 
 
 class _Limits(NamedTuple):
-    """What the constants of a file imply (constants.py), and by which factor limits are larger than usual."""
+    """The limits that the constants of a file imply (constants.py), and the factor by which limits are larger than usual."""
 
     tile: int
     block: int

@@ -1,6 +1,6 @@
 """The variables of a module. A session loads several forms of it; each uses the variables of the form that the program has loaded.
 
-The program launches one form and its driver tells the addresses there. Another form (with global memory, without anything)
+The program launches one form, and the driver gives the addresses of its variables. Another form (with global memory, without anything)
 is made of a text in which each use of a variable is its address in the loaded module: `bound`. So there is one copy, whatever form a
 launch takes and in whichever stream or graph. Constant variables are read through global memory there: a driver gives the address of the
 memory behind them. `exported` makes the driver tell the address of a variable that only its module can name.

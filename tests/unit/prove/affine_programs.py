@@ -228,7 +228,7 @@ class CopyMaker(Maker):
     """Makes a random program with copies: any statements, or a pipeline with a fault in most cases."""
 
     def program(self) -> list[Statement]:
-        """Statements of which the last one mostly waits for all copies."""
+        """Statements. In most programs the last one waits for all copies."""
         some = self._random
         found = (
             self._pipeline()

@@ -1,4 +1,4 @@
-"""Launches of which only the first CTAs start: these are checked as parts of the whole grid, and the report is incomplete."""
+"""Launches that start only the first CTAs of their grid: these are checked as parts of the whole grid, and the report is incomplete."""
 
 from __future__ import annotations
 

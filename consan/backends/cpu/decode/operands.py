@@ -226,9 +226,8 @@ class DecodeContext:
     def _variable(self, variable: MemoryVariable) -> DecodedAddress:
         function = self.function
         if variable.in_shared:
-            base = (
-                self.wave.windows.rank_bits if self.wave.cluster_size > 1 else None
-            )  # as on sm_90: the address is good in the whole cluster
+            # As on sm_90 the address is good in the whole cluster.
+            base = self.wave.windows.rank_bits if self.wave.cluster_size > 1 else None
             return DecodedAddress(base, function.plan.reach.shared[variable] + RESERVED_SHARED, None, "shared")
         if variable.space == "local":
             return DecodedAddress(function.frame_base, function.local_offset(variable), None, "local")
