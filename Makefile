@@ -54,10 +54,10 @@ lint: $(VENV)/.lint ## ruff, retired words, mypy on the installed package, and c
 	rm -rf build
 	$(PIP) install --no-deps --target build/lint .
 	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
-	$(BIN)/python -m consan.checker.compiled.build build/lint/consan/checker/source
+	$(BIN)/python -m consan.building.libraries build/lint
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17 \
 		$(patsubst %,-Ibuild/lint/%,$(wildcard consan/checker/source consan/checker/source/*/))
-	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c consan/libcuda/source/libcuda.c consan/libcuda/source/cudart.c -- -std=gnu11
+	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c consan/libcuda/source/libcuda.c consan/libcuda/source/cudart.c -- -std=gnu11 -Ibuild/lint/consan/backends/source
 
 docs: $(VENV)/.docs ## the documentation as a site, in build/docs/site
 	$(BIN)/python tutorials/site.py build/docs

@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
 from consan.backends.base import HostBytes, LaunchWork
-from consan.backends.call_filter import FILTER
+from consan.backends.call_filter import AROUND, FILTER, FUNCTIONS, NUMBERS, PIECES
+from consan.instrument.layouts.records import dtype
 
 if TYPE_CHECKING:
     from consan.backends.driver import Driver
-
-_PIECES, _NUMBERS = 2, 8  # of around.h
-_FUNCTIONS: Final = (
-    "cuCtxGetCurrent",
-    "cuCtxPushCurrent_v2",
-    "cuCtxPopCurrent_v2",
-    "cuStreamIsCapturing",
-    "cuMemsetD8Async",
-    "cuMemcpyHtoDAsync_v2",
-    "cuEventRecord",
-    "cuLaunchKernel",
-)
-
-
-class _Piece(ctypes.Structure):
-    _fields_ = (("address", ctypes.c_uint64), ("source", ctypes.c_void_p), ("nbytes", ctypes.c_uint64))
-
-
-class _Around(ctypes.Structure):
-    _fields_ = (
-        ("driver", ctypes.c_void_p),
-        ("context", ctypes.c_void_p),
-        ("clears", _Piece * _PIECES),
-        ("copies", _Piece * _PIECES),
-        ("begun", ctypes.c_void_p),
-        ("ended", ctypes.c_void_p),
-        ("function", ctypes.c_void_p),
-        ("ctas", ctypes.c_uint32),
-        ("threads", ctypes.c_uint32),
-        ("count", ctypes.c_uint32),
-        ("numbers", ctypes.c_uint64 * _NUMBERS),
-    )
 
 
 class AroundLaunches:
@@ -50,10 +22,11 @@ class AroundLaunches:
 
     def __init__(self, driver: Driver, context: ctypes.c_void_p) -> None:
         self._driver, self._context = driver, context.value
-        self._table = (ctypes.c_void_p * len(_FUNCTIONS))()
+        self._table: npt.NDArray[np.void] = np.zeros((), dtype(FUNCTIONS))
         self._before: Any = None
         try:
-            self._table[:] = [ctypes.cast(driver.function(name), ctypes.c_void_p).value for name in _FUNCTIONS]
+            for each in FUNCTIONS.fields:
+                self._table[each.name] = ctypes.cast(driver.function(each.meaning), ctypes.c_void_p).value
             library = FILTER.load()
         except (EnvironmentFailure, OSError, AttributeError, TypeError, ctypes.ArgumentError):
             return
@@ -63,15 +36,16 @@ class AroundLaunches:
 
     def make(self, work: LaunchWork, function: int) -> CudaAround | None:
         """The work around launches that follow each other. `function`: the handle of the kernel behind them."""
-        if self._before is None or max(len(work.clears), len(work.copies)) > _PIECES or len(work.numbers) > _NUMBERS:
+        if self._before is None or max(len(work.clears), len(work.copies)) > PIECES or len(work.numbers) > NUMBERS:
             return None
-        state = _Around(driver=ctypes.addressof(self._table), context=self._context, begun=work.begun, ended=work.ended)
-        state.function, state.ctas, state.threads, state.count = function, work.ctas, work.threads, len(work.numbers)
-        state.numbers[: len(work.numbers)] = work.numbers
-        for piece, (address, nbytes) in zip(state.clears, work.clears, strict=False):
-            piece.address, piece.nbytes = address, nbytes
-        for piece, (address, data) in zip(state.copies, work.copies, strict=False):
-            piece.address, piece.source, piece.nbytes = address, data.ctypes.data, data.size
+        state: npt.NDArray[np.void] = np.zeros((), dtype(AROUND))
+        state["driver"], state["context"], state["begun"], state["ended"] = self._table.ctypes.data, self._context, work.begun, work.ended
+        state["function"], state["ctas"], state["threads"], state["count"] = function, work.ctas, work.threads, len(work.numbers)
+        state["numbers"][: len(work.numbers)] = work.numbers
+        for at, (address, nbytes) in enumerate(work.clears):
+            state["clears"]["address"][at], state["clears"]["nbytes"][at] = address, nbytes
+        for at, (address, data) in enumerate(work.copies):
+            state["copies"][at] = (address, data.ctypes.data, data.size)
         return CudaAround(self, state, [data for _, data in work.copies])
 
     def check(self, status: int) -> bool:
@@ -86,8 +60,8 @@ class CudaAround:
 
     __slots__ = ("_at", "_behind", "_check", "_put_before", "_retained")
 
-    def __init__(self, launches: AroundLaunches, state: _Around, data: list[HostBytes]) -> None:
-        self._retained, self._at = (launches, state, data), ctypes.addressof(state)
+    def __init__(self, launches: AroundLaunches, state: npt.NDArray[np.void], data: list[HostBytes]) -> None:
+        self._retained, self._at = (launches, state, data), state.ctypes.data
         self._put_before, self._behind, self._check = launches._before, launches._behind, launches.check
 
     def before(self, stream: int, *, copies: bool) -> bool:

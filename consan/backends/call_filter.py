@@ -13,23 +13,27 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 from consan._errors import EnvironmentFailure
 from consan.backends.driver import OWN
+from consan.instrument.layouts.cpp import enumeration, structure
+from consan.instrument.layouts.records import Records, dtype
 from consan.toolchain.host_library import C, HostLibrary
 
-_OPTIONS: Final = ("-std=gnu11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")
-FILTER: Final = HostLibrary("calls", "to follow the driver's calls", C, "consan.backends", "calls.c", _OPTIONS)
 _NOTHING: Final = (1 << 64) - 1
 MOST_CALLBACKS: Final = 1 << 12
 _MOST_NOTED, _WORDS = 1 << 10, 4
+PIECES, NUMBERS = 2, 8  # of the work around a launch
 
 
 class CallKind(enum.IntEnum):
-    """The ways in which the function handles a call, in the order of calls.c."""
+    """The ways in which the function handles a call, as calls.c has them."""
 
     AT_ONCE = 0  # Python hears of it at once
     LAUNCH = enum.auto()  # of a kernel whose accesses are not known
@@ -58,19 +62,106 @@ KINDS: Final = {
 """By the name of the function. Their streams are marked in the layouts (`CallSource.follow`)."""
 
 
-class CallRule(ctypes.Structure):
-    """The facts about a call.
-
-    `behind`: the bytes before its stream, plus one; `within`: -1, or how far behind an address.
+RECORDS: Final = Records()
+CALL_RULE: Final = RECORDS.record(
+    "CallRule",
+    "the facts about a call",
     """
+    u32 behind     the bytes before its stream among the parameters, plus one; 0: it has none
+    i32 within     there is an address, and the stream is so many bytes behind it; less than 0: it is the stream
+    u32 kind       CallKind
+    u32 nbytes     of its parameters
+    u32 allocates  it is reported if the device has no memory for it
+    """,
+)
+NOTED: Final = RECORDS.record(
+    "NotedCall",
+    "a call that is noted",
+    f"""
+    u32 number         of the function
+    u32 kind           CallKind
+    u64 words[{_WORDS}]  its parameters
+    """,
+)
+STATE: Final = RECORDS.record(
+    "Filter",
+    "what the function knows",
+    f"""
+    *mut:Tell tell            Python's function
+    *mut:Attribute attribute  cuPointerGetAttribute, or null
+    u64 stream                launches into it are dropped; none: all ones
+    u64 context               of that stream
+    u64 graph                 0: launches of kernels are dropped; else those of this executable graph
+    u64 notes                 the context whose calls are noted; none: all ones
+    u32 busy                  held by who uses the fields below
+    u32 launched              a launch is noted, and no event behind it
+    u32 operations            noted
+    u32 events                noted
+    u32 count                 of noted calls
+    u32 unused                -
+    CallRule rules[{MOST_CALLBACKS}]  by the numbers of the functions
+    NotedCall noted[{_MOST_NOTED}]    -
+    """,
+)
+PIECE: Final = RECORDS.record(
+    "Piece",
+    "bytes of the device that are written before a launch",
+    """
+    u64 address   -
+    *void source  null: the bytes are set to zero
+    u64 nbytes    0: there is no piece
+    """,
+)
+FUNCTIONS: Final = RECORDS.record(
+    "DriverFunctions",
+    "functions of the driver; their names are the meanings",
+    """
+    *mut:GetCurrent get_current    cuCtxGetCurrent
+    *mut:Push push                 cuCtxPushCurrent_v2
+    *mut:Pop pop                   cuCtxPopCurrent_v2
+    *mut:IsCapturing is_capturing  cuStreamIsCapturing
+    *mut:Set set                   cuMemsetD8Async
+    *mut:Copy copy                 cuMemcpyHtoDAsync_v2
+    *mut:Record record             cuEventRecord
+    *mut:Launch launch             cuLaunchKernel
+    """,
+)
+AROUND: Final = RECORDS.record(
+    "Around",
+    "the work before and behind a launch (around.h)",
+    f"""
+    *DriverFunctions driver  -
+    *mut:void context        -
+    Piece clears[{PIECES}]   -
+    Piece copies[{PIECES}]   -
+    *mut:void begun          an event
+    *mut:void ended          an event
+    *mut:void function       a kernel behind the launch
+    u32 ctas                 of this kernel
+    u32 threads              of a CTA
+    u32 count                of parameters
+    u32 unused               -
+    u64 numbers[{NUMBERS}]   the parameters
+    """,
+)
+_NUMBERS: Final = {"MOST_CALLBACKS": MOST_CALLBACKS, "MOST_NOTED": _MOST_NOTED, "WORDS": _WORDS, "PIECES": PIECES, "NUMBERS": NUMBERS}
 
-    _fields_ = (
-        ("behind", ctypes.c_uint32),
-        ("within", ctypes.c_int32),
-        ("kind", ctypes.c_uint32),
-        ("nbytes", ctypes.c_uint32),
-        ("allocates", ctypes.c_uint32),
-    )
+
+def header() -> str:
+    """The text of layouts.h, which calls.c includes. It declares the types of functions before."""
+    scalars = [f"typedef {text}_t {name};" for name, text in (("u64", "uint64"), ("u32", "uint32"), ("i32", "int32"))]
+    numbers = [f"#define {name} {value}" for name, value in _NUMBERS.items()]
+    structures = [line for each in RECORDS.values() for line in structure(each)]
+    lines = ["// Generated from consan/backends/call_filter.py; do not edit.", "#include <assert.h>", *scalars, *numbers]
+    return "\n".join([*lines, enumeration("CallKind", "", CallKind), *structures]) + "\n"
+
+
+def _generated() -> dict[str, str]:
+    return {"layouts.h": header()}
+
+
+_OPTIONS: Final = ("-std=gnu11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")
+FILTER: Final = HostLibrary("calls", "to follow the driver's calls", C, "consan.backends", "calls.c", _OPTIONS, generated=_generated)
 
 
 @dataclass(frozen=True)
@@ -82,28 +173,6 @@ class NotedCall:
     parameters: bytes
 
 
-class _NotedCall(ctypes.Structure):
-    _fields_ = (("number", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("words", ctypes.c_uint64 * _WORDS))
-
-
-class _Filter(ctypes.Structure):
-    _fields_ = (
-        ("tell", ctypes.c_void_p),
-        ("attribute", ctypes.c_void_p),
-        ("stream", ctypes.c_uint64),
-        ("context", ctypes.c_uint64),
-        ("graph", ctypes.c_uint64),
-        ("notes", ctypes.c_uint64),
-        ("busy", ctypes.c_uint8),
-        ("launched", ctypes.c_uint32),
-        ("operations", ctypes.c_uint32),
-        ("events", ctypes.c_uint32),
-        ("count", ctypes.c_uint32),
-        ("rules", CallRule * MOST_CALLBACKS),
-        ("noted", _NotedCall * _MOST_NOTED),
-    )
-
-
 class CallFilter:
     """Calls a function of Python for each call of the driver but those that are dropped or noted.
 
@@ -112,35 +181,38 @@ class CallFilter:
 
     def __init__(self, tell: Any, attribute: Any = None) -> None:
         self._tell = tell, attribute  # kept: C has their addresses only
-        place = None if attribute is None else ctypes.cast(attribute, ctypes.c_void_p)
-        self._state = _Filter(tell=ctypes.cast(tell, ctypes.c_void_p), attribute=place, stream=_NOTHING, notes=_NOTHING)
+        self._state: npt.NDArray[np.void] = np.zeros((), dtype(STATE))
+        self._state["tell"] = ctypes.cast(tell, ctypes.c_void_p).value
+        self._state["attribute"] = 0 if attribute is None else ctypes.cast(attribute, ctypes.c_void_p).value
+        self._state["stream"] = self._state["notes"] = _NOTHING
         library = FILTER.load()
         library.consan_own_calls.restype = ctypes.c_void_p
         self.function, self._take = library.consan_called, library.consan_take_noted
         self._take.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
-        self.argument = ctypes.byref(self._state)
-        self._taken = (_NotedCall * _MOST_NOTED)()
+        self.argument = ctypes.c_void_p(self._state.ctypes.data)
+        self._taken: npt.NDArray[np.void] = np.zeros(_MOST_NOTED, dtype(NOTED))
         OWN.count_in(library.consan_own_calls)
 
-    def follows(self, rules: Iterable[tuple[int, CallRule]]) -> None:
-        """The calls, by their numbers."""
-        for number, rule in rules:
-            self._state.rules[number] = rule
+    def follow(self, number: int, rule: Mapping[str, int]) -> None:
+        """A call, by its number: the fields of its `CallRule`."""
+        for name, value in rule.items():
+            self._state["rules"][name][number] = value
 
     def pass_over(self, stream: int, context: int, graph: int) -> None:
         """Drop launches into a stream, of kernels (`graph` is 0) or of an executable graph."""
         self.tell_all()
-        self._state.context, self._state.graph = context, graph
-        self._state.stream = stream
+        self._state["context"], self._state["graph"] = context, graph
+        self._state["stream"] = stream
 
     def tell_all(self) -> None:
         """Drop no launches."""
-        self._state.stream = _NOTHING
+        self._state["stream"] = _NOTHING
 
     @property
     def context_of_notes(self) -> int | None:
         """The context whose calls are noted; None: no calls are."""
-        return None if self._state.notes == _NOTHING else int(self._state.notes)
+        notes = int(self._state["notes"])
+        return None if notes == _NOTHING else notes
 
     def note(self, context: int | None) -> list[NotedCall]:
         """Note calls of a context from now on; None: hand all to Python. Gives what was noted until now."""
@@ -148,12 +220,12 @@ class CallFilter:
 
     def taken(self) -> list[NotedCall]:
         """The calls that are noted. They are noted no more."""
-        return list(self._read(self._state.notes)) if self._state.count else []
+        return list(self._read(int(self._state["notes"]))) if self._state["count"] else []
 
     def _read(self, context: int) -> Iterator[NotedCall]:
-        count = self._take(ctypes.addressof(self._state), ctypes.addressof(self._taken), context)
+        count = self._take(self.argument, self._taken.ctypes.data, context)
         for call in self._taken[:count]:
-            yield NotedCall(call.number, CallKind(call.kind), bytes(call.words))
+            yield NotedCall(int(call["number"]), CallKind(call["kind"]), call["words"].tobytes())
 
 
 def filter_of(tell: Any, attribute: Any = None) -> CallFilter | None:

@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 from consan._errors import ConsanError
 from consan.backends import driver as api
-from consan.backends.call_filter import KINDS, MOST_CALLBACKS, CallFilter, CallKind, CallRule, NotedCall, filter_of
+from consan.backends.call_filter import KINDS, MOST_CALLBACKS, CallFilter, CallKind, NotedCall, filter_of
 from consan.backends.cost import COST
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
@@ -113,11 +113,12 @@ class CallForm:
         """The bytes of its parameters."""
         return self.layout.size
 
-    def rule(self) -> CallRule:
-        """The facts about it that C needs."""
+    def rule(self) -> dict[str, int]:
+        """The facts about it that C needs (`CallRule`)."""
         at, within = self.stream or (-1, -1)
         kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
-        return CallRule(at + 1, within, kind, self.nbytes, allocates=_ALLOCATES.match(self.name) is not None)
+        allocates = _ALLOCATES.match(self.name) is not None
+        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates}
 
     def unpacked(self, data: bytes) -> tuple[int, ...]:
         """The parameters, where the value is in place of its pointer."""
@@ -212,8 +213,7 @@ class DriverCalls(DriverFacts):
             if not status:
                 self._library, self._matters = library, functools.cache(matters)
                 self._forms = forms_of(library, lambda name: matters(name) or _ALLOCATES.match(name) is not None, layouts)
-                if self._filter is not None:
-                    self._filter.follows((number, self._rule(form)) for number, form in self._forms.items())
+                self._follow_forms()
                 return self._enable(library, subscriber)
         return why
 
@@ -222,11 +222,9 @@ class DriverCalls(DriverFacts):
         self._filter = self._filter or filter_of(self._callback, attribute_function())
         return (self._callback, None) if self._filter is None else (self._filter.function, self._filter.argument)
 
-    def _rule(self, form: CallForm) -> CallRule:
-        rule = form.rule()
-        if not self._matters(form.name):
-            rule.kind = CallKind.ALLOCATION
-        return rule
+    def _follow_forms(self) -> None:
+        for number, form in self._forms.items() if self._filter is not None else ():
+            self._filter.follow(number, form.rule() | ({} if self._matters(form.name) else {"kind": CallKind.ALLOCATION}))
 
     def _enable(self, library: ctypes.CDLL, subscriber: ctypes.c_void_p) -> str:
         status = 0

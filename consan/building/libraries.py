@@ -24,3 +24,9 @@ def build(package: Path) -> None:
     """Put the libraries into the folder of the package. Raises EnvironmentFailure."""
     for library in LIBRARIES:
         library.build(package / FOLDER)
+
+
+if __name__ == "__main__":  # writes the headers that are made from tables to the sources in a folder, for tools that read them there
+    for _library in LIBRARIES:
+        for _name, _text in _library.generated().items():
+            Path(sys.argv[1], *_library.package.split("."), "source", _name).write_text(_text)

@@ -1,40 +1,10 @@
 // The work of consan's own in a stream before and behind a launch of the program: all calls of the driver at once.
 #pragma once
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#define PIECES 2
-#define NUMBERS 8
 #define ELSEWHERE (-1) // another context is current
 #define CAPTURED (-2)  // the stream is captured
-
-struct DriverFunctions {
-    int (*get_current)(void **);
-    int (*push)(void *);
-    int (*pop)(void **);
-    int (*is_capturing)(void *, int *);
-    int (*set)(uint64_t, unsigned char, size_t, void *);
-    int (*copy)(uint64_t, const void *, size_t, void *);
-    int (*record)(void *, void *);
-    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-};
-
-struct Piece {
-    uint64_t address;
-    const void *source; // none: the bytes are set to zero
-    uint64_t nbytes;
-};
-
-struct Around {
-    const struct DriverFunctions *driver;
-    void *context;
-    struct Piece clears[PIECES], copies[PIECES];
-    void *begun, *ended; // events
-    void *function;      // a kernel behind the launch
-    uint32_t ctas, threads, count;
-    uint64_t numbers[NUMBERS]; // its parameters
-};
 
 // Make the context current: 0, and `pushed` if it was not; or what stands against it.
 static int enter(const struct Around *work, bool *pushed) {

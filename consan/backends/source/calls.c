@@ -2,7 +2,6 @@
 //
 // It drops what has no effect on the order of streams, notes calls that Python reads later, and reports all others to Python at once
 // (consan/backends/call_filter.py has the kinds of calls, and when they are noted).
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,12 +11,7 @@
 #define OUT_OF_MEMORY 2 // CUDA_ERROR_OUT_OF_MEMORY
 #define MEMORY_TYPE 2   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 #define LEGACY 1        // CU_STREAM_LEGACY; no stream is less
-#define MOST_CALLBACKS 4096
-#define MOST_NOTED 1024
-#define WORDS 4
 #define MOST_OPERATIONS 64 // one more: a launch of unknown accesses stands for all of them
-
-enum CallKind { AT_ONCE, LAUNCH, GRAPH, OPERATION, COPY, EVENT, EVENT_USE, WAIT, FREE, ALLOCATION };
 
 struct CallbackData { // CUpti_CallbackData
     int site;
@@ -28,36 +22,33 @@ struct CallbackData { // CUpti_CallbackData
     void *context;
 };
 
-struct CallRule {
-    uint32_t behind; // the bytes before its stream among the parameters, plus one; 0: it has none
-    int32_t within;  // there is an address, and the stream is so many bytes behind it; less than 0: it is the stream
-    uint32_t kind, nbytes;
-    uint32_t allocates; // it is reported if the device has no memory for it
-};
+typedef void Tell(void *, int, uint32_t, const struct CallbackData *);
+typedef int Attribute(void *, int, uint64_t);
+typedef int GetCurrent(void **);
+typedef int Push(void *);
+typedef int Pop(void **);
+typedef int IsCapturing(void *, int *);
+typedef int Set(uint64_t, unsigned char, size_t, void *);
+typedef int Copy(uint64_t, const void *, size_t, void *);
+typedef int Record(void *, void *);
+typedef int Launch(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 
-struct NotedCall {
-    uint32_t number, kind;
-    uint64_t words[WORDS]; // its parameters
-};
-
-struct Filter {
-    void (*tell)(void *, int, uint32_t, const struct CallbackData *);
-    int (*attribute)(void *, int, uint64_t); // cuPointerGetAttribute
-    _Atomic uint64_t stream, context;        // launches into this stream are dropped; none: all ones
-    _Atomic uint64_t graph;                  // 0: those of kernels; else those of this executable graph
-    _Atomic uint64_t notes;                  // the context whose calls are noted; none: all ones
-    atomic_flag busy;                        // held by who uses what is below
-    uint32_t launched;                       // a launch is noted, and no event behind it
-    uint32_t operations, events, count;
-    struct CallRule rules[MOST_CALLBACKS];
-    struct NotedCall noted[MOST_NOTED];
-};
+#include "layouts.h"
 
 static __thread int own_calls; // more than 0: this thread calls for consan itself
 
 __attribute__((visibility("default"))) int *consan_own_calls(void) { return &own_calls; }
 
 #include "around.h"
+
+// Python reads and writes these fields, too.
+static uint64_t load(const u64 *field) { return __atomic_load_n(field, __ATOMIC_SEQ_CST); }
+static void store(u64 *field, uint64_t value) { __atomic_store_n(field, value, __ATOMIC_SEQ_CST); }
+
+static void lock(struct Filter *filter) {
+    for (uint32_t held = 1; held;) held = __atomic_exchange_n(&filter->busy, 1, __ATOMIC_ACQUIRE);
+}
+static void unlock(struct Filter *filter) { __atomic_store_n(&filter->busy, 0, __ATOMIC_RELEASE); }
 
 static bool find_stream(const struct CallRule *rule, const char *parameters, uint64_t *stream) {
     *stream = 0;
@@ -75,8 +66,8 @@ static bool find_stream(const struct CallRule *rule, const char *parameters, uin
 }
 
 static bool is_passed_over(struct Filter *filter, const struct CallRule *rule, const struct CallbackData *data) {
-    uint64_t stream = atomic_load(&filter->stream), graph = atomic_load(&filter->graph), found;
-    if (stream == UINT64_MAX || rule->kind != (graph ? GRAPH : LAUNCH) || (uintptr_t)data->context != atomic_load(&filter->context)) return false;
+    uint64_t stream = load(&filter->stream), graph = load(&filter->graph), found;
+    if (stream == UINT64_MAX || rule->kind != (graph ? GRAPH : LAUNCH) || (uintptr_t)data->context != load(&filter->context)) return false;
     if (graph && (!data->parameters || memcmp(data->parameters, &graph, sizeof graph) != 0)) return false;
     return find_stream(rule, data->parameters, &found) && found == stream;
 }
@@ -121,26 +112,26 @@ static bool is_noted(struct Filter *filter, uint32_t number, const struct Callba
     const struct CallRule *rule = &filter->rules[number];
     enum CallKind kind = rule->kind;
     uint64_t stream, words[2];
-    if (kind == AT_ONCE || kind == GRAPH || kind == ALLOCATION || (uintptr_t)data->context != atomic_load(&filter->notes)) return false;
+    if (kind == AT_ONCE || kind == GRAPH || kind == ALLOCATION || (uintptr_t)data->context != load(&filter->notes)) return false;
     if (!find_stream(rule, data->parameters, &stream) || stream > LEGACY) return false;
     copy_parameters(words, sizeof words, rule->nbytes, data->parameters);
     if (kind == FREE && !words[0]) return true;
     if (kind == COPY) kind = is_pageable(filter, words[0]) || is_pageable(filter, words[1]) ? WAIT : OPERATION;
-    while (atomic_flag_test_and_set_explicit(&filter->busy, memory_order_acquire));
-    atomic_store(&filter->stream, UINT64_MAX);
-    bool done = (uintptr_t)data->context == atomic_load(&filter->notes) && note(filter, number, kind == FREE ? WAIT : kind, data);
-    atomic_flag_clear_explicit(&filter->busy, memory_order_release);
+    lock(filter);
+    store(&filter->stream, UINT64_MAX);
+    bool done = (uintptr_t)data->context == load(&filter->notes) && note(filter, number, kind == FREE ? WAIT : kind, data);
+    unlock(filter);
     return done;
 }
 
 // Take what is noted. Gives how many calls that is. `notes`: the context whose calls are noted from now on.
 __attribute__((visibility("default"))) uint32_t consan_take_noted(struct Filter *filter, struct NotedCall *calls, uint64_t notes) {
-    while (atomic_flag_test_and_set_explicit(&filter->busy, memory_order_acquire));
+    lock(filter);
     uint32_t count = filter->count;
     memcpy(calls, filter->noted, count * sizeof *calls);
     filter->count = filter->launched = filter->operations = filter->events = 0;
-    atomic_store(&filter->notes, notes);
-    atomic_flag_clear_explicit(&filter->busy, memory_order_release);
+    store(&filter->notes, notes);
+    unlock(filter);
     return count;
 }
 

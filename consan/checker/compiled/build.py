@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import sys
-from pathlib import Path
 from typing import Final
 
 from consan.checker.compiled.layouts import header
@@ -33,8 +31,3 @@ def sources() -> dict[str, str]:
 def library() -> ctypes.CDLL:
     """The checker. Raises EnvironmentFailure."""
     return CHECKER.load()
-
-
-if __name__ == "__main__":  # writes the generated headers into a folder, for tools that read the sources there
-    for _name, _text in generated().items():
-        (Path(sys.argv[1]) / _name).write_text(_text)

@@ -46,7 +46,7 @@ PACKAGES = {
         *(f"{MACHINE}.state", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
     ),
     MACHINE: (f"{MACHINE}.state", f"{MACHINE}.engine"),
-    "consan.backends": (ERRORS, "consan.tensormap", "consan.textures", "consan.toolchain", MACHINE),
+    "consan.backends": (ERRORS, "consan.instrument.layouts", "consan.tensormap", "consan.textures", "consan.toolchain", MACHINE),
     "consan.ranks": (ERRORS,),
     "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.textures", "consan.toolchain"),
     "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),

@@ -1,4 +1,4 @@
-"""How much a reader has to keep in mind of one class: its fields, the parameters of its constructor, and the files of one folder."""
+"""How much a reader has to keep in mind: the fields and constructor of a class, the files of a folder, layouts by hand."""
 
 from __future__ import annotations
 
@@ -78,3 +78,9 @@ def test_no_flat_folder_is_longer_than_a_screen() -> None:
     }
     sizes = {name: count for name, count in counts.items() if not name.startswith(FREE)}
     assert _over(sizes, MOST_FILES, {}) == {}
+
+
+def test_layouts_by_hand_are_those_of_cuda() -> None:
+    """All others come from tables (`consan.instrument.layouts`), or have one field for each row of one."""
+    found = {node.name for node in _classes() if any(ast.unparse(base) in ("ctypes.Structure", "ctypes.Union") for base in node.bases)}
+    assert found == {"CallbackData", "LaunchAttribute", "LaunchAttributeValue", "LaunchConfig", "_Hooks"}
