@@ -17,7 +17,11 @@ extern "C" __global__ void kernel(PEERS(float, data), PEERS(u32, signal), float 
         __syncthreads();
         if (t < RANKS) {
             put(signal[t] + rank, generation);
-            while (!past(get(signal[rank] + t), generation)) {}
+            u32 seen;
+            while (!past(seen = get(signal[rank] + t), generation)) {}
+#ifdef WRAPS
+            out[2 * N + t] = seen;
+#endif
         }
         __syncthreads();
         float sum = 0;

