@@ -2,22 +2,29 @@
 
 Where it fits a fault is an operator on something with a name, not on text: an effect is dropped (`dropped`), a leaf of one is wrong
 (`leaf`), a decision of a rule always comes out one way, or findings of a reason are lost or get another one (`Plant`).
+
+Compiling a checker takes many seconds. All faults of `Plant` and `quick` are in one checker, in which a number selects one of them; each
+other fault of the checker has one of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import functools
 import inspect
+import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from twin_file import COMPILED
 
 from consan.checker.compiled import build
 from consan.instrument.effects import cpp
@@ -25,6 +32,7 @@ from consan.toolchain.host_library import CXX
 
 _QUICK = ("-O0", "-fno-exceptions", "-fno-asynchronous-unwind-tables", "-std=c++17", "-shared", "-fPIC")
 Fault = tuple[str, str, str]  # a file of the checker, a text that stands there once, and what comes in its place
+_QUICK_FAULTS: list[Fault] = []  # in the order of the files of tests, which all workers collect
 
 # In place of decided.hpp. The family: that of a decision's type, or how findings of a reason change.
 _DECIDED = """
@@ -37,7 +45,7 @@ constexpr Family family_of(Edge) { return EDGE; }
 constexpr Family family_of(Inclusion) { return INCLUSION; }
 constexpr Family family_of(Reason) { return REASON; }
 extern "C" {
-struct Planted { u32 family, decision, outcome; };
+struct Planted { u32 family, decision, outcome, text; };
 Planted planted_fault = {};
 }
 template <auto Decision> bool decided(bool holds = true) {
@@ -53,7 +61,7 @@ _FAMILIES = ("", "Edge", "Inclusion", "Reason", "lost", "replaced")
 
 
 class _Planted(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint32) for name in ("family", "decision", "outcome")]
+    _fields_ = [(name, ctypes.c_uint32) for name in ("family", "decision", "outcome", "text")]
 
 
 @functools.cache
@@ -80,24 +88,61 @@ def outcomes() -> set[tuple[str, bool]]:
     }
 
 
+def quick(file: str, old: str, new: str) -> Fault:
+    """A fault for `break_checker` that needs no checker of its own. Both texts are statements, with their semicolons, or expressions."""
+    if (file, old, new) not in _QUICK_FAULTS:
+        _QUICK_FAULTS.append((file, old, new))
+    return file, old, new
+
+
+def _selected(number: int, old: str, new: str) -> str:
+    """A text of the checker that is another one where a number selects that."""
+    chosen = f"planted_fault.text == {number}"
+    return f"if ({chosen}) {{ {new} }} else {{ {old} }}" if old.endswith(";") else f"({chosen} ? ({new}) : ({old}))"
+
+
+def _with_all() -> dict[str, str]:
+    """The sources of the checker that has all faults of `Plant` and `quick`."""
+    sources = {**build.sources(), "decided.hpp": _DECIDED}
+    for number, (file, old, new) in enumerate(_QUICK_FAULTS, start=1):
+        assert sources[file].count(old) == 1, (file, old)
+        sources[file] = sources[file].replace(old, _selected(number, old, new))
+    return sources
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """No other process of this run of the tests is here."""
+    with open(Path(os.environ[COMPILED]) / "planted.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 @functools.cache
 def _checker() -> ctypes.CDLL:
-    data = build.CHECKER.compiled({**build.sources(), "decided.hpp": _DECIDED})
+    with _alone():  # who comes later finds the library in the cache
+        data = replace(build.CHECKER, options=_QUICK).compiled(_with_all())
     with tempfile.TemporaryDirectory() as folder:  # loaded by a name of its own: the loader takes an equal name for the same library
         path = Path(folder) / "planted.so"
         path.write_bytes(data)
         return ctypes.CDLL(str(path))
 
 
+def _shared_checker(monkeypatch: pytest.MonkeyPatch, modules: tuple[ModuleType, ...]) -> _Planted:
+    """The fault, none yet, of the checker that these modules load from now on."""
+    checker = _checker()
+    for module in modules:
+        monkeypatch.setattr(module, "library", lambda: checker)
+    fault = _Planted.in_dll(checker, "planted_fault")
+    fault.family = fault.text = 0
+    return fault
+
+
 class Plant:
     """A checker, for modules of consan.checker, in which one decision at a time is wrong."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, modules: tuple[ModuleType, ...]) -> None:
-        checker = _checker()
-        self._fault = _Planted.in_dll(checker, "planted_fault")
-        self.heal()
-        for module in modules:
-            monkeypatch.setattr(module, "library", lambda: checker)
+        self._fault = _shared_checker(monkeypatch, modules)
 
     def decides(self, decision: str, outcome: bool) -> None:
         """From now on a decision comes always to `outcome`."""
@@ -146,6 +191,9 @@ def compiled(sources: dict[str, str], *options: str) -> bytes:
 
 def break_checker(monkeypatch: pytest.MonkeyPatch, folder: Path, modules: tuple[ModuleType, ...], file: str, old: str, new: str) -> None:
     """Let modules of consan.checker load a checker in one of whose sources a text, which stands there once, is replaced."""
+    if (file, old, new) in _QUICK_FAULTS:
+        _shared_checker(monkeypatch, modules).text = _QUICK_FAULTS.index((file, old, new)) + 1
+        return
     sources = dict(build.sources())
     assert sources[file].count(old) == 1
     sources[file] = sources[file].replace(old, new)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import Fault, break_checker
+from planted import Fault, break_checker, quick
 from ranks_support import DEADLOCKS, FAULTS, HIDDEN, THREADS, launch
 
 import consan
@@ -28,7 +28,7 @@ VIEWS = "views.hpp"
 NO_RANKS = "rank_clusters_ && cluster / rank_clusters_ != other_cluster / rank_clusters_ ? SYS_SCOPE : GPU_SCOPE"
 # By fault of the checker: a kernel whose verdict changes, and its fault.
 MUTANTS: dict[str, tuple[Fault, str, str]] = {
-    "a gpu scope includes the other ranks": ((VIEWS, NO_RANKS, "GPU_SCOPE"), "counted_ctas", "GPU_SCOPE"),
+    "a gpu scope includes the other ranks": (quick(VIEWS, NO_RANKS, "GPU_SCOPE"), "counted_ctas", "GPU_SCOPE"),
     "each CTA is a rank": ((VIEWS, NO_RANKS, "rank_clusters_ ? SYS_SCOPE : GPU_SCOPE"), "counted_ctas", ""),
     "a gpu release is one for all": ((VIEWS, "rank_clusters_ ? SYS_SCOPE : GPU_SCOPE; }", "GPU_SCOPE; }"), "put_with_signal", "GPU_FENCE"),
     "ranks are half as large": ((VIEWS, "rank_clusters_ = rank_clusters", "rank_clusters_ = rank_clusters / 2"), "counted_ctas", ""),

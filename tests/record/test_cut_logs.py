@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compact_support import Work
-from planted import break_checker
+from planted import break_checker, quick
 
 import consan
 from consan.backends.virtual import VirtualBackend
@@ -104,17 +104,17 @@ if (threadIdx.x == 0) {
 if (threadIdx.x >= 32) { asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(at) : "memory"); }
 """
 FAULTS = {
-    "parked threads go on": ("replay.cpp", "!turns_.undefined() && !is_cut() && unpark()", "!turns_.undefined() && unpark()", INITIALISES),
-    "strong accesses go on": ("grid.hpp", "if (is_cut()) return false;", "", GIVES.replace("FIRST", "")),
+    "parked threads go on": (quick("replay.cpp", "!turns_.undefined() && !is_cut()", "!turns_.undefined()"), INITIALISES),
+    "strong accesses go on": (quick("grid.hpp", "if (is_cut()) return false;", ""), GIVES.replace("FIRST", "")),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_how_a_log_ends(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file, old, new, body = FAULTS[name]
+    fault, body = FAULTS[name]
     right = outcome(launched(body))
     assert right == ("incomplete", set(), True)
-    break_checker(monkeypatch, tmp_path, (replays, grid), file, old, new)
+    break_checker(monkeypatch, tmp_path, (replays, grid), *fault)
     assert outcome(launched(body)) != right
 
 

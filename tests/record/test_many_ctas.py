@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from planted import break_checker
+from planted import break_checker, quick
 
 import consan
 from consan.checker.compiled import replay
@@ -116,6 +116,9 @@ def test_of_many_stores_in_turn_those_are_kept_that_tell_what_was_stored(monkeyp
     assert _turns(monkeypatch) == ("violations", [("global-race", "error")])
 
 
+IN_TURN = quick("global_race_items.hpp", "later >= LATER && values", "later >= LATER")
+
+
 def test_a_fault_in_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    break_checker(monkeypatch, tmp_path, (replay, grid), "global_race_items.hpp", "later >= LATER && values;", "later >= LATER;")
+    break_checker(monkeypatch, tmp_path, (replay, grid), *IN_TURN)
     assert _turns(monkeypatch) == ("clean", [("global-race", "warning")])

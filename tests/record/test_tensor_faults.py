@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import twin_file
-from planted import break_checker
+from planted import break_checker, quick
 
 import consan
 from consan.backends.cpu.state.mbarriers import TX_MASK, MBarriers
@@ -60,7 +60,9 @@ RULES = {
     "order of a refusal": (LAUNCHES, "if (clocks_.before(each.thread, each.time, thread)) {", "{", "clean_launch_two_slots", False),
     "other CTAs": ("asynchronous.hpp", "if (copy.ctas() >> cta & 1)", "if (cta == shape_.home(thread))", "launch_before_peer", True),
 }
-QUICK: tuple[str, ...] = ()  # each compiles the checker
+QUICK = ("stores",)
+for rule in QUICK:
+    quick(*RULES[rule][:3])
 
 
 def _found(name: str, racy: bool) -> set[tuple[Any, ...]]:
