@@ -28,7 +28,7 @@ from consan.files import read_file
 from consan.instrument.ptx.extents import three_extents
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
-from consan.launching.of_ranks import module_of_ranks, of_all_ranks, place_windows, unordered_puts
+from consan.launching.of_ranks import module_of_ranks, of_all_ranks, place_windows, unordered_puts, with_counters
 from consan.launching.placement import Multicast, Placement, Symmetric, placed
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.launching.values import arguments, may_point
@@ -265,7 +265,8 @@ class _Made:
         placing = place_windows(placement, args, self.ranks, self.kernel.module)
         values, each = arguments(self.kernel.function, placing), len(args) // self.ranks
         names = [f"rank {rank}, argument" if self.ranks > 1 else "argument" for rank in range(self.ranks)]
-        return [value for rank, name in enumerate(names) for value in placement.parameters(values[rank * each :][:each], name)]
+        own = [value for rank, name in enumerate(names) for value in placement.parameters(values[rank * each :][:each], name)]
+        return [*own, *(placement.parameter(value, "counters", "NVSHMEM's barriers") for value in values[self.ranks * each :])]
 
 
 def _made(
@@ -285,7 +286,7 @@ def _of_ranks(made: _Made, ranks: int, args: Any) -> tuple[_Made, Sequence[Any]]
     kernel, (x, y, z) = copy.copy(made.kernel), made.grid
     if made.cooperative:
         raise UsageError("cooperative=True: the grid-wide barrier of a rank is not supported with ranks")
-    given = of_all_ranks(args, ranks, len(made.kernel.function.params))
+    given = with_counters(kernel.module, ranks, of_all_ranks(args, ranks, len(made.kernel.function.params)))
     kernel.module = module_of_ranks(kernel.module, kernel.entry, ranks, made.grid, given)
     kernel.function = choose_entry(kernel.module, kernel.entry, kernel.name)
     whole = replace(made, kernel=kernel, grid=(x, y, z * ranks), cooperative=True, ranks=ranks)

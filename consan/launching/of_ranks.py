@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from consan._errors import UsageError
 from consan.instrument.ptx import Module
 from consan.instrument.rewriting.multicast import ABOVE, of_each_rank
-from consan.instrument.rewriting.ranked import Dim3, check_count, ranked
+from consan.instrument.rewriting.ranked import Dim3, check_count, has_barriers, ranked
 from consan.launching.placement import Multicast, Placement, Symmetric
 
 _ALIGNMENT: Final = 256
+_OF_SIGNALS: Final = (
+    "NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts and stores of its thread, too"
+)
+_OF_SYNC: Final = "NVSHMEM's sync completes no puts, other than its barrier; here it does"
 
 
 def of_all_ranks(args: Any, ranks: int, count: int) -> list[Any]:
@@ -21,6 +27,11 @@ def of_all_ranks(args: Any, ranks: int, count: int) -> list[Any]:
     if len(given) != ranks or any(len(each) != count for each in given):
         raise UsageError(f"args: expected a list for each of {ranks} ranks, of {count} values each")
     return [value for each in given for value in each]
+
+
+def with_counters(module: Module, ranks: int, args: list[Any]) -> list[Any]:
+    """The values for all ranks, and what NVSHMEM's barriers count, if the module has any: of each rank the number of each, and its own."""
+    return [*args, np.zeros((ranks, ranks + 1), np.uint64)] if has_barriers(module) else args
 
 
 def module_of_ranks(module: Module, entry: str, ranks: int, grid: Dim3, args: Sequence[Any]) -> Module:
@@ -57,6 +68,5 @@ def place_windows(placement: Placement, args: Sequence[Any], ranks: int, module:
 
 def unordered_puts(module: Module) -> list[str]:
     """Why what a kernel puts, or stores by `nvshmem_ptr`, is compared in part only: a signal here orders all that its thread did before."""
-    alone, others = (any(f"// nvshmem: {each}\n" in module.text for each in names) for names in (("put with signal",), ("put", "ptr")))
-    why = "NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts and stores of its thread, too"
-    return [why] * (alone and others)
+    signalled, put, stored, synced = (f"// nvshmem: {each}\n" in module.text for each in ("put with signal", "put", "ptr", "sync"))
+    return [_OF_SIGNALS] * (signalled and (put or stored)) + [_OF_SYNC] * (synced and (put or signalled))

@@ -5,11 +5,12 @@ Each rank has its own parameters, which follow those of rank 0, and sees the gri
     mov.u32 %ranked_z, %ctaid.z; setp.eq.u32 %ranked1, %ranked_z, 1;       // at the begin of the body
     ld.param.u64 %rd1, [k_param_0]; @%ranked1 ld.param.u64 %rd1, [k_param_0_rank1];
 
-No line of the text moves. So places in reports are those of the user's text. Three registers that the driver may define (ISA, `%envreg`)
-have a meaning, for consan/include/nvshmem.h: 29 is the number of the rank, 30 how many there are, 31 the distance of symmetric memory.
+No line of the text moves. So places in reports are those of the user's text. Five registers that the driver may define (ISA, `%envreg`)
+have a meaning, for consan/include/nvshmem.h: 27 and 28 are the address of what its barriers count, a last parameter that all ranks
+share; 29 is the number of the rank, 30 how many there are, 31 the distance of symmetric memory.
 
 Not handled, and refused: variables of the module in global memory (each rank would have its own), parameters under a guard, `%ctaid`
-and its kin as vectors, and the number of a cluster in the last dimension.
+and its kin as vectors, the number of a cluster in the last dimension, and barriers of NVSHMEM in a function that is called.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final
 from consan._errors import UsageError
 from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 
+_BARRIERS: Final = "consan_barriers"
 Dim3 = tuple[int, int, int]
 MOST_RANKS: Final = 16
 _RANKS: Final = re.compile(r"\.reg \.pred %ranked<(\d+)>")
@@ -28,11 +30,13 @@ _WORD: Final = re.compile(r"[\w$]+")
 _PLACES: Final = {
     "%ctaid.z": "%ranked_z",
     "%nctaid.z": "%ranked_nz",
+    "%envreg27": "%ranked_low",
+    "%envreg28": "%ranked_high",
     "%envreg29": "%ranked_of",
     "%envreg30": "%ranked_count",
     "%envreg31": "%ranked_stride",
 }
-_READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?|%envreg(?:29|30|31)\b")
+_READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?|%envreg(?:2[789]|30|31)\b")
 _OTHER: Final = {"%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%clusterid.z", "%nclusterid.z"}
 
 
@@ -47,6 +51,11 @@ def ranked(module: Module, entry: str, ranks: int, grid: Dim3, stride: int = 0) 
         if function.body is not None and (function.name == entry or _places(function)):
             _rank(function, edits, ranks, grid[2], stride, of_entry=function.name == entry)
     return parse(edits.apply(), module.name)
+
+
+def has_barriers(module: Module) -> bool:
+    """Whether barriers of NVSHMEM are in a module: the entry then has, or gets, a last parameter for what they count."""
+    return "%envreg28" in module.text or _BARRIERS in module.text
 
 
 def check_count(ranks: int) -> None:
@@ -91,7 +100,11 @@ def _places(function: Function) -> list[Instruction]:
 
 def _rank(function: Function, edits: Edits, ranks: int, extent: int, stride: int, *, of_entry: bool) -> None:
     assert function.body is not None
-    edits.insert_at(function.body.open + 1, prologue(ranks, extent, stride))
+    counts = "%envreg28" in function.text
+    if counts and not of_entry:
+        raise UsageError(f"a barrier of NVSHMEM in {function.name}, which is called: make it a function that is inlined")
+    counters = f".reg .b32 %ranked_low, %ranked_high; ld.param.v2.u32 {{%ranked_low, %ranked_high}}, [{_BARRIERS}];" * counts
+    edits.insert_at(function.body.open + 1, f"{prologue(ranks, extent, stride)} {counters}".rstrip())
     named = named_of(function) if of_entry else None
     for instruction in function.instructions():
         text = with_places(instruction.text)
@@ -103,7 +116,7 @@ def _rank(function: Function, edits: Edits, ranks: int, extent: int, stride: int
         if text != instruction.text:
             edits.replace(instruction, text)
     if named is not None:
-        _declare(function, edits, ranks, named)
+        _declare(function, edits, ranks, named, f", .param .u64 {_BARRIERS}" * counts)
 
 
 def named_of(function: Function) -> re.Pattern[str] | None:
@@ -133,11 +146,11 @@ def prologue(ranks: int, extent: int, stride: int = 0) -> str:
     return f" {registers} mov.u32 %ranked_z, %ctaid.z; mov.u32 %ranked_nz, {extent}; {of} {known}{tests}"
 
 
-def _declare(function: Function, edits: Edits, ranks: int, named: re.Pattern[str]) -> None:
+def _declare(function: Function, edits: Edits, ranks: int, named: re.Pattern[str], last: str) -> None:
     """Give the entry the parameters of all ranks."""
     assert function.body is not None
     header = function.text[: function.body.open - function.start]
     begin, end = header.index("(") + 1, header.index(")")
     given = " ".join(header[begin:end].split())
     more = [of_rank(rank, named, given) for rank in range(1, ranks)]
-    edits.insert_at(function.start + end, "".join(f", {each}" for each in more))
+    edits.insert_at(function.start + end, "".join(f", {each}" for each in more) + last)

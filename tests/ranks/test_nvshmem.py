@@ -22,9 +22,17 @@ FAULTS: dict[str, tuple[str, ...]] = {
 }
 
 
+BARRIERS = {
+    "of a CTA": "nvshmemx_barrier_all_block()",
+    "of a team": "nvshmemx_barrier_block(NVSHMEM_TEAM_WORLD)",
+    "of a warp": "nvshmemx_barrier_all_warp()",
+    "of a thread": "__syncthreads(); if (t == 0) nvshmem_barrier_all(); __syncthreads()",
+}
+
+
 @functools.cache
-def kernel(source: str | Path, *defines: str) -> consan.Kernel:
-    return consan.Kernel(source, "kernel", defines=dict.fromkeys(defines, 1))
+def kernel(source: str | Path, *defines: str, **more: str) -> consan.Kernel:
+    return consan.Kernel(source, "kernel", defines={**dict.fromkeys(defines, 1), **more})
 
 
 def ring(*defines: str, ranks: int = 2, seed: int = 0) -> tuple[Any, list[Any]]:
@@ -94,3 +102,77 @@ def test_nvshmem_needs_ranks_and_symmetric_memory() -> None:
         consan.launch(kernel(KERNEL), 1, THREADS, [*words, 0], device="cpu")
     with pytest.raises(UsageError, match=r"in consan\.Symmetric arguments only"):
         consan.launch(kernel(KERNEL), 1, THREADS, lambda rank: [*words, rank], ranks=2, device="cpu")
+
+
+def meeting(barrier: str, *defines: str, ranks: int = 2, seed: int = 0) -> tuple[Any, list[Any]]:
+    data = consan.Symmetric([np.zeros(THREADS, np.float32) for _ in range(ranks)])
+    out = [np.full(3 * THREADS, rank, np.float32) for rank in range(ranks)]
+    given = kernel(KERNEL.with_name("nvshmem_meet.cu"), *defines, BARRIER=barrier)
+    return consan.launch(given, 1, THREADS, lambda rank: [data, out[rank], rank], ranks=ranks, device="cpu", seed=seed), out
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+@pytest.mark.parametrize("barrier", [pytest.param(each, marks=pytest.mark.slow if at else ()) for at, each in enumerate(BARRIERS)])
+def test_a_barrier_orders_what_all_ranks_do(barrier: str, seed: int) -> None:
+    report, out = meeting(BARRIERS[barrier], ranks=3, seed=seed)
+    assert (report.verdict, report.incomplete) == ("clean", ()), str(report)
+    assert [set(each[:THREADS].tolist()) for each in out] == [{3.0}, {1.0}, {2.0}]
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+@pytest.mark.parametrize("fault", ["NO_END", pytest.param("NO_MIDDLE", marks=pytest.mark.slow)])
+def test_a_missing_barrier_is_found(fault: str, seed: int) -> None:
+    report, _ = meeting(BARRIERS["of a CTA"], fault, ranks=3, seed=seed)
+    assert {finding.kind for finding in report.findings if finding.severity == "error"} == {"global-race"}, str(report)
+    assert all(finding.pair[0].rank != finding.pair[1].rank for finding in report.findings)
+
+
+def test_sync_completes_no_puts_and_that_is_not_known_here() -> None:
+    report, _ = meeting("nvshmemx_sync_all_block()")
+    assert (report.verdict, report.findings) == ("incomplete", ()), str(report)
+    assert "sync completes no puts" in report.incomplete[0]
+
+
+CALLED = """
+#include <nvshmem.h>
+__device__ __noinline__ void meet() { nvshmem_barrier_all(); }
+extern "C" __global__ void kernel(int *data) { data[0] = 1; meet(); }
+"""
+
+
+def test_what_barriers_do_not_know_is_named() -> None:
+    report, _ = meeting("nvshmemx_barrier_block(7)")
+    assert {finding.kind for finding in report.findings} == {"fault"}
+    data = consan.Symmetric([np.zeros(1, np.int32) for _ in range(2)])
+    with pytest.raises(UsageError, match=r"a barrier of NVSHMEM in .*meet.*, which is called"):
+        consan.launch(kernel(CALLED), 1, 1, lambda rank: [data], ranks=2, device="cpu")
+
+
+ATOMICS = """
+#include <nvshmem.h>
+extern "C" __global__ void kernel(int *word, uint64_t *wide, double *from, double *to, int *found, int rank) {
+    if (threadIdx.x == 0) {
+        nvshmem_int_atomic_inc(word, 0);
+        nvshmem_int_atomic_add(word, 10, 0);
+        nvshmem_uint64_atomic_fetch_add(wide, (uint64_t)1 << 40, 0);
+        found[0] = nvshmem_int_atomic_compare_swap(word + 1, 0, rank + 1, 0);
+    }
+    nvshmemx_barrier_all_block();
+    found[1] = nvshmem_int_atomic_fetch(word, 0);
+    nvshmemx_double_get_warp(to, from, 2, nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, 1, NVSHMEM_TEAM_SHARED));
+    found[2] = nvshmem_team_n_pes(NVSHMEM_TEAM_WORLD);
+    found[3] = nvshmem_team_my_pe(NVSHMEM_TEAM_INVALID);
+}
+"""
+
+
+def test_atomics_gets_and_teams() -> None:
+    kinds = (np.int32, np.uint64, np.float64)
+    word, wide, given = (consan.Symmetric([np.arange(2).astype(kind) * rank for rank in range(2)]) for kind in kinds)
+    to, found = [np.zeros(2) for _ in range(2)], [np.zeros(4, np.int32) for _ in range(2)]
+    args = [[word, wide, given, to[rank], found[rank], rank] for rank in range(2)]
+    report = consan.launch(kernel(ATOMICS), 1, THREADS, args, ranks=2, device="cpu")
+    assert (report.verdict, report.incomplete) == ("clean", ()), str(report)
+    assert [each[1:].tolist() for each in found] == [[22, 2, -1]] * 2
+    assert sorted(int(each[0]) for each in found) in ([0, 1], [0, 2])
+    assert (int(wide.arrays[0][0]), [each.tolist() for each in to]) == (2 << 40, [[0.0, 1.0]] * 2)
