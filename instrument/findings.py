@@ -135,6 +135,7 @@ class Reason(enum.IntEnum):
     NO_SYNCHRONISATION = 50  # CTAs, in global memory: no observation leads from one to the other
     NO_RELEASE = 51  # one does, but nothing releases the first access
     NO_ACQUIRE = 52  # but nothing acquires it before the second access
+    NO_RELEASE_NO_ACQUIRE = 47  # both
     RELEASE_SCOPE = 53  # but the scope of the release excludes the other CTA
     ACQUIRE_SCOPE = 54
     FLAG_SCOPE = 55  # but the scope of an access to the flag does
@@ -164,7 +165,6 @@ class FindingFlags(enum.IntFlag):
     GLOBAL = 16  # the bytes are in global memory, at `address`
     TENSOR = 64  # cells of tensor memory: `offset` and `bytes` are columns, the rest of the place is in `address`
     GRID = 128  # thread numbers run through all CTAs of the grid: `cta_threads`, `cluster` and `rank` are those of the grid
-    BOTH_SIDES = 512  # of NO_RELEASE: nothing acquires it either
 
 
 UNORDERED: Final = 32

@@ -8,7 +8,7 @@ from typing import Any
 from consan.instrument.abi.bits import STATE
 from consan.instrument.findings import FindingFlags, FindingRecord, Kind, Reason
 from consan.instrument.relations import Relations
-from consan.reports.catalogue.global_races import NO_SIDE
+from consan.reports.catalogue.global_races import FLAG_SIDES
 from consan.reports.model import Access
 from consan.reports.records.bounds import extent_of, outside
 from consan.reports.records.finding_records import (
@@ -36,7 +36,7 @@ def situation_of(found: FindingRecord) -> str | None:
     if in_tensor_memory(found) and found.kind is not Kind.TENSOR_MISUSE:
         return "tensor" if situation is None else f"tensor-{situation}"
     if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE, Kind.SCOPE, Kind.MISSING_ORDER):
-        return NO_SIDE if FindingFlags.BOTH_SIDES in flags else situation
+        return situation
     space = "outer" if FindingFlags.GRID in flags else "global" if FindingFlags.GLOBAL in flags else ""
     return f"{space}-{situation}" if space else situation
 
@@ -54,7 +54,7 @@ def facts_of(found: FindingRecord, module: ModuleSites) -> dict[str, Any]:
     if state := barrier_state(found, module):
         facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
-    of_flags = found.reason in (Reason.NO_RELEASE, Reason.NO_ACQUIRE, Reason.RELEASED_BEFORE) or found.kind is Kind.MISSING_ORDER
+    of_flags = found.reason.situation in (*FLAG_SIDES, "released-before") or found.kind is Kind.MISSING_ORDER
     by_flag = FindingFlags.GRID in found.flags or of_flags
     if by_flag and found.kind is not Kind.MISSING_WAIT and found.flag is not None:
         sites = {"flag_write_at": found.flag.write, "flag_read_at": found.flag.read, "fence_at": found.flag.fence}

@@ -81,6 +81,11 @@ def test_the_fix_is_verified(name: str) -> None:
             "no-release-no-acquire",
             "and __threadfence() after the flag is read at last_block_no_fences.cu:17 and before last_block_no_fences.cu:25",
         ),
+        (
+            "relaxed_message_no_fences",
+            "no-release-no-acquire",
+            "and __threadfence() after the flag is read at relaxed_message_no_fences.cu:21",
+        ),
         ("consumer_warp_no_acquire", "no-acquire", "after the flag is read at consumer_warp_no_acquire.cu:16"),
         ("producer_warp_no_release", "no-release", "before the flag is written at producer_warp_no_release.cu:16"),
         ("counter_is_no_barrier", "no-barrier", "put __syncthreads() after"),

@@ -226,6 +226,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "MIXED_ATOMICS": ("mixed_size_atomics", True),
     "NO_SYNCHRONISATION": ("mixed_size_flag", True),
     "NO_RELEASE": ("split_k_relaxed_flag", True),
+    "NO_RELEASE_NO_ACQUIRE": ("last_block_no_fences", True),
     "NO_ACQUIRE": ("relaxed_poll_no_fence", True),
     "RELEASE_SCOPE": ("scope_release_cta", True),
     "FLAG_SCOPE": ("scope_flag_cta", True),

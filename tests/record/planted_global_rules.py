@@ -21,6 +21,13 @@ RULES = {
         "flag_set_to_zero_unordered",
         True,
     ),
+    "missing order: both sides": (
+        "global_races.hpp",
+        "return deficit.both && deficit.lack == Lack::RELEASE ?",
+        "return false ?",
+        "relaxed_message_no_fences",
+        True,
+    ),
     "annotations: a release takes those before it": (
         "flags.hpp",
         "if (access.updates && last >= 0) all_[last].next = (i32)each;\n            if (access.writes) last = (i32)each;",
@@ -345,8 +352,8 @@ RULES = {
     "what lacks: the midst of an access": ("turns.hpp", "rules_.begun(thread) || ", "", "counting_lanes_one_waits", True),
     "what lacks within a CTA: a side of the flag": (
         "global_races.hpp",
-        "found.reason = released ? NO_ACQUIRE : NO_RELEASE;",
-        "",
+        "if (deficit.handed_over && (deficit.lack",
+        "if (false && (deficit.lack",
         "consumer_warp_no_acquire",
         True,
     ),

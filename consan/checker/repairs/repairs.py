@@ -52,7 +52,7 @@ _ORDERS = {effects.MbarrierArrive: ".release", effects.MbarrierWait: ".acquire"}
 _RELAXED = (effects.MbarrierArrive, effects.MbarrierWait, effects.ClusterBarrierArrive)
 _FLAGS = (effects.Observe, effects.Publish, effects.Fence)
 _PLAIN = (effects.GlobalRead, effects.GlobalWrite)  # of a strong access, an event of its bytes
-_OF_FLAGS = (Reason.NO_RELEASE, Reason.NO_ACQUIRE)  # of shared memory: fences of the CTA are enough
+_OF_FLAGS = (Reason.NO_RELEASE, Reason.NO_ACQUIRE, Reason.NO_RELEASE_NO_ACQUIRE)  # of shared memory: fences of the CTA are enough
 _SYNCHRONISING = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
 
 

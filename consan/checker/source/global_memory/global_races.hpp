@@ -76,11 +76,8 @@ class GlobalRaces : GlobalRaceItems {
 
     // A race of two threads of a CTA: a side of a flag, where they hand over through one; else a barrier.
     static void tell_side(const Deficit &deficit, Record &found) {
-        bool released = deficit.lack == Lack::ACQUIRE;
         found.reason = NO_BARRIER;
-        if (!deficit.handed_over || !(released || deficit.lack == Lack::RELEASE)) return;
-        found.reason = released ? NO_ACQUIRE : NO_RELEASE;
-        tell_flag(deficit, found);
+        if (deficit.handed_over && (deficit.lack == Lack::RELEASE || deficit.lack == Lack::ACQUIRE)) name_lack(deficit, found);
     }
 
     // A copy whose bytes are not known.
@@ -91,13 +88,14 @@ class GlobalRaces : GlobalRaceItems {
     // The side of a flag that lacks between two threads, if a flag comes between.
     static void name_lack(const Deficit &deficit, Record &found) {
         if (deficit.lack == Lack::NONE) return;
-        found.reason = LACKS[(u32)deficit.lack];
+        found.reason = reason_of(deficit);
         tell_flag(deficit, found);
     }
     u64 compared() const { return compared_; }
 
   private:
     static constexpr Reason LACKS[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE, ACQUIRE_SCOPE, FLAG_SCOPE};  // by Lack
+    static Reason reason_of(const Deficit &deficit) { return deficit.both && deficit.lack == Lack::RELEASE ? NO_RELEASE_NO_ACQUIRE : LACKS[(u32)deficit.lack]; }
     struct Explained {
         u32 count = 0;
         Deficit deficit;
@@ -305,13 +303,12 @@ class GlobalRaces : GlobalRaceItems {
 
     static void tell_flag(const Deficit &deficit, Record &found) {
         found.flag_write = deficit.write_site, found.flag_read = deficit.read_site, found.fence = deficit.fence_site;
-        if (deficit.both && deficit.lack == Lack::RELEASE) found.flags |= BOTH_SIDES;
     }
 
     // Between two CTAs.
     void explain(const Item &item, const RacingAccess &now, Record &found) {
         const Explained &explained = this->explained(item, now, true);
-        found.reason = decided<OTHER_THREADS>(explained.others) ? OTHER_THREADS : LACKS[(u32)explained.deficit.lack];
+        found.reason = decided<OTHER_THREADS>(explained.others) ? OTHER_THREADS : reason_of(explained.deficit);
         if (explained.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         tell_flag(explained.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
