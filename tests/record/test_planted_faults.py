@@ -15,6 +15,7 @@ import consan
 from consan.checker.compiled import build, replay
 from consan.checker.judging import grid
 from consan.instrument.record.text import text, words
+from consan.reports.verdict import scopes
 
 # ruff: noqa: E501 - one rule a line
 
@@ -52,6 +53,8 @@ RULES = {
     "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) {", "if (false) {", "mbarrier_stale_token", True),
     "mbarriers: arrivals together": ("mbarrier_rules.hpp", "if (each.event == event && each.place == place) team.push_back(each.arrival);", "if (team.empty()) team.push_back(each.arrival);", "mbarrier_32_arrivals", True),
     "mbarriers: laps": ("mbarriers.hpp", "return phase && object.waited < phase;", "return false;", "mbarrier_phase_lap", True),
+    "mbarriers: who arrived before": ("mbarriers.hpp", "object.last = {site, leader};", "object.last = {site, object.thread};", "mbarrier_phase_lap", True),
+    "mbarriers: waits that decide nothing": ("mbarriers.hpp", "return objects_[phase.object].heeded > phase.phase;", "return waited(phase);", "mbarrier_result_ignored", True),
     "mbarriers: data": ("states.hpp", "if (mbarriers_.data(access)) return;\n        copies_", "copies_", "mbarrier_used_as_data", True),
     "mbarriers: copies over them": ("shared_rules.hpp", "if (mbarriers_.data(access)) return;\n        asynchronous_", "asynchronous_", "mbarrier_under_cp_async", True),
     "mbarriers: drop": ("mbarriers.hpp", "if (flags & DROP) object->expected -= std::min(total, object->expected);", "", "mbarrier_drop", False),
@@ -107,8 +110,16 @@ def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: 
     assert _details(wrong) != _details(right)
 
 
+def test_a_scope_that_hides_what_its_pair_lacks_besides(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, _ = launch("cluster_wait_cta_scope_no_fence", True, "record")
+    monkeypatch.setattr(scopes, "_behind", lambda records, wide: np.zeros(len(wide), np.bool_))
+    wrong, _ = launch("cluster_wait_cta_scope_no_fence", True, "record")
+    assert {one.kind for one in right.findings} - {one.kind for one in wrong.findings} == {"missing-proxy-fence"}
+
+
 def _details(report: Any) -> Any:
-    return found(report), {(one.kind, one.hazard, one.situation, one.count) for one in report.findings}, report.verdict
+    threads = {tuple(access.thread for access in one.accesses) for one in report.findings}
+    return found(report), threads, {(one.kind, one.hazard, one.situation, one.count) for one in report.findings}, report.verdict
 
 
 SOURCE = """

@@ -68,6 +68,16 @@ def test_the_instructions_that_are_watched(name: str) -> None:
     assert (recorded.memory_sites, recorded.sync_sites) == (inline.memory_sites, inline.sync_sites)
 
 
+def test_a_wait_whose_result_is_ignored_is_none() -> None:
+    report, _ = launch("mbarrier_result_ignored", True, "record")
+    assert [one.situation for one in report.findings if one.kind == "missing-wait"] == ["not-waited"]
+
+
+def test_a_lap_has_the_thread_that_arrived_before() -> None:
+    (finding,) = launch("mbarrier_phase_lap", True, "record")[0].findings
+    assert {access.thread for access in finding.pair} == {(32, 0, 0)}  # thread 0 has initialised the mbarrier
+
+
 def test_a_proven_deadlock_is_not_incomplete() -> None:
     report, _ = launch("bulk_bytes_never_come", True, "record")
     (finding,) = report.findings

@@ -13,7 +13,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     __syncthreads();
 #pragma unroll 1
     for (int k = 0; k < 2; k++) {
-        if (warp == 0) {
+        if (warp == 1) {
             tile[k][lane] = x[k * 32 + lane];
             ARRIVE(&full);  /*@arrive*/
         }
@@ -23,7 +23,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
 #endif
     }
     __syncthreads();
-    if (warp == 1) {
+    if (warp == 0) {
         WAIT(&full, 1);
         out[lane] = tile[0][31 - lane] + tile[1][31 - lane];
     }

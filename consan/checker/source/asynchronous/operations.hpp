@@ -319,7 +319,7 @@ class Operations {
             if (decided<OTHER_LANES>(lanes_know(of, thread))) return OTHER_LANES;
             bool refilled = !engine && of.refill && mbarriers_.phases_known(thread, of.phase) == of.phase.phase;
             if (refilled && decided<REFILLED>(mbarriers_.waits(thread, of.phase))) return REFILLED;
-            if (decided<WAITED_NO_BARRIER>(mbarriers_.waited(of.phase))) return WAITED_NO_BARRIER;
+            if (decided<WAITED_NO_BARRIER>(mbarriers_.heeded(of.phase))) return WAITED_NO_BARRIER;
             return refilled ? REFILLED : NOT_WAITED;
         }
         if (of.by_commit()) return issuers_.why(of.ticket, thread);

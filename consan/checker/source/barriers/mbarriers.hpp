@@ -37,8 +37,9 @@ class Mbarriers {
         made.actor = scopes_.new_actor();
         made.place = place;
         made.pending = made.expected = count;
-        made.site = made.last_site = site;
+        made.site = site;
         made.thread = thread;
+        made.last = {site, thread};
         made.time = clocks_.time(thread);
         objects_.push_back(made);
     }
@@ -52,7 +53,7 @@ class Mbarriers {
                 misuse(thread, site, place, object, WAITERS_PENDING, 0, each.second.thread);
                 break;
             }
-        if (object->tx) misuse(thread, site, place, object, SIGNALS_PENDING, object->last_site, object->thread);
+        if (object->tx) misuse(thread, site, place, object, SIGNALS_PENDING, object->last.site, object->last.thread);
         else if (signal.first) misuse(thread, site, place, object, SIGNALS_PENDING, signal.first, signal.second);
         else if (object->commit.site && clocks_.executed(thread, object->commit.actor) < object->commit.number)
             misuse(thread, site, place, object, SIGNALS_PENDING, object->commit.site, object->commit.thread);
@@ -62,9 +63,7 @@ class Mbarriers {
         }
         object->waiters.clear();
         object->live = false;
-        object->last_site = site;
-        object->thread = thread;
-        object->time = clocks_.time(thread);
+        object->last = {site, thread};
     }
 
     // Lanes of one warp arrive by one instruction. `publishes`: the arrival is a release.
@@ -101,7 +100,7 @@ class Mbarriers {
         settle(*object, released);
         if (object->phase != before) check_lap(*object, before, thread, site);
         check_bytes(*object, thread, site);
-        object->last_site = site;
+        object->last = {site, thread};
     }
 
     // No thread can continue, and in the launch all did: phases that lack no arrival, and have more bytes than were announced, were over
@@ -177,6 +176,8 @@ class Mbarriers {
     }
     bool overtaken() const { return overtaken_; }
     bool waited(const Phase &phase) const { return objects_[phase.object].waited > phase.phase; }
+    // By a wait whose result decides something (R-M14).
+    bool heeded(const Phase &phase) const { return objects_[phase.object].heeded > phase.phase; }
     // Whether a thread has seen some phases at least, and `time` is still the moment of the last one: it has released nothing since.
     bool nothing_since(u32 thread, const Phase &phase, u32 least, u32 time) const {
         const Object &object = objects_[phase.object];
@@ -220,14 +221,16 @@ class Mbarriers {
     struct Commit {
         u32 site = 0, thread = 0, actor = 0, number = 0;
     };
-    struct Transaction {
+    // An operation on an object: where, and by whom.
+    struct Use {
         u32 site = 0, thread = 0;
     };
     struct Object {
         bool live = false;
-        u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
+        u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, heeded = 0;
+        u32 site = 0, thread = 0, time = 0;  // of the initialisation
         i32 tx = 0;
-        Transaction expect, copy;  // the last ones
+        Use last, expect, copy;  // of each the last
         Commit commit;
         Given gathered;           // published by all arrivals so far
         std::vector<Given> done;  // published by the arrivals of each phase and of earlier phases
@@ -244,7 +247,7 @@ class Mbarriers {
         }
         Object &object = objects_[known->second];
         if (!object.live) {
-            misuse(thread, site, place, &object, INVALIDATED, object.last_site, object.thread);
+            misuse(thread, site, place, &object, INVALIDATED, object.last.site, object.last.thread);
             return nullptr;
         }
         bool published = clocks_.before(object.thread, object.time, thread) || (object.init != NOTHING && clocks_.known(thread, object.init));
@@ -272,7 +275,7 @@ class Mbarriers {
         if (decided<NO_COMPLETE_REASON>(flags & NO_COMPLETE && object.phase != before))
             misuse(leader, site, object.place, &object, NO_COMPLETE_REASON, object.site, object.thread);
         check_bytes(object, leader, site);
-        object.last_site = site;
+        object.last = {site, leader};
     }
 
     void settle(Object &object, std::vector<u32> &released) {
@@ -299,6 +302,7 @@ class Mbarriers {
         object.waited = std::max(object.waited, phase + 1);
         // Nobody looks at the result: the thread goes on as it would without it, and nothing is ordered (R-M14).
         if (waiter.flags & UNUSED) return clocks_.take_executed(thread, object.done[phase].executed, object.actor, phase + 1);
+        object.heeded = std::max(object.heeded, phase + 1);
         if (decided<Edge::MBARRIER_PHASE>())
             scopes_.take(thread, object.done[phase], !(waiter.flags & RELAXED), !(waiter.flags & NARROW), object.actor, phase + 1);
         object.observers[thread / LANES] = {thread, clocks_.time(thread), clocks_.warp_time(thread)};
@@ -324,11 +328,11 @@ class Mbarriers {
     void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
         // By the text of 9.7.13.15.4 the first arrival of the next phase is one too many (D11).
         if (unwaited(object, before) && decided<PHASE_NOT_WAITED>(isa_ || object.phase != before))
-            misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, object.last_site, object.thread);
+            misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, object.last.site, object.last.thread);
     }
 
     void check_bytes(const Object &object, u32 thread, u32 site) {
-        if (object.tx >= 1 << 20 || object.tx <= -(1 << 20)) misuse(thread, site, object.place, &object, TX_RANGE, object.last_site, object.thread);
+        if (object.tx >= 1 << 20 || object.tx <= -(1 << 20)) misuse(thread, site, object.place, &object, TX_RANGE, object.last.site, object.last.thread);
     }
 
     void misuse(u32 thread, u32 site, u32 place, const Object *object, Reason reason, u32 other_site, u32 other) {
