@@ -44,6 +44,7 @@ READ_ONLY: Final = {
 # The sides of a flag through which threads hand over: (1) is released, (2) acquired.
 NO_SIDE: Final = "no-release-no-acquire"
 FLAG_SIDES: Final = ("no-release", "no-acquire", NO_SIDE)
+OF_A_GRID: Final = "grid"  # before the name of a scope's situation: the CTAs are of no cluster
 
 
 def _both(fence: str, scope: str) -> Situation:
@@ -255,7 +256,21 @@ GLOBAL_RACE: Final = CatalogueEntry(
     caption="Nothing orders (1) before (2): they can take effect in either order.",
 )
 
+_WIDEN: Final = "widen the scope of what releases between {first_at} and {second_at}, and of what acquires it, to {gpu_scope}"
+_DIFFERENT_CTAS: Final = (
+    "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the signal between them is"
+)
 SCOPES: Final = {
+    f"{OF_A_GRID}-arrive-scope": Situation(
+        "a release at .gpu scope between {first_at} and {second_at}: the present one excludes the other CTA",
+        _WIDEN,
+        _DIFFERENT_CTAS + " released only to threads of its own CTA or cluster",
+    ),
+    f"{OF_A_GRID}-wait-scope": Situation(
+        "an acquire at .gpu scope between {first_at} and {second_at}: the present one excludes the other CTA",
+        _WIDEN,
+        _DIFFERENT_CTAS + " acquired only from threads of its own CTA or cluster",
+    ),
     "access-scope": Situation(
         ".gpu scope on both accesses: the scope at {narrow_at} excludes the other CTA",
         "widen the scope at {narrow_at} to {gpu_scope}",

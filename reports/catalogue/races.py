@@ -78,11 +78,21 @@ _SAME_UPDATE = Situation(
 # Threads that store different values by one instruction.
 _ONE_STORE = {
     f"{name}@one-store": Situation(
-        f"one {one} that stores: the ISA does not say which of the values of one instruction remains",
-        f"give each {one} an element of its own, if its value is its own; if one value is wanted, let only the {one} store that has it",
+        f"one {one} that stores{or_order}: the ISA does not say which of the values of one instruction remains",
+        f"give each {one} an element of its own, if its value is its own; if one value is wanted, let only the {one} store that has it"
+        f"{or_turns}",
         f"{several} store different values to the same bytes at {{second_at}}: which value remains is undefined",
     )
-    for name, one, several in (("no-warp-sync", "lane", "lanes of one warp"), ("same-site", "thread", "several threads"))
+    for name, one, several, or_order, or_turns in (
+        ("no-warp-sync", "lane", "lanes of one warp", "", ""),
+        (
+            "same-site",
+            "thread",
+            "several threads",
+            ", or an order between the threads",
+            "; if warps are to store in turn, put a barrier between",
+        ),
+    )
 }
 # One thread's update of bytes that others update too (`ordering.UPDATE`).
 _UPDATES = {

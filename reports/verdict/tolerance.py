@@ -12,7 +12,7 @@ from typing import Final
 from consan.instrument.findings import FindingRecord, Kind, Operation, Reason
 from consan.reports.catalogue.situations import UPDATE
 from consan.reports.model import Finding
-from consan.reports.records.finding_records import ModuleSites
+from consan.reports.records.finding_records import ModuleSites, is_global
 from consan.reports.records.tensor_memory import in_tensor_memory
 
 _OF_VALUES: Final = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)  # kinds that harm only the loaded value
@@ -71,7 +71,8 @@ def _operation_over(finding: Finding, record: FindingRecord) -> bool:
 
 
 def _read_over(finding: Finding, record: FindingRecord) -> bool:
-    own = in_tensor_memory(record) or finding.pair[0].cluster_rank == record.offset // (record.geometry.cta_bytes or 1)
+    rank = record.offset // (record.geometry.cta_bytes or 1)
+    own = in_tensor_memory(record) or (not is_global(record) and finding.pair[0].cluster_rank == rank)
     return _has_release(finding, record) and finding.hazard == "WAR" and own
 
 

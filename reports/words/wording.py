@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.reports.catalogue.catalogue import KINDS
-from consan.reports.catalogue.global_races import FLAG_SIDES
+from consan.reports.catalogue.global_races import FLAG_SIDES, OF_A_GRID
 from consan.reports.catalogue.order_rows import OF_ONE_CTA
 from consan.reports.catalogue.situations import COMMITS, GENERAL, SIGNALLED, SIGNALLED_COPY, WAITS, CatalogueEntry, Situation
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
@@ -63,6 +63,8 @@ def _advice(finding: Finding, chosen: Situation, framework: str) -> str:
 
 def refined(finding: Finding, situation: str | None) -> str:
     """Refine the situation: the device reports only the missing edge, the accesses select among several wordings."""
+    if situation in ("arrive-scope", "wait-scope") and finding.accesses and _first(finding).cluster_rank is None:
+        return f"{OF_A_GRID}-{situation}"
     in_cluster = situation == "access-scope" and bool(finding.accesses) and not _first(finding).in_global
     if (in_cluster or (situation == "arrive-scope" and finding.accesses)) and {"release", "cta"} <= set(_first(finding).op.split(".")):
         return "store-scope"  # (1) is the release itself

@@ -158,3 +158,10 @@ def test_nobody_is_told_to_wait_at_the_mbarrier_of_another_cta(rank: int, words:
     read = replace(samples.READ, cluster_rank=0)
     finding = Finding("missing-wait", "k", accesses=(copy, read), barrier={"offset": 0, "phase": 0, "cluster_rank": rank})
     assert words in describe(finding, "not-waited", barrier="the full barrier").fix
+
+
+@pytest.mark.parametrize(("rank", "scope"), [(None, ".gpu"), (0, ".cluster")])
+@pytest.mark.parametrize("situation", ["arrive-scope", "wait-scope"])
+def test_the_scope_that_is_asked_for_includes_the_other_cta(situation: str, rank: int | None, scope: str) -> None:
+    accesses = (replace(samples.WRITE, cluster_rank=rank), replace(samples.READ, block=(1, 0, 0), cluster_rank=rank))
+    assert f"at {scope} scope" in describe(Finding("scope", "k", accesses=accesses), situation).missing

@@ -60,8 +60,9 @@ def test_what_hardware_goes_on_with_is_a_warning_that_says_why(found: FindingRec
         (replace(SCOPE, reason=Reason.WAIT_SCOPE), Finding("scope", "k", accesses=(COPY, READ))),
         (SCOPE, Finding("scope", "k", hazard="RAW", accesses=(READ, WRITE))),
         (SCOPE, Finding("scope", "k", hazard="WAR", accesses=(replace(READ, cluster_rank=1), WRITE))),
+        (replace(SCOPE, flags=FindingFlags.GLOBAL), Finding("scope", "k", hazard="WAR", accesses=(READ, WRITE))),
     ],
-    ids=["waits for nothing", "a load", "an acquire", "a write first", "a read of a peer's memory"],
+    ids=["waits for nothing", "a load", "an acquire", "a write first", "a read of a peer's memory", "of global memory"],
 )
 def test_others_are_errors(found: FindingRecord, finding: Finding) -> None:
     assert with_tolerance(finding, found, MODULE) == finding
