@@ -44,7 +44,7 @@ def named(exact: Records, waits: Callable[[], Records], wide: Callable[[], Recor
     waited, left = _counts(by_waits, (Kind.MISSING_WAIT,)), _counts(by_scopes, _CONFLICTS)
     for record in (each for each in records if each["kind"] == Kind.MISSING_WAIT and not left[_pair(each)]):
         _name(record, waited[_pair(record)])
-    reported: Records = np.concatenate([records[_stay(records, by_scopes)], by_scopes[_behind(records, by_scopes)]])
+    reported: Records = np.concatenate([records[_stay(records, by_scopes)], by_scopes[hidden(records, by_scopes)]])
     return reported
 
 
@@ -85,7 +85,7 @@ def named_of_launch(
         for record in records:
             _name(record, _pair(record) in pairs)
     for records, left in ((exact.records, by_scopes.records), (exact.of_clusters, by_scopes.of_clusters)):
-        records += [left[k] for k in np.flatnonzero(_behind(records, left))]
+        records += [left[k] for k in np.flatnonzero(hidden(records, left))]
     stay = _stay(exact.of_clusters, by_scopes.of_clusters)
     return [record for record, stays in zip(exact.of_clusters, stay, strict=True) if stays]
 
@@ -117,7 +117,7 @@ def _stay(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np
     )
 
 
-def _behind(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np.bool_]:
+def hidden(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np.bool_]:
     """Which of the findings under wide scopes a record of a scope hides."""
     known = {(int(record["kind"]), _pair(record)) for record in records}
     found = ((int(each["kind"]), _pair(each)) for each in wide)

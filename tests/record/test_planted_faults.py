@@ -112,7 +112,7 @@ def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: 
 
 def test_a_scope_that_hides_what_its_pair_lacks_besides(monkeypatch: pytest.MonkeyPatch) -> None:
     right, _ = launch("cluster_wait_cta_scope_no_fence", True, "record")
-    monkeypatch.setattr(scopes, "_behind", lambda records, wide: np.zeros(len(wide), np.bool_))
+    monkeypatch.setattr(scopes, "hidden", lambda records, wide: np.zeros(len(wide), np.bool_))
     wrong, _ = launch("cluster_wait_cta_scope_no_fence", True, "record")
     assert {one.kind for one in right.findings} - {one.kind for one in wrong.findings} == {"missing-proxy-fence"}
 
