@@ -145,6 +145,7 @@ class FileEvents:
     error: float | None = None
     wrong: str = ""
     smaller: bool = False  # sizes were made smaller
+    partial: bool = False  # a launch did not run to its end, or was left out: memory is not what it would be
     done: bool = False
 
     def take(self, event: Mapping[str, Any]) -> None:
@@ -153,15 +154,18 @@ class FileEvents:
             case "kernels":
                 self.kernels += [name for name in event["names"] if name not in self.kernels]
             case "launch":
-                self.launches.setdefault(event["kernel"], []).append(dict(event))
+                self.launches.setdefault(event["kernel"], []).append({**event, "behind": self.partial})
+                self.partial = self.partial or event.get("stopped", False)
+            case "left out":
+                self.partial = True
             case "failed":
                 self.failures.append((event["kernel"], event["verdict"], event["why"]))
             case "note":
                 self.notes[event["text"]] = None
             case "smaller":
                 self.smaller = True
-            case "error" if any(launch["stopped"] for launches in self.launches.values() for launch in launches):
-                self.notes["the results are not compared with the reference: a launch was stopped before its end"] = None
+            case "error" if self.partial or any(kernel for kernel, _, _ in self.failures):
+                self.notes["the results are not compared with the reference: a launch was not made, or was stopped before its end"] = None
             case "error":
                 self.error, self.wrong = event["value"], event["why"]
             case "done":

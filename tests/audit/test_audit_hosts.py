@@ -128,6 +128,17 @@ HOSTS = {
         first=0,
         kernels=(("k", 2, "1 x 64"),),
     ),
+    "names that CUDA 13 has removed": Host(
+        "struct cudaDeviceProp of; cudaGetDeviceProperties(&of, 0); if (of.clockRate <= 0 || of.warpSize != 32) return 9;"
+        " cudaMemPrefetchAsync(p, 256, 0); cudaMemAdvise(p, 256, cudaMemAdviseSetReadMostly, 0); int grid, block;"
+        " cudaOccupancyMaxPotentialBlockSize(&grid, &block, k, 0, 64); if (block != 64) return 9;"
+        " k<<<1, 64>>>(p, 2.0f); cudaThreadSynchronize();",
+        f"__global__ void k(float *p, float by) {{ __shared__ float tile[64]; by = __shfl(by, 1) + __shfl_xor(0.0f, 1); {REVERSED} }}\n",
+    ),
+    "functions of the host in a stream": Host(
+        "float by = 1; cudaLaunchHostFunc(0, doubled, &by); cudaStreamAddCallback(0, added, &by, 0); k<<<1, 64>>>(p, by - 1);",
+        "void doubled(void *by) { *(float *)by *= 2; }\nvoid added(cudaStream_t, cudaError_t, void *by) { *(float *)by += 1; }\n" + KERNEL,
+    ),
     "a struct by value": Host(
         "k<<<1, 64>>>({p, 2.0f, 64});",
         "struct Given { float *p; float by; int n; };\n"

@@ -48,10 +48,18 @@ def test_what_the_published_size_does_not_show_is_a_warning() -> None:
 
 
 def test_what_is_not_confirmed_in_time_stays_an_error() -> None:
-    row = _row(SMALL % ("n > LIMIT", "if (n > LIMIT) for (volatile int i = 0;; i = i + 1) {}"), timeout=4.0)
+    row = _row(SMALL % ("n > LIMIT", "if (n > LIMIT) for (volatile int i = 0;; i = i + 1) {}"), timeout=5.5)
     assert (row.verdict, {each.confirmed for each in row.findings}) == ("violations", {NOT_IN_TIME})
 
 
 def test_without_smaller_sizes_there_is_nothing_to_confirm() -> None:
     row = _row(PROGRAM.replace("1 << 26", "256") % ("false", ""))
     assert (row.verdict, row.findings[0].confirmed) == ("violations", CONFIRMED)
+
+
+def test_an_incomplete_launch_is_made_again_with_few_ctas() -> None:
+    """In the time of a launch not all of its CTAs run. Nothing makes them fewer."""
+    text = SMALL.replace("4096", "256").replace("LIMIT", "MANY").replace("n / 256", "1 << 20") % ("true", "")
+    row = server().result(AuditRequest("k.cu", text, timeout=60.0, launch_timeout=1.0)).rows[0]
+    assert (row.verdict, row.launches) == ("incomplete", 2)
+    assert "were not to start" in row.note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -95,6 +96,10 @@ class CheckedLaunches:
         session.recording.fixes.off = True  # a search for a fix takes longer than the launch
         session.recording.first_threads = self.first_threads
 
+    def _leaves_out(self, shape: LaunchSize) -> bool:
+        """Whether some CTAs of a launch do not start."""
+        return bool(self.first_threads) and math.prod(shape.grid) * math.prod(shape.block) > self.first_threads
+
     def launch(
         self, kernel: AuditedKernel, shape: LaunchSize, values: Sequence[bytes], buffers: Sequence[Argument], *, guessed: bool = False
     ) -> Report:
@@ -108,6 +113,7 @@ class CheckedLaunches:
                 session, lambda used: used.launch(prepared, entry, shape.grid, shape.block, values, **how), entry, values
             )
             report = finish(session.report())
-        taken, stopped = time.monotonic() - started, bool(session.watch.endings)
+        taken = time.monotonic() - started
+        stopped = bool(session.watch.endings) or self._leaves_out(shape)
         self.launched(CheckedLaunch(kernel.name, shape, report, taken, guessed, answers, stopped))
         return report

@@ -5,6 +5,7 @@ A launch that does not fit its kernel is not made: the kernel's row is `not reac
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from consan._errors import ConsanError, UsageError
 from consan.audit import rows
 from consan.audit.child.checked import AuditedKernel, CheckedLaunches
-from consan.audit.child.guessing import KernelText, NotGuessedError, guessed_launch, instance
+from consan.audit.child.guessing import KernelText, NotGuessedError, guessed_launch, instances
 from consan.audit.host import sources
 from consan.audit.host.building import first_error
 from consan.audit.host.program import DeviceProgram, expression
@@ -114,14 +115,25 @@ def _guessed(checked: CheckedLaunches, file: DescribedFile, name: str) -> tuple[
     """Launch one kernel. Where that cannot be: the verdict, and why."""
     text = KernelText(file.program.source if file.program is not None else None, name)
     try:
-        wanted = instance(text, name)
-        module, entry = file.found(wanted)
+        wanted, (module, entry) = _instance(file, instances(text, name))
         launch = guessed_launch(module, entry, text, wanted)
     except (NotGuessedError, MisnamedKernelError) as error:
         return rows.NOT_REACHED, f"no launch is guessed: {error}"
     except ConsanError as error:
         return _verdict(error), _why(error)
     return _MadeLaunches(checked, file, LaunchFile((launch,), {}), guessed=True).make(launch)
+
+
+def _instance(file: DescribedFile, names: Sequence[str]) -> tuple[str, tuple[Module, Function]]:
+    """The first of several instances that compiles. Raises what the first one raises, if none does."""
+    first, *others = names
+    try:
+        return first, file.found(first)
+    except (CompileError, MisnamedKernelError):
+        with contextlib.suppress(CompileError, MisnamedKernelError):
+            if others:
+                return _instance(file, others)
+        raise
 
 
 class _MadeLaunches:

@@ -41,6 +41,11 @@ _TEMPLATE: Final = re.compile(r"\s*template\s*<(.*?)>\s*(?:static\s+)?(?:__globa
 _TYPE_PARAMETER: Final = re.compile(r"^\s*(?:typename|class)\b")
 
 
+_LITERAL: Final = re.compile(r"\d+|true|false|float|double|int|half2?|__half2?|(?:__)?nv_bfloat16|u?int(?:8|16|32|64)_t|char")
+_MOST_WRITTEN: Final = 3
+_TYPES: Final = ("float", "__half")
+
+
 class NotGuessedError(Exception):
     """Why a kernel gets no launch."""
 
@@ -68,6 +73,16 @@ class KernelText:
         found = _TEMPLATE.match(self._item.head) if self._item else None
         return None if found is None else [found[1][begin:end].strip() for begin, end in cuda.parted(found[1])]
 
+    @property
+    def scope(self) -> str:
+        """The namespaces that the kernel is in, each with `::` behind."""
+        return cuda.scope(self._text, self._item.begin) if self._item is not None else ""
+
+    def written(self, name: str) -> list[str]:
+        """Arguments of the template that the source writes out: types and numbers."""
+        found = re.findall(rf"\b{re.escape(name)}\s*<([\w\s,:]+)>\s*(?:<<\s*<|[;,)])", cuda.uncommented(self._text))
+        return [each for each in dict.fromkeys(found) if all(_LITERAL.fullmatch(word.strip()) for word in each.split(","))][:_MOST_WRITTEN]
+
     def reads(self, variable: str) -> bool:
         """Whether the kernel reads a dimension."""
         return re.search(rf"\b{re.escape(variable)}\b", self.body) is not None
@@ -77,14 +92,24 @@ class KernelText:
         return shared_extents(self.body, self._text)
 
 
-def instance(text: KernelText, name: str) -> str:
-    """The kernel's name in C++, with arguments for a template: types are float, numbers a block's threads. Raises NotGuessedError."""
+def instances(text: KernelText, name: str) -> list[str]:
+    """The kernel's name in C++, with arguments for a template, as good guesses come first. Raises NotGuessedError.
+
+    The arguments are those that the host's code writes out, else types are float, or half, and numbers a block's threads.
+    """
     if text.template is None:
-        return name
+        return [name]
     needed = [each for each in text.template if "=" not in each]
     if any("..." in each for each in needed):
         raise NotGuessedError("its template takes any number of arguments")
-    return f"{name}<{', '.join('float' if _TYPE_PARAMETER.match(each) else str(_THREADS) for each in needed)}>"
+    guessed = (", ".join(_template_argument(each, of_type) for each in needed) for of_type in _TYPES)
+    return [f"{text.scope}{name}<{each}>" for each in dict.fromkeys((*text.written(name), *guessed))]
+
+
+def _template_argument(declared: str, of_type: str) -> str:
+    if _TYPE_PARAMETER.match(declared):
+        return of_type
+    return "true" if re.match(r"\s*(?:const\s+)?bool\b", declared) else str(_THREADS)
 
 
 def guessed_launch(module: Module, entry: Function, text: KernelText, kernel: str) -> DescribedLaunch:

@@ -2,7 +2,7 @@
 own.
 
 A launch that has been made `_REPEATS` times with the same arguments is not made again, nor is a kernel that has been launched `_MOST`
-times, and a note says so: programs measure time in loops.
+times, or whose launches have taken the time of one, and a note says so: programs measure time in loops.
 A launch that takes too long is not run to its end, and its report is incomplete.
 """
 
@@ -12,7 +12,8 @@ import contextlib
 import ctypes
 import functools
 import math
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,14 +56,17 @@ class _Hooks(ctypes.Structure):
 class LaunchHooks:
     """The hooks for the programs of one process.
 
-    `failed` is given a kernel that cannot be launched, and why; `note` a sentence for the table.
+    `failed` is given a kernel that cannot be launched, and why; `note` a sentence for the table. `left_out` is called where a launch with
+    arguments of its own is not made.
     """
 
     checked: CheckedLaunches
     failed: Callable[[str, str, str], None]
     note: Callable[[str], None]
+    left_out: Callable[[], None]
     programs: list[HostProgram] = field(default_factory=list)
     _made: Counter[Any] = field(default_factory=Counter)
+    _seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # of a kernel's launches
     _parameters: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
 
@@ -163,7 +167,9 @@ class LaunchHooks:
         session = self.checked.opened()
         prepared: Any = session.prepare(result.ptx, name=program.source.name)
         shape = LaunchSize(grid, block, shared, cluster, cooperative)
+        started = time.monotonic()
         report = self.checked.launch(AuditedKernel(name, entry, prepared, session), shape, values, self._buffers(entry, values))
+        self._seconds[name] += time.monotonic() - started
         return _ILLEGAL_ADDRESS if any(finding.kind == "fault" for finding in report.findings) else 0
 
     def _sizes(self, program: HostProgram, ptx: str, entry: str) -> list[int]:
@@ -177,14 +183,15 @@ class LaunchHooks:
     def _is_enough(self, name: str, key: tuple[Any, ...]) -> bool:
         """Whether the kernel was launched often enough: with these arguments, or at all."""
         self._made[key] += 1
-        same = self._made[key] > _REPEATS
-        if not same:
-            self._made[name] += 1
-        if same:
+        if self._made[key] > _REPEATS:
             self.note(f"{name}: of launches with the same arguments {_REPEATS} were made and checked")
-        elif self._made[name] > _MOST:
-            self.note(f"{name}: {_MOST} of its launches were made and checked")
-        return same or self._made[name] > _MOST
+            return True
+        if self._made[name] == _MOST or self._seconds[name] > self.checked.seconds:
+            self.note(f"{name}: {self._made[name]} of its launches were made and checked")
+            self.left_out()
+            return True
+        self._made[name] += 1
+        return False
 
     def _buffers(self, entry: str, values: Sequence[bytes]) -> list[Argument]:
         """The allocations that pointers refer to."""

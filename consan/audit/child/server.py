@@ -29,6 +29,7 @@ from consan.audit.child.machine import TakenError, new_device
 from consan.audit.child.warming import warm
 from consan.audit.confirming import STEPS, Confirmation
 from consan.audit.host import building
+from consan.audit.partial import Repeats, doubt
 from consan.audit.rows import FileEvents
 from consan.session.modules.device import Device
 from consan.toolchain.cache import default_folder
@@ -36,6 +37,7 @@ from consan.toolchain.cache import default_folder
 _POLL: Final = 0.02
 _COUNTED: Final = 0.25
 _LAST_LINES: Final = 3
+_FIRST: Final = 0.75  # of a file's time: for the run with smaller sizes
 
 
 def serve() -> int:
@@ -80,17 +82,21 @@ _IMPORTS: Final = {"torch": _import_torch, "extensions": _prepare_extensions, "t
 
 
 def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of one file. Errors that it shows at smaller sizes are looked for at its own (confirming.py)."""
+    """The result of one file. At its own sizes are looked for errors that it shows at smaller ones (confirming.py), and those of launches
+    that were not checked in full (partial.py)."""
     started = time.monotonic()
     deadline = started + request["timeout"]
-    collected, ending = _made(device, request, deadline)
-    confirmation = Confirmation(collected)
+    collected, ending = _made(device, request, started + _FIRST * request["timeout"])
+    doubt(collected)
+    confirmation, repeats = Confirmation(collected), Repeats(collected, stopped=ending is not None)
     for threads in STEPS:
-        if confirmation.open and time.monotonic() < deadline:
+        if (confirmation.open or repeats.open) and time.monotonic() < deadline:
             larger = {**request, "seeds": 0, "first_threads": threads}
-            again, stopped = _made(device, larger, deadline, confirmation.confirms)
+            again, stopped = _made(device, larger, deadline, *(() if repeats.open else (confirmation.confirms,)))
             confirmation.take(again, ended=stopped is None)
+            repeats.take(again)
     confirmation.apply()
+    repeats.apply()
     return collected.result(ending, time.monotonic() - started).as_dict()
 
 

@@ -26,9 +26,9 @@ from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, first_error, runtime
-from consan.audit.host.makefile import Recipe, recipe_of, smaller_arguments
+from consan.audit.host.makefile import Recipe, first_is_size, recipe_of, smaller_arguments
 from consan.audit.host.program import DeviceProgram, HostProgram
-from consan.audit.host.sizes import TIMES, shrunk_text
+from consan.audit.host.sizes import LEAST, TIMES, shrunk_text
 from consan.audit.host.sources import AuditedSource
 from consan.audit.launch_file import SUFFIX, LaunchSize
 from consan.reports.model import Finding
@@ -124,7 +124,7 @@ class FileWork:
 
     def launcher(self) -> LaunchHooks:
         """The hooks, in place."""
-        made = LaunchHooks(self.checked(), self.events.failed, self.events.note)
+        made = LaunchHooks(self.checked(), self.events.failed, self.events.note, lambda: self.events.send("left out"))
         made.install(runtime(), self.folder / "runtime.so")
         return made
 
@@ -139,6 +139,10 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
         source = _whole(work, recipe, path, made, [each for each in recipe.sources if each != Path(path)])
         if launcher is None:
             work.events.send("kernels", names=source.kernels)
+        if not source.has_main:
+            work.events.note("it has no main and no launch file: launches are guessed")
+            audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
+            return
         try:
             source, library = _built(work, recipe, source, made)
         except HostBuildError as error:
@@ -148,12 +152,7 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
         launcher = launcher or work.launcher()
         program = HostProgram(source, library, work.folder / f"program{len(launcher.programs)}.so")
         launcher.programs.append(program)
-        main = program.main()
-        if main is None:
-            work.events.note("it has no main and no launch file: launches are guessed")
-            audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
-            return
-        _run_main(program, main, recipe.arguments, work)
+        _run_main(program, program.main(), recipe.arguments, work)
         if work.events.launches:
             return
 
@@ -196,8 +195,16 @@ def _run(program: HostProgram, main: int, arguments: Sequence[str], work: FileWo
 
 
 def _run_modes(program: HostProgram, main: int, text: str, work: FileWork) -> None:
-    """Run `main`; where a number as its first argument chooses a kernel, with one after the other."""
+    """Run `main`; where a number as its first argument chooses a kernel, with one after the other.
+
+    Where the argument is a size, without it: no size is 1, 2, 3, ... in earnest. A program that launches nothing then gets a number, too.
+    """
     chooses = _ARGUMENT.search(text) is not None
+    if chooses and first_is_size(text):
+        _run(program, main, (), work)
+        if not work.events.launches:
+            _run(program, main, (str(LEAST),), work)
+        return
     for number in range(1, _MOST_MODES + 1) if chooses else (None,):
         arguments = [program.source.name, *([] if number is None else [str(number)])]
         before = work.events.launches

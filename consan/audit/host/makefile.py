@@ -104,6 +104,12 @@ def smaller_arguments(text: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
     return sizes.smaller_arguments([(_name(text, number), each) for number, each in enumerate(arguments, 1)], text)
 
 
+def first_is_size(text: str) -> bool:
+    """Whether the first argument of `main` is a size of the data, of a block, of a repetition, and no number of a kernel."""
+    name = _name(text, 1)
+    return bool(name) and sizes.is_measure(name)
+
+
 def _name(text: str, number: int) -> str:
     """The variable that takes an argument of `main`."""
     read = rf"\b(\w+)\s*=\s*(?:\([\w\s]+\)\s*)?(?:std\s*::\s*)?(?:ato|strto|sto)\w+\s*\(\s*argv\s*\[\s*{number}\s*\]"

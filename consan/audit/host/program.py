@@ -61,18 +61,18 @@ class DeviceProgram:
     def _try(self, names: tuple[str, ...]) -> CompileResult | None:
         """None: there is more to leave out now. Raises CompileError where there is nothing."""
         if self._brief:
-            text = self._text
+            text = self._text(names)
             try:
                 return self._cached(text, names)
             except MisnamedKernelError:
                 raise
             except CompileError as error:  # it may take more of std
                 self._brief = False
-                if self._text == text:
+                if self._text(names) == text:
                     self._leave_out(error)
                     return None
         try:
-            return self._cached(self._text, names)
+            return self._cached(self._text(names), names)
         except CompileError as error:
             self._leave_out(error)
         return None
@@ -84,9 +84,8 @@ class DeviceProgram:
             raise error
         self._without += more
 
-    @property
-    def _text(self) -> str:
-        return sources.for_device(self.source, self._without, brief=self._brief)
+    def _text(self, names: tuple[str, ...]) -> str:
+        return sources.for_device(self.source, self._without, brief=self._brief, names=names)
 
     def _cached(self, text: str, names: tuple[str, ...]) -> CompileResult:
         return _cached(text, self.source.name, self.arch, names)
@@ -111,9 +110,9 @@ class HostProgram:
         """The stub, or the variable, at an offset in the library."""
         return self._symbols.at(offset)
 
-    def main(self) -> int | None:
+    def main(self) -> int:
         """The address of the host's `main`."""
-        return next((self.base + each.offset for each in self._symbols if each.name == "main"), None)
+        return int(next(self.base + each.offset for each in self._symbols if each.name == "main"))
 
     @functools.cached_property
     def instances(self) -> list[str]:

@@ -79,6 +79,11 @@ def is_size(name: str) -> bool:
     return any(each.match(name) is not None for each in (_BATCH, _INNER, _SEQUENCE, _OTHER))
 
 
+def is_measure(name: str) -> bool:
+    """Whether a variable of this name measures something: data, code (a block, a tile), repetitions."""
+    return any(each.search(name) is not None for each in (_BATCH, _INNER, _REPEATS, _OF_CODE))
+
+
 def smaller_arguments(named: Sequence[tuple[str, str]], text: str = "") -> tuple[str, ...]:
     """The arguments of a program, each with the name of the variable that takes it; empty: not known. Large numbers become smaller.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,10 @@ from consan.toolchain.headers import VIRTUAL_HEADERS
 _LOCAL: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*', re.MULTILINE)
 _ONCE: Final = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*", re.MULTILINE)
 _INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+_OF_HEADERS: Final = ("include", "inc", "common")  # folders
+_LEVELS: Final = 3  # the folders above a source that may be its project's
 _NAMES_OF_TYPES: Final = ("int", "float", "double", "char", "bool", "long", "short", "unsigned")
+_PARTED: Final = re.compile(r"(?:(<<[ \t]+<|<[ \t]+<<)(?=[^<;]*>))|(?:>>[ \t]+>|>[ \t]+>>)(?=[ \t]*\()")
 _LINE: Final = re.compile(r'#line (\d+)(?: "([^"]*)")?')
 _FOR_DEVICE: Final = re.compile(
     r"cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline\w*|awbarrier\w*)\.hp?p?|mma\.h|cooperative_groups.*|math_constants\.h|cuda/.*|cub/(?!cub\.cuh|device/).*"
@@ -87,6 +90,11 @@ class AuditedSource:
         """The names of its kernels, in order, that have a body."""
         return list(dict.fromkeys(item.name for item in self.items if item.kind == cuda.KERNEL and item.body))
 
+    @property
+    def has_main(self) -> bool:
+        """Whether it can be run."""
+        return any(item.kind == cuda.HOST and item.name == "main" and item.body for item in self.items)
+
     def spans_at(self, errors: re.Pattern[str], log: str, may_go: Callable[[cuda.Item], bool]) -> list[tuple[int, int]]:
         """The declarations at the places of a compiler's errors that may be left out. `errors`: finds file and line in the log."""
         wrong = {(found[1], int(found[2])) for found in errors.finditer(log)}
@@ -112,8 +120,8 @@ def _expanded(name: str, text: str, folders: tuple[tuple[Path, ...], tuple[Path,
     near, further = folders
 
     def replaced(found: re.Match[str]) -> str:
-        places = (*near, *further) if found[1] else further
         header = found[1] or found[2]
+        places = (*near, *further, *_of_project(near[0])) if found[1] else (*further, *(near if header.endswith(".cuh") else ()))
         path = next((folder / header for folder in places if (folder / header).is_file()), None)
         if path is None:
             return found[0]
@@ -129,11 +137,20 @@ def _expanded(name: str, text: str, folders: tuple[tuple[Path, ...], tuple[Path,
     return _ONCE.sub(lambda found: cuda.blank(found[0]), _LOCAL.sub(replaced, text))
 
 
+def _of_project(folder: Path) -> Iterator[Path]:
+    """Where a project may have a header that no option names: the folders above one, and those for headers in them."""
+    for each in (folder, *folder.parents[:_LEVELS]):
+        yield from (each, *(each / name for name in _OF_HEADERS))
+
+
 # -- the device ---------------------------------------------------------------------------------------------------------------
 
 
-def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = (), *, brief: bool = False) -> str:
-    """The text that NVRTC compiles. `without`: more places to leave out. `brief`: with the few names of std that most kernels take."""
+def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = (), *, brief: bool = False, names: Sequence[str] = ()) -> str:
+    """The text that NVRTC compiles. `without`: more places to leave out. `brief`: with the few names of std that most kernels take.
+
+    `names`: of the instances that are wanted.
+    """
     text = source.text
     gone = [(item.begin, item.end) for item in source.items if item.kind in (cuda.HOST, cuda.GLOBAL)]
     for begin, end in (*gone, *without):
@@ -141,7 +158,7 @@ def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = (), *
     brief = brief and not _LONG.search(_DEFINED.sub("", cuda.uncommented(text)))  # most macros with more of std are for the host
     text = _INCLUDE.sub(lambda found: found[0] if _on_device(found[1], brief=brief) else cuda.blank(found[0]) + "//", text)
     text = _COMPOUND.sub(r"\1\2{", text)
-    needed = [header for header, use in _STANDARD if re.search(use, text) and not (brief and header in _OF_STD)]
+    needed = [header for header, use in _STANDARD if re.search(use, "\n".join((*names, text))) and not (brief and header in _OF_STD)]
     return _PRELUDE + "".join(f"#include <{header}>\n" for header in (*needed, *(["consan_std.h"] if brief else []))) + text
 
 
@@ -222,6 +239,7 @@ def _for_torch(text: str) -> str:
 
 def launches_rewritten(text: str) -> str:
     """`f<<<a, b>>>(c)` as `::consan::shape(a, b), f(c)`. Strings and comments stay."""
+    text = _whole_brackets(text)
     plain = cuda.uncommented(text)
     at = len(plain)
     while (at := plain.rfind("<<<", 0, at)) >= 0:
@@ -234,6 +252,15 @@ def launches_rewritten(text: str) -> str:
         text = text[:begin] + made + text[end + 3 :]
         plain = plain[:begin] + cuda.uncommented(made) + plain[end + 3 :]
         at = begin
+    return text
+
+
+def _whole_brackets(text: str) -> str:
+    """`f << <a, b >> >(c)`, as formatters of C++ leave it, with whole brackets. nvcc takes both."""
+    plain = cuda.uncommented(text)
+    for found in reversed(list(_PARTED.finditer(plain))):
+        begin, end = found.span()
+        text = text[:begin] + ("<<<" if found[1] else ">>>").ljust(end - begin) + text[end:]
     return text
 
 

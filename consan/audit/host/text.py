@@ -93,6 +93,18 @@ def _one_branch(text: str, plain: str) -> str:
     return plain
 
 
+def scope(text: str, at: int) -> str:
+    """The namespaces around a position, each with `::` behind. Those without a name are left out."""
+    plain = masked(text)[:at]
+    names: list[str] = []
+    for found in re.finditer(r"(?:\bnamespace\b([\w\s:]*))?\{|\}", plain):
+        if found[0] == "}":
+            names = names[:-1]
+        else:
+            names.append((found[1] or "").strip())
+    return "".join(f"{each}::" for each in names if each)
+
+
 def directives(text: str) -> Iterator[tuple[int, int]]:
     """Where directives are."""
     return (found.span() for found in _DIRECTIVE.finditer(uncommented(text)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from consan.audit.host import sizes
+from consan.audit.host import makefile, sizes
 from consan.audit.host.makefile import Recipe, recipe_of, smaller_arguments
 
 MAKEFILE = """
@@ -93,3 +93,13 @@ def test_a_makefile_that_names_the_source_goes_before_cmake(program: Path) -> No
 def test_sizes_in_lists_become_smaller_each() -> None:
     text = "int main() { std::vector<int> SIZE = {128, 512, 4096}; int width[] = {1000, 2048}; std::vector<int> ids = {512, 4096}; }"
     assert sizes.shrunk_text(text) == text.replace("512, 4096}; int", "256, 256}; int").replace("1000, 2048", "500, 256")
+
+
+@pytest.mark.parametrize(
+    ("name", "measures"),
+    [("blocksize", True), ("n", True), ("iterations", True), ("kernel_num", False), ("kernel", False), ("mode", False)],
+)
+def test_a_first_argument_that_measures_something_chooses_no_kernel(name: str, measures: bool) -> None:
+    assert (
+        makefile.first_is_size(f"int main(int argc, char **argv) {{ int {name} = 1; if (argc > 1) {name} = atoi(argv[1]); }}") == measures
+    )

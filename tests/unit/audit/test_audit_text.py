@@ -157,3 +157,13 @@ def test_the_device_has_the_whole_of_std_where_its_code_needs_more(more: str, br
     """NVRTC takes a second for the headers of the whole."""
     source = sources.AuditedSource("k.cu", f"{more}__global__ void k() {{}}\nint main() {{ std::vector<int> none; }}\n")
     assert ("consan_std.h" in sources.for_device(source, brief=True)) == brief
+
+
+@pytest.mark.parametrize("place", ["include/deep/size.h", "common/deep/size.h", "deep/size.h", "src/include/deep/size.h"])
+def test_a_header_of_the_project_is_found_without_options(tmp_path: Path, place: str) -> None:
+    header, source = tmp_path / place, tmp_path / "src" / "kernels" / "k.cu"
+    for each in (header, source):
+        each.parent.mkdir(parents=True)
+    header.write_text("int size;\n")
+    assert "int size;" in sources.whole(str(source), '#include "deep/size.h"\n').text
+    assert "int size;" not in sources.whole(str(source), "#include <deep/size.h>\n").text

@@ -21,6 +21,7 @@
 #include <sstream>
 #include <string>
 #include <vector>
+#include "consan_before13.h"
 #endif
 
 extern "C" {

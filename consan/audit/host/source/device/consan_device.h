@@ -15,7 +15,19 @@
 #ifndef RAND_MAX
 #define RAND_MAX 2147483647
 #endif
+// What nvcc takes and NVRTC does not.
+#define __asm__ asm
+#define __volatile__ volatile
+#define register
 typedef unsigned int uint;
 typedef unsigned short ushort;
 typedef unsigned char uchar;
 typedef unsigned long ulong;
+// The shuffles and votes of before Volta, of the lanes that run together.
+template <class T> __device__ T __shfl(T value, int lane, int width = 32) { return __shfl_sync(__activemask(), value, lane, width); }
+template <class T> __device__ T __shfl_up(T value, unsigned by, int width = 32) { return __shfl_up_sync(__activemask(), value, by, width); }
+template <class T> __device__ T __shfl_down(T value, unsigned by, int width = 32) { return __shfl_down_sync(__activemask(), value, by, width); }
+template <class T> __device__ T __shfl_xor(T value, int mask, int width = 32) { return __shfl_xor_sync(__activemask(), value, mask, width); }
+inline __device__ unsigned __ballot(int predicate) { return __ballot_sync(__activemask(), predicate); }
+inline __device__ int __any(int predicate) { return __any_sync(__activemask(), predicate); }
+inline __device__ int __all(int predicate) { return __all_sync(__activemask(), predicate); }
