@@ -22,7 +22,8 @@ NOT_IN_TIME: Final = "not confirmed: budget"
 NOT_THERE: Final = "not at the published shape"
 STATES: Final = (CONFIRMED, NOT_IN_TIME, NOT_THERE)
 """The states of an error. The first one that an error of a row has is the state of the row."""
-STEPS: Final = (1 << 12, 1 << 16, 1 << 62)
+WHOLE: Final = 1 << 62
+STEPS: Final = (1 << 12, 1 << 16, WHOLE)
 """Threads in the CTAs of a launch that start: of the first run with published sizes, of the second, ..."""
 
 _OF_BOUNDS: Final = "out-of-bounds"
@@ -74,6 +75,30 @@ class Confirmation:
             found = {each["severity"] for each in launch["findings"] if each.get("confirmed")}
             if launch["verdict"] == VIOLATIONS and found == {"warning"}:
                 launch["verdict"] = rows.SMALLER
+
+
+class ResultConfirmation:
+    """Whether results differ from those of the reference at the published shape, too. A run with all CTAs shows it."""
+
+    def __init__(self, events: FileEvents) -> None:
+        self._events = events
+        self._state = (NOT_IN_TIME if events.smaller else CONFIRMED) if events.wrong else ""
+
+    @property
+    def open(self) -> bool:
+        """Whether another run may confirm it."""
+        return self._state == NOT_IN_TIME
+
+    def take(self, again: FileEvents) -> None:
+        """A run with the published sizes, which may not have come to the comparison."""
+        if self.open and (again.wrong or again.error is not None):
+            self._state = CONFIRMED if again.wrong else NOT_THERE
+
+    def apply(self) -> None:
+        """Tell it in the note of the result's row. One that is right at the published shape is not `wrong result`."""
+        if self._state:
+            self._events.wrong += f" ({self._state})"
+            self._events.wrong_verdict = rows.SMALLER if self._state == NOT_THERE else rows.WRONG
 
 
 def _errors(events: FileEvents) -> Iterator[tuple[_Place, dict[str, Any]]]:

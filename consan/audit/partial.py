@@ -45,7 +45,7 @@ def _has_error(launch: Mapping[str, Any]) -> bool:
     return any(each["severity"] == "error" for each in launch["findings"])
 
 
-class Repeats:
+class LaunchRepeats:
     """The kernels of a file that are to be launched again with few CTAs. `stopped`: the file's first run was."""
 
     def __init__(self, events: FileEvents, *, stopped: bool) -> None:

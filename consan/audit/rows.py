@@ -144,6 +144,7 @@ class FileEvents:
     notes: dict[str, None] = field(default_factory=dict)
     error: float | None = None
     wrong: str = ""
+    wrong_verdict: str = WRONG
     smaller: bool = False  # sizes were made smaller
     partial: bool = False  # a launch did not run to its end, or was left out: memory is not what it would be
     done: bool = False
@@ -180,7 +181,7 @@ class FileEvents:
         named = {unqualified_name(row.kernel) for row in rows}
         rows += [KernelRow(self.file, name, NOT_REACHED, note="no launch of it was made") for name in self.kernels if name not in named]
         if self.wrong:
-            rows.append(KernelRow(self.file, "", WRONG, note=self.wrong))
+            rows.append(KernelRow(self.file, "", self.wrong_verdict, note=self.wrong))
         if not rows:
             rows.append(KernelRow(self.file, "", NOT_REACHED, note="it launched no kernel"))
         return FileResult(self.file, tuple(rows), self.error, seconds, tuple(self.notes))

@@ -118,7 +118,7 @@ def _compare(work: Any, torch: Any, path: str, text: str, reference: str | None)
     shapes = module if hasattr(module, "get_inputs") else _module("consan_reference", path, reference or "")
     other = _module("consan_reference", path, reference) if reference is not None else shapes
     expected = getattr(other, "Model", None)
-    compared = expected is not None and expected is not model and work.shrinks
+    compared = expected is not None and expected is not model and work.compares
     first = (expected, other if hasattr(other, "get_inputs") else shapes) if compared else (model, shapes)
     found = _shrunk_outputs(work, torch, first, (shapes, other), text)
     if compared:

@@ -27,9 +27,9 @@ from consan.audit import rows
 from consan.audit.child import limits, worker
 from consan.audit.child.machine import TakenError, new_device
 from consan.audit.child.warming import warm
-from consan.audit.confirming import STEPS, Confirmation
+from consan.audit.confirming import STEPS, WHOLE, Confirmation, ResultConfirmation
 from consan.audit.host import building
-from consan.audit.partial import Repeats, doubt
+from consan.audit.partial import LaunchRepeats, doubt
 from consan.audit.rows import FileEvents
 from consan.session.modules.device import Device
 from consan.toolchain.cache import default_folder
@@ -88,15 +88,17 @@ def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
     deadline = started + request["timeout"]
     collected, ending = _made(device, request, started + _FIRST * request["timeout"])
     doubt(collected)
-    confirmation, repeats = Confirmation(collected), Repeats(collected, stopped=ending is not None)
+    confirmation, repeats, compared = Confirmation(collected), LaunchRepeats(collected, stopped=ending is not None), ResultConfirmation(collected)
     for threads in STEPS:
-        if (confirmation.open or repeats.open) and time.monotonic() < deadline:
+        further = repeats.open or (compared.open and threads == WHOLE)
+        if (confirmation.open or further) and time.monotonic() < deadline:
             larger = {**request, "seeds": 0, "first_threads": threads}
-            again, stopped = _made(device, larger, deadline, *(() if repeats.open else (confirmation.confirms,)))
+            again, stopped = _made(device, larger, deadline, *(() if further else (confirmation.confirms,)))
             confirmation.take(again, ended=stopped is None)
             repeats.take(again)
-    confirmation.apply()
-    repeats.apply()
+            compared.take(again)
+    for each in (confirmation, repeats, compared):
+        each.apply()
     return collected.result(ending, time.monotonic() - started).as_dict()
 
 

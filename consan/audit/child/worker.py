@@ -24,6 +24,7 @@ from consan.audit.child.checked import CheckedLaunch, CheckedLaunches
 from consan.audit.child.described import DescribedFile, audit_described, audit_guessed
 from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python
+from consan.audit.confirming import WHOLE
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, first_error, runtime
 from consan.audit.host.makefile import Recipe, first_is_size, recipe_of, smaller_arguments
@@ -117,6 +118,11 @@ class FileWork:
     def shrinks(self) -> bool:
         """Whether sizes are to be made smaller."""
         return self.first_threads == 0
+
+    @property
+    def compares(self) -> bool:
+        """Whether all CTAs start, so that results can be compared with those of a reference."""
+        return self.first_threads in (0, WHOLE)
 
     def checked(self) -> CheckedLaunches:
         """Makes launches, and sends each."""

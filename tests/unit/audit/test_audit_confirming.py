@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from consan.audit import rows, table
-from consan.audit.confirming import CONFIRMED, NOT_IN_TIME, NOT_THERE, Confirmation
+from consan.audit.confirming import CONFIRMED, NOT_IN_TIME, NOT_THERE, Confirmation, ResultConfirmation
 from consan.audit.rows import FileEvents
 
 
@@ -85,6 +85,27 @@ def test_one_confirmed_error_keeps_the_verdict() -> None:
     row = _row(_events(_finding(5, 7), _finding(8, 9), _finding(3, severity="warning")), _events(_finding(8, 9)))
     assert [(each.severity, each.confirmed) for each in row.findings] == [("warning", NOT_THERE), ("error", CONFIRMED), ("warning", "")]
     assert row.verdict == "violations"
+
+
+@pytest.mark.parametrize(
+    ("again", "verdict", "state"),
+    [
+        ({"value": 2.0, "why": "they differ"}, rows.WRONG, CONFIRMED),
+        ({"value": 0.0, "why": ""}, rows.SMALLER, NOT_THERE),
+        (None, rows.WRONG, NOT_IN_TIME),
+    ],
+)
+def test_a_wrong_result_is_looked_for_at_the_published_shape(again: dict[str, Any] | None, verdict: str, state: str) -> None:
+    events, other = _events(), _events(smaller=False)
+    events.take({"event": "error", "value": 1.0, "why": "the results differ"})
+    if again is not None:
+        other.take({"event": "error", **again})
+    confirmation = ResultConfirmation(events)
+    assert confirmation.open
+    confirmation.take(other)
+    confirmation.apply()
+    row = events.result(None, 1.0).rows[-1]
+    assert (row.verdict, row.note) == (verdict, f"the results differ ({state})")
 
 
 def test_the_table_says_it_and_the_status_follows() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from consan.audit import rows
 from consan.audit.confirming import CONFIRMED
-from consan.audit.partial import Repeats, doubt
+from consan.audit.partial import LaunchRepeats, doubt
 from consan.audit.rows import FileEvents, KernelRow
 
 
@@ -57,7 +57,7 @@ def test_a_launch_that_was_left_out_counts_as_stopped() -> None:
 @pytest.mark.parametrize("kinds", [(), ("data-race",)])
 def test_an_incomplete_kernel_is_launched_again_with_few_ctas(kinds: tuple[str, ...]) -> None:
     events = _events(_launch("first", stopped=True), _launch("second"))
-    repeats = Repeats(events, stopped=False)
+    repeats = LaunchRepeats(events, stopped=False)
     assert repeats.open
     repeats.take(_events(_launch("space::first<float>", *kinds, stopped=True), _launch("second", "data-race")))
     repeats.apply()
@@ -69,14 +69,14 @@ def test_an_incomplete_kernel_is_launched_again_with_few_ctas(kinds: tuple[str, 
 
 
 def test_what_is_known_is_not_looked_for() -> None:
-    assert not Repeats(_events(_launch("first"), _launch("second")), stopped=True).open
-    assert not Repeats(_events(_launch("first"), names=("first", "second")), stopped=False).open
-    assert not Repeats(_events(_launch("first"), _launch("second", "data-race", stopped=True)), stopped=False).open
+    assert not LaunchRepeats(_events(_launch("first"), _launch("second")), stopped=True).open
+    assert not LaunchRepeats(_events(_launch("first"), names=("first", "second")), stopped=False).open
+    assert not LaunchRepeats(_events(_launch("first"), _launch("second", "data-race", stopped=True)), stopped=False).open
 
 
 def test_a_kernel_behind_the_end_of_the_time_is_reached() -> None:
     events = _events(_launch("first"))
-    repeats = Repeats(events, stopped=True)
+    repeats = LaunchRepeats(events, stopped=True)
     repeats.take(_events(_launch("first", stopped=True), _launch("second", "global-race", stopped=True)))
     repeats.apply()
     row = _rows(events)["second"]
