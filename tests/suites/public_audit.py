@@ -7,7 +7,7 @@
 
 `fetch` needs git alone: it takes one commit of each repository from github.com, or from a folder of mirrors (`--mirrors`, or the variable
 PUBLIC_MIRRORS) that has OWNER/NAME.git, OWNER/NAME or OWNER+NAME/repo. A set that is there is left as it is. SETS/llm.c.files lists the
-files of a set that are audited: `xargs -d '\\n' -a SETS/llm.c.files consan audit`. `table` prints text; `-o` writes JSON, too. audit_findings.toml
+files of a set that are audited, a line each (AUDIT.md has the command). `table` prints text; `-o` writes JSON, too. audit_findings.toml
 has the judgement of each error that was read. An error without one counts as unread, not as benign.
 """
 

@@ -88,7 +88,8 @@ def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
     deadline = started + request["timeout"]
     collected, ending = _made(device, request, started + _FIRST * request["timeout"])
     doubt(collected)
-    confirmation, repeats, compared = Confirmation(collected), LaunchRepeats(collected, stopped=ending is not None), ResultConfirmation(collected)
+    confirmation, compared = Confirmation(collected), ResultConfirmation(collected)
+    repeats = LaunchRepeats(collected, stopped=ending is not None)
     for threads in STEPS:
         further = repeats.open or (compared.open and threads == WHOLE)
         if (confirmation.open or further) and time.monotonic() < deadline:

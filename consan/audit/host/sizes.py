@@ -15,7 +15,7 @@ from consan.audit.host import constants, text as cuda
 
 _BATCH: Final = re.compile(r"^(?:B|batch(?:_?size)?|BATCH(?:_SIZE)?|n_?batch|bs|num_(?:samples|batches))$")
 _INNER: Final = re.compile(
-    r"^(?:[TNMKLSVCHW]|OC|D|seq(?:_?len(?:gth)?)?|n|m|k|dim\w*|\w*(?:size|len|length|features|height|width|dim|elements?|rows|cols|numel))$",
+    r"^(?:[TNMKLSVCHW]|OC|D|seq(?:_?len(?:gth)?)?|n|m|k|n[xyz]|n_?elem\w*|dim\w*|\w*(?:size|len|length|features|height|width|dim|elements?|rows|cols|numel))$",
     re.IGNORECASE,
 )
 _REPEATS: Final = re.compile(
