@@ -216,3 +216,26 @@ def test_a_kernel_reaches_no_memory_of_the_host() -> None:
 """
     found = _result("k.cu", f"#include <cuda_runtime.h>\n#include <cstdlib>\n{_source(right=True)}{main}", None)
     assert _by_kernel(found)["rev"].verdict == "clean"
+
+
+GUESSED = """
+#include <torch/extension.h>
+namespace outer { namespace inner {
+template <typename T, bool wide> __global__ void scaled(T *p, const uint3 by, int n) {
+  static_assert(sizeof(T) == 2 && wide, "halves");
+  register int i = blockIdx.x * blockDim.x + threadIdx.x;
+  __asm__ __volatile__("" ::: "memory");
+  cudaGridDependencySynchronize();
+  if (i < n) p[i] = p[i] * T(float(by.z));
+}
+} }
+template <int N> __global__ void few(float *p) { static_assert(N == 128, "tile"); p[blockIdx.x * N + threadIdx.x] = 1; }
+void run(torch::Tensor x) { few <128> << <1, 128 >> >(x.data_ptr<float>()); }
+"""
+
+
+def test_an_instance_is_guessed_that_compiles() -> None:
+    """A kernel in namespaces, of halves, with a vector by value; the source writes out the instance of the other one."""
+    found = {row.kernel: (row.verdict, row.note) for row in _result("k.cu", GUESSED, None).rows}
+    guessed = rows.GUESSED["clean"], ""
+    assert found == {"outer::inner::scaled<__half, true>": guessed, "few<128>": guessed}

@@ -41,6 +41,9 @@ _TEMPLATE: Final = re.compile(r"\s*template\s*<(.*?)>\s*(?:static\s+)?(?:__globa
 _TYPE_PARAMETER: Final = re.compile(r"^\s*(?:typename|class)\b")
 
 
+_VECTOR: Final = re.compile(r"^(?:const\s+)?(u?(?:char|short|int)|float|double)([1-4])\s+(?:const\s+)?\w+$")
+_NAMES: Final = ("char", "uchar", "short", "ushort", "int", "uint", "float", "double")
+_ELEMENTS: Final = dict(zip(_NAMES, ("i8", "u8", "i16", "u16", "i32", "u32", "f32", "f64"), strict=True))
 _LITERAL: Final = re.compile(r"\d+|true|false|float|double|int|half2?|__half2?|(?:__)?nv_bfloat16|u?int(?:8|16|32|64)_t|char")
 _MOST_WRITTEN: Final = 3
 _TYPES: Final = ("float", "__half")
@@ -128,6 +131,9 @@ def guessed_launch(module: Module, entry: Function, text: KernelText, kernel: st
 
 
 def _argument(number: int, kind: CType, parameter: Param, declared: str, size: int, length: int) -> str:
+    if kind.kind == CLASS and (vector := _VECTOR.search(declared)) is not None:
+        element, count = _ELEMENTS[vector[1]], int(vector[2])
+        return "struct:" + ";".join(f"{element}=1@{at * int(element[1:]) // 8}" for at in range(count))
     if kind.kind == CLASS:
         raise NotGuessedError(f"its parameter {number} is a struct{f': {declared}' if declared else ''}")
     if kind.kind == POINTER or "*" in declared or (kind.kind == WORD and not declared):

@@ -20,7 +20,7 @@ from consan.toolchain.headers import VIRTUAL_HEADERS
 _LOCAL: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*', re.MULTILINE)
 _ONCE: Final = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*", re.MULTILINE)
 _INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
-_OF_HEADERS: Final = ("include", "inc", "common")  # folders
+_OF_HEADERS: Final = ("include", "inc", "common", "utils")  # folders
 _LEVELS: Final = 3  # the folders above a source that may be its project's
 _NAMES_OF_TYPES: Final = ("int", "float", "double", "char", "bool", "long", "short", "unsigned")
 _PARTED: Final = re.compile(r"(?:(<<[ \t]+<|<[ \t]+<<)(?=[^<;]*>))|(?:>>[ \t]+>|>[ \t]+>>)(?=[ \t]*\()")
@@ -64,7 +64,7 @@ _STANDARD: Final = (
     *((f"cub/warp/warp_{name}.cuh", _OF_CUB.format(f"Warp{word}")) for name, word in _WARPS),
     ("algorithm", r"\bstd::(?:max|min|swap|clamp)\b"),
     ("limits", r"\bnumeric_limits\b"),
-    ("type_traits", r"\bstd::(?:is_|enable_|conditional|decay)"),
+    ("type_traits", r"\bstd::(?:is_|enable_|conditional|decay|aligned_|remove_|make_(?:un)?signed|underlying_)"),
 )
 
 

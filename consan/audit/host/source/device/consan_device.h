@@ -31,3 +31,6 @@ template <class T> __device__ T __shfl_xor(T value, int mask, int width = 32) { 
 inline __device__ unsigned __ballot(int predicate) { return __ballot_sync(__activemask(), predicate); }
 inline __device__ int __any(int predicate) { return __any_sync(__activemask(), predicate); }
 inline __device__ int __all(int predicate) { return __all_sync(__activemask(), predicate); }
+// Programmatic dependent launches: NVRTC has no runtime of the device.
+inline __device__ void cudaGridDependencySynchronize() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+inline __device__ void cudaTriggerProgrammaticLaunchCompletion() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
