@@ -149,7 +149,6 @@ class Pass:
         taken = reached(plans, *(name for name, plan in plans.items() if plan.is_entry and name not in refused))
         memories = modes_of(taken, global_races=self.global_races, ordered=ordered)
         modes = {name: mode for name, (mode, _) in memories.items()}
-        restricted.settle(taken, modes)
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}
@@ -206,7 +205,7 @@ class Pass:
             sites=tuple(context.sites),
             functions=tuple(plan.stats for plan in plans.values()),
             kernels=self._kernels(context, kernels, modes, compact=variant is TextVariant.COMPACT),
-            blocks=_blocks(facts, kernels, words),
+            blocks=_blocks(facts, kernels, words, modes),
             lines=tuple(context.edits.line_map()),
             external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
             hazards=self._hazards,
@@ -242,8 +241,9 @@ class Pass:
         return tuple(map(kernel, context.entries()))
 
 
-def _blocks(facts: ModuleFacts, kernels: list[KernelRewrite], words: int) -> Blocks:
+def _blocks(facts: ModuleFacts, kernels: list[KernelRewrite], words: int, modes: dict[str, Mode]) -> Blocks:
     """The blocks of the logs. `words`: the most that a thread stores between two cuts."""
     calls = any(not kernel.recorder.plan.is_entry for kernel in kernels)
     loops = calls or any(kernel.recorder.facts.cuts and not kernel.bounded for kernel in kernels)
-    return Blocks(tuple(facts.templates), words, loops, calls)
+    plans = {name: plan for name, plan in facts.context.plans.items() if name in modes}
+    return Blocks(tuple(facts.templates), words, loops, calls, restricted.takes_several_replays(plans, modes))

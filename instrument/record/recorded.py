@@ -67,6 +67,7 @@ class Blocks:
     words: int  # the most that a thread stores between two cuts
     loops: bool  # threads may store more than that
     calls: bool  # threads keep their place in the log in memory, across calls of device functions
+    restricted: bool = False  # fences with .sync_restrict are not taken for whole ones (restricted.py)
 
     @functools.cached_property
     def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:

@@ -20,5 +20,8 @@ RULES = {
     "operations: stores": ("asynchronous.hpp", "operations_.issue(made, thread, {to.place / CHUNK});", "{}", "cluster_st_async_not_waited", True),
     "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_st_async_not_waited", False),
     "initialised: writes behind an operation": ("initialised.hpp", " || (read.over && read.over(access.thread))", "", "cluster_push_of_unwritten", True),
+    "SR1: shared memory of other CTAs": ("shape.hpp", "return !releases || home(thread) == input_.restricted - OF_CTA_RESTRICTED;", "return true;", "cluster_push_restricted_fence", True),
+    "SR1: shared memory of the own CTA": ("shape.hpp", "return !releases || home(thread) == input_.restricted - OF_CTA_RESTRICTED;", "return !releases;", "cluster_push_restricted_fence", True),
+    "SR1: findings of one CTA": ("findings.hpp", "(found.offset < bytes_.first || found.offset >= bytes_.second)", "bytes_.first > bytes_.second", "cluster_push_restricted_fence", True),
     "accesses: st.bulk": (*dropped("Fill"), "st_bulk_no_barrier", True),
 }  # fmt: skip

@@ -231,7 +231,14 @@ RULES = {
         "global_store_no_proxy_fence",
         True,
     ),
-    "SR1: global memory": ("global_rules.hpp", "if (fence.restricted() && part_.alone()) return true;", "", "restricted_fences", True),
+    "SR1: global memory": ("global_rules.hpp", "(part_.alone() || !shape_", "(!shape_", "restricted_fences", True),
+    "SR1: global memory, where threads synchronise through memory": (
+        "shape.hpp",
+        "return input_.restricted == ALL_RESTRICTED;",
+        "return true;",
+        "restricted_fence_flag",
+        True,
+    ),
     "SU1: within a CTA": (
         "global_races.hpp",
         "is_surface(now.address) && !together()",

@@ -48,8 +48,6 @@ def _listed(body: str) -> tuple[list[str], str]:
         "fence.proxy.alias;",
         "fence.proxy.alias.acquire.sys;",
         "fence.proxy.alias.release.sys;",
-        "fence.acquire.sync_restrict::shared::cluster.cluster;",
-        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
     ],
 )
 def test_what_spares_shared_memory_or_is_known_in_part_is_listed_and_the_kernel_recorded(instruction: str) -> None:

@@ -47,6 +47,14 @@ class Reading(enum.IntEnum):
     STRICT = 2  # the same, and no weaker fence is taken for a fence.sc (D17)
 
 
+class RestrictedFences(enum.IntEnum):
+    """Which fences with .sync_restrict a replay takes for whole ones (R-SR1); numbers behind OF_CTA stand for the CTAs of a cluster."""
+
+    ALL = 0
+    NONE = 1
+    OF_CTA = 2
+
+
 class Decides(enum.IntFlag):
     """Words that are not hashed, and decide findings."""
 
@@ -179,7 +187,7 @@ INPUT = record(
     u32 open_events      events of it that happened
     u32 closed           the launch did not end, and all words of a block are there that has its number
     u32 every            iterations that repeat are replayed each time (source/cluster/repeats.hpp)
-    u32 pad              -
+    u32 restricted       RestrictedFences: of OF_CTA only findings in the shared memory of that CTA are reported
     """,
 )
 OUTPUT = record(
@@ -278,6 +286,7 @@ _ENUMERATIONS = (
     enumeration("Status", "u32", Status),
     enumeration("Level", "u32", Level),
     enumeration("Reading", "u32", Reading),
+    enumeration("RestrictedFences", "u32", RestrictedFences, "{}_RESTRICTED".format),
     enumeration("Decides", "u32", Decides),
     enumeration("StoppedKind", "u32", StoppedKind, "STOPPED_{}".format),
 )

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.build import library
-from consan.checker.compiled.layouts import INPUT, OUTPUT, RECORD, Level, Reading, Status
+from consan.checker.compiled.layouts import INPUT, OUTPUT, RECORD, Level, Reading, RestrictedFences, Status
 from consan.instrument.effects import LANES
 from consan.instrument.layouts.records import Record, dtype
 
@@ -112,10 +112,12 @@ def replay(
     opened: tuple[int, int] = (0, 0),
     closed: bool = False,
     every: bool = False,
+    restricted: int = RestrictedFences.ALL,
     halt: ctypes.c_uint32 | None = None,
 ) -> Replayed:
     """Replay in one of the two orders. `isa`: by the strict reading. `opened`: where a fault ended the launch, a block and how many of
     its events. `closed`: the host has stopped the launch; a block that has its number is complete.
+    `restricted`: the fences with .sync_restrict that are taken.
     `every`: iterations that repeat are replayed each time. `halt`: ends the replay once it is not 0.
     """
     history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
@@ -127,6 +129,7 @@ def replay(
     reading = Reading.BY_THE_ISA if isa else Reading.USUAL
     positions = np.zeros(history.ctas * history.cta_threads, np.uint32)
     more = {"open_block": opened[0], "open_events": opened[1], "closed": closed, "every": every, "positions": positions.ctypes.data}
+    more["restricted"] = restricted
     given = replay_input(tables, history, records, more, descending=descending, level=level, reading=reading, halt=halt)
     result = called(library().consan_replay, given, OUTPUT)
     found, by_address, overtaken = records[: result["records"]], bool(result["by_address"]), bool(result["overtaken"])

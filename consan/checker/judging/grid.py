@@ -29,10 +29,12 @@ from consan.checker.compiled.layouts import (
     TEXTURE_MEMORY,
     Level,
     Reading,
+    RestrictedFences,
     Status,
 )
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
+from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.logs.memory import SMALLER
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.layouts.records import dtype
@@ -87,13 +89,14 @@ class GridChecked:
 
 def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
-    *, whole: bool, isa: bool = False, most: int = MOST_RETAINED, keep: bool = False,
+    *, whole: bool, isa: bool = False, restricted: bool = False, most: int = MOST_RETAINED, keep: bool = False,
     patience: Patience | None = None, stopped: bool = False, ranks: int = 1, memory_of: MemoryOf = lambda handle: None,
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the clusters of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
     `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
-    stopped the launch. `ranks`: GPUs, each with as many clusters. `memory_of`: asked for each texture object that the launch fetches from.
+    stopped the launch. `restricted`: fences with .sync_restrict are not taken for whole ones. `ranks`: GPUs, each with as many clusters.
+    `memory_of`: asked for each texture object that the launch fetches from.
     """
     patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
@@ -105,7 +108,8 @@ def check_grid(
         how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
         how["textures"] = textures
         how["rank_clusters"] = len(histories) // ranks if ranks > 1 else 0
-        return _replay(tables, histories, mode, level, descending=descending, **how)
+        some = functools.partial(_replay, tables, histories, mode, level, descending=descending, **how)
+        return _restricted(some, histories[0]) if restricted and mode is Mode.SYNCED else some()
 
     def named(descending: bool) -> GridChecked:
         def again(level: Level) -> scopes.OfLaunch:
@@ -124,6 +128,18 @@ def check_grid(
             strict = at(Level.EXACT, descending=descending, reading=Reading.STRICT)
             each.records += scopes.of_weaker_fences(each.records, strict.records)
     return done
+
+
+def _restricted(some: Callable[..., GridChecked], history: History) -> GridChecked:
+    """A replay in which fences with .sync_restrict order shared memory only (R-SR1)."""
+    done, without = some(), some(restricted=RestrictedFences.NONE)
+
+    def of_clusters(which: int) -> list[np.void]:
+        return (without if which == RestrictedFences.NONE else some(restricted=which)).of_clusters
+
+    more = races_behind(of_clusters, done.of_clusters, history.cta_bytes, history.ctas)
+    status = without.status if done.status is Status.OK else done.status
+    return replace(without, status=status, retained=done.retained, of_clusters=[*done.of_clusters, *more])
 
 
 def check_copies(blocks: Blocks, history: History, isa: bool, patience: Patience, *, unordered: bool) -> list[np.void]:
@@ -160,12 +176,14 @@ def _replay(
     stopped: bool,
     rank_clusters: int,
     textures: _Textures,
+    restricted: int = RestrictedFences.ALL,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     clusters = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(CLUSTER_LOG))
     records, of_clusters = np.empty(MOST_FINDINGS, dtype(RECORD)), np.empty(MOST_FINDINGS, dtype(RECORD))
     first = replace(histories[0], log=logs[0])
-    one = replay_input(tables, first, records, {"closed": stopped}, descending=descending, level=level, reading=reading, halt=halt)
+    more = {"closed": stopped, "restricted": restricted}
+    one = replay_input(tables, first, records, more, descending=descending, level=level, reading=reading, halt=halt)
     retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))

@@ -8,6 +8,7 @@ The CTAs of a cluster are replayed together. A CTA of a launch without clusters 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
 from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
 from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, replay_gaps
+from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
@@ -312,9 +314,16 @@ class _Checker:
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
+        how: dict[str, Any] = {"isa": self.recorded.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
+        how["descending"] = descending
+
         def at(level: Level) -> Replayed:
-            how: dict[str, Any] = {"level": level, "isa": self.recorded.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
-            return replay(self.recorded.blocks.tables, history, descending=descending, **how)
+            some = functools.partial(replay, self.recorded.blocks.tables, history, level=level, **how)
+            done = some()
+            if not self.recorded.blocks.restricted:
+                return done
+            more = races_behind(lambda which: some(restricted=which).records, done.records, history.cta_bytes, history.ctas)
+            return replace(done, records=np.array([*done.records, *more], done.records.dtype))
 
         exact = at(Level.EXACT)
         if history.ctas == 1:
@@ -341,6 +350,7 @@ class _Checker:
         some = next(iter(known.values())).without_log()
         histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
+        how["restricted"] = self.recorded.blocks.restricted
         how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory}
         done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
         checked.retained = collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None

@@ -109,11 +109,11 @@ BARRIER: list[Row] = [
     ),
 ]
 
-# Memories of a proxy fence. One of a direction, .async::generic, is taken for one of both.
+# Memories of a proxy fence. One of a direction, .async::generic, is taken for one of both: no rule asks for the other direction.
 _SHARED, _GLOBAL = 1, 2
-_OF_SHARED = makes(ProxyFence, memories=_SHARED)
+_OF_SHARED, _OF_OWN_SHARED = makes(ProxyFence, memories=_SHARED), makes(ProxyFence, memories=_SHARED, narrow=True)
 _RESTRICTED_FENCE = makes(Fence, restricted=True)
-_RESTRICTED: dict[str, Any] = {"status": "in part", "classes": {"scope": "cluster"}}
+_OF_CLUSTER: dict[str, Any] = {"status": "recorded", "classes": {"scope": "cluster"}}
 
 
 def _proxy_fence(form: str, *made: Makes, name: str = "fence.proxy", **columns: Any) -> list[Row]:
@@ -166,7 +166,7 @@ FENCE: list[Row] = [
         fence.release.sync_restrict::shared::cta.scope
         """,
         makes=_RESTRICTED_FENCE,
-        status="in part",
+        status="recorded",
         ordering=("acquire", "release"),
         classes={"scope": "cluster"},
     ),
@@ -183,8 +183,8 @@ FENCE: list[Row] = [
     *_of_async("fence.proxy"),
     *_proxy_fence("fence.proxy.tensormap::generic.release.scope", makes(MapFence)),
     *_proxy_fence("fence.proxy.tensormap::generic.acquire.scope [addr], size", makes(MapFence, map="addr")),
-    *_proxy_fence("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope", _RESTRICTED_FENCE, _OF_SHARED, **_RESTRICTED),
-    *_proxy_fence("fence.proxy.async::generic.release.sync_restrict::shared::cta.scope", _OF_SHARED, _RESTRICTED_FENCE, **_RESTRICTED),
+    *_proxy_fence("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope", _RESTRICTED_FENCE, _OF_SHARED, **_OF_CLUSTER),
+    *_proxy_fence("fence.proxy.async::generic.release.sync_restrict::shared::cta.scope", _OF_OWN_SHARED, _RESTRICTED_FENCE, **_OF_CLUSTER),
     *_aliases("fence.proxy", "fence.proxy.alias", "fence.proxy.alias.sem.sys"),  # the latter from PTX 9.4 on
     *_aliases("membar.proxy", "membar.proxy.alias"),
     *_of_async("membar.proxy"),

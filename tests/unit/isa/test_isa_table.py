@@ -172,7 +172,7 @@ def test_what_is_modelled_is_what_the_milestone_says() -> None:
         ("sust.p.1d.b32.trap", "not modelled"),
         ("multimem.red.global.add.u32", "in part"),
         ("fence.proxy.alias", "not modelled"),
-        ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", "in part"),
+        ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", "recorded"),
         ("wmma.load.a.sync.aligned.row.m16n16k16.f16", "recorded"),
         ("griddepcontrol.wait", "neutral"),
         ("cp.async.bulk.prefetch.L2.global", "neutral"),

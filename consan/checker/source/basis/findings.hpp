@@ -11,10 +11,12 @@
 class Findings {
   public:
     // `threads`: the numbers of threads that each CTA takes, where a finding can be of several CTAs.
-    Findings(Record *records, u32 capacity, u32 threads = ~0u) : records_(records), capacity_(capacity), threads_(threads) {}
+    // `bytes`: of shared memory, all others are left out.
+    Findings(Record *records, u32 capacity, u32 threads = ~0u, std::pair<u32, u32> bytes = {0, ~0u})
+        : records_(records), capacity_(capacity), threads_(threads), bytes_(bytes) {}
 
     void add(Record found, u32 times = 1) {
-        if (!reported(found)) return;
+        if (!reported(found) || (!(found.flags & TENSOR) && (found.offset < bytes_.first || found.offset >= bytes_.second))) return;
         u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
         u64 key = (u64)found.kind << 56 | (u64)(found.flags & 3) << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
         auto known = places_.find(key);
@@ -73,6 +75,7 @@ class Findings {
 
     Record *records_;
     u32 capacity_, threads_, count_ = 0;
+    std::pair<u32, u32> bytes_;
     bool overflow_ = false;
     std::unordered_map<u64, u32> places_;
 };

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "types.hpp"
 
@@ -46,6 +47,17 @@ class Shape {
         if (!ranked && rank == 0) rank = home(thread);
         if (rank >= input_.ctas || at < input_.window || at - input_.window >= input_.cta_bytes || (!ranked && rank != home(thread))) return NOTHING - LANES;
         return rank * input_.cta_bytes + at - input_.window;
+    }
+    // R-SR1: whether a fence with .sync_restrict is taken. One with .release orders accesses to the shared memory of its own CTA only.
+    bool takes_restricted(u32 thread, bool releases) const {
+        if (input_.restricted < OF_CTA_RESTRICTED) return input_.restricted == ALL_RESTRICTED;
+        return !releases || home(thread) == input_.restricted - OF_CTA_RESTRICTED;
+    }
+    // The bytes of shared memory whose findings are reported: the first, and the end.
+    std::pair<u32, u32> reported_bytes() const {
+        if (input_.restricted < OF_CTA_RESTRICTED || input_.ctas == 1) return {0, ~0u};
+        u32 first = at(input_.restricted - OF_CTA_RESTRICTED, 0);
+        return {first, first + input_.cta_bytes};
     }
     // The same bytes of another CTA.
     u32 there(u32 place, u32 cta) const { return input_.ctas == 1 ? place : cta * input_.cta_bytes + inside(place); }

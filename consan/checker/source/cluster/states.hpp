@@ -21,7 +21,7 @@ class States {
 
     States(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
         : input_(input), output_(output), isa_(input.isa != USUAL), shape_(input), part_(grid, cluster, shape_),
-          findings_(input.records, input.capacity, input.cta_threads), asynchronous_events_(Asynchronous::has(input)),
+          findings_(input.records, input.capacity, input.cta_threads, shape_.reported_bytes()), asynchronous_events_(Asynchronous::has(input)),
           clocks_(shape_, memories(), keeps_times(), part_.fences()), scopes_(shape_, input.level, isa_, clocks_),
           races_(shape_, clocks_, findings_, [this](Record &found, u32 other, u32 time, u32 thread) { part_.explain(found, other, time, thread); }),
           initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), convergence_(shape_),

@@ -24,7 +24,8 @@ class GlobalRules : protected BarrierRules {
     bool on(u32 thread, const effects::GridWait &, Released &) { return part_.grid_wait(thread); }
     bool on(u32, const effects::Unseen &, Released &) { return true; }  // noted before the replay
     bool on(u32 thread, const effects::Fence &fence, Released &released) {
-        if (fence.restricted() && part_.alone()) return true;  // R-SR1: it orders no accesses to global memory
+        // R-SR1: one with .sync_restrict orders no accesses to global memory.
+        if (fence.restricted() && (part_.alone() || !shape_.takes_restricted(thread, fence.releases()))) return true;
         if (fence.order() & IS_RELEASE) turns_.catch_up(thread, released);
         scopes_.fence(thread, fence.acquires(), fence.releases(), !fence.narrow());
         return part_.fence(thread, fence);
