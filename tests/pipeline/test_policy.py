@@ -98,19 +98,27 @@ def launched(source: str, policy: str, before: str = "", after: str = "", engine
     return consan.launch(kernel, 1, 64, arrays, device="cpu", policy=policy, engine=engine)
 
 
+POINTS: tuple[tuple[str, dict[str, str], dict[str, str], str, str], ...] = (
+    (ISSUER, {"before": "FENCE();"}, {"after": "FENCE();"}, "note", "D2"),
+    (REFILL, {"before": "FENCE();"}, {}, "warning", "D1"),
+    (FLAG, {"before": 'asm volatile("fence.proxy.async.global;" ::: "memory");'}, {"before": "FENCE();"}, "note", "D14"),
+)
+SLOW_INLINE = ("D1", "D14")  # each compiles a runtime of its own
+
+
 def summary(finding: Finding) -> tuple[str, str, str]:
     return finding.kind, finding.severity, finding.policy
 
 
-@pytest.mark.parametrize("engine", ["record", "inline"])
 @pytest.mark.parametrize(
-    ("source", "fixed", "racy", "severity", "point"),
+    ("source", "fixed", "racy", "severity", "point", "engine"),
     [
-        (ISSUER, {"before": "FENCE();"}, {"after": "FENCE();"}, "note", "D2"),
-        (REFILL, {"before": "FENCE();"}, {}, "warning", "D1"),
-        (FLAG, {"before": 'asm volatile("fence.proxy.async.global;" ::: "memory");'}, {"before": "FENCE();"}, "note", "D14"),
+        pytest.param(
+            *case, engine, id=f"{case[-1]}-{engine}", marks=pytest.mark.slow if case[-1] in SLOW_INLINE and engine == "inline" else ()
+        )
+        for engine in ("record", "inline")
+        for case in POINTS
     ],
-    ids=["D2", "D1", "D14"],
 )
 def test_a_point_of_the_policy(source: str, fixed: dict[str, str], racy: dict[str, str], severity: str, point: str, engine: str) -> None:
     for report in (launched(source, "default", **racy), launched(source, "default", **fixed)):

@@ -20,7 +20,9 @@ from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
 RING = Path(__file__).parents[1] / "kernels"
-FILES = ("clean/wgmma_tma_ring.cu", "twins/wgmma_flush_flag.cu", "twins/cp_async_no_wait.cu", "twins/named_barrier_shared_id.cu")
+# Those behind the first need a runtime of their own each, which takes seconds to compile.
+MORE = ("clean/wgmma_tma_ring.cu", "twins/wgmma_flush_flag.cu", "twins/named_barrier_shared_id.cu")
+FILES = ("twins/cp_async_no_wait.cu", *(pytest.param(name, marks=pytest.mark.slow) for name in MORE))
 
 
 def _made(name: str, **base: bool) -> tuple[str, Instrumented]:

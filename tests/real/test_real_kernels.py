@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from real_cases import CASES, Case, Size
@@ -26,8 +27,20 @@ ARCHS = ("sm_80", "sm_90a")
 HOPPER = {"triton/matmul"}  # for sm_90 Triton compiles it to wgmma: test_hopper_checked.py
 PLACES = [(case, arch) for case in CASES for arch in ARCHS if arch == "sm_80" or case.name not in HOPPER]
 
+QUICK = 4  # with hooks one in so many is quick: most need a runtime of their own, which takes seconds to compile
+
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 each_place = pytest.mark.parametrize(("case", "arch"), PLACES, ids=[f"{case.name}-{arch}" for case, arch in PLACES])
+
+
+def _marks(number: int) -> Any:
+    return () if number % QUICK == 0 else pytest.mark.slow
+
+
+some_cases = pytest.mark.parametrize("case", [pytest.param(case, marks=_marks(at), id=case.name) for at, case in enumerate(CASES)])
+some_places = pytest.mark.parametrize(
+    ("case", "arch"), [pytest.param(*place, marks=_marks(at), id=f"{place[0].name}-{place[1]}") for at, place in enumerate(PLACES)]
+)
 
 
 def _assembles_without_warnings(case: Case, arch: str, inline: bool) -> None:
@@ -37,7 +50,7 @@ def _assembles_without_warnings(case: Case, arch: str, inline: bool) -> None:
     assert set(done.info) == set(text.entries)
 
 
-@each_place
+@some_places
 def test_assembles_without_warnings(case: Case, arch: str) -> None:
     """With hooks inline on one architecture, and called on the other."""
     _assembles_without_warnings(case, arch, inline=arch == ARCHS[-1])
@@ -98,12 +111,12 @@ LAST_ARCH = [(case, arch) for case, arch in PLACES if (case, ARCHS[-1]) not in P
 
 
 @pytest.mark.parametrize(("case", "arch"), LAST_ARCH, ids=[f"{case.name}-{arch}" for case, arch in LAST_ARCH])
-def test_clean_in_another_schedule(case: Case, arch: str) -> None:
+def test_clean_in_another_schedule_and_recorded(case: Case, arch: str) -> None:
     seed = 0 if case.lockstep else 1
-    _check(case, arch, Session(SessionOptions(device="cpu", seed=seed, engine="inline")), seed)
+    _check(case, arch, Session(SessionOptions(device="cpu", seed=seed, engine="record")), seed)
 
 
-@each_case
+@some_cases
 def test_clean_with_hooks_as_on_a_gpu(case: Case) -> None:
     seed = 0 if case.lockstep else 2
     _check(case, "sm_80", session_with_inline_hooks(seed), seed)

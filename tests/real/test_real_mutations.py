@@ -75,6 +75,7 @@ def test_nearly_each_barrier_is_needed(name: str) -> None:
         assert all(len(finding.pair) == 2 for finding in report.findings)
 
 
+@pytest.mark.slow  # tens of schedules
 @pytest.mark.parametrize("name", LATER)
 def test_in_another_schedule_the_load_comes_first(name: str) -> None:
     """In about one of thirty: up to the first one, a second for two."""
