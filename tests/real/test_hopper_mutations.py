@@ -23,7 +23,7 @@ def _one_of_each_place(name: str) -> list[Mutant]:
     return [mutant for mutant in different.values() if mutant.name.endswith(QUICK[name])]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [each if each == "nvrtc/bulk_pipeline" else pytest.param(each, marks=pytest.mark.slow) for each in QUICK])
 def test_each_is_reported_but_for_the_equivalent(name: str) -> None:
     chosen = _one_of_each_place(name)
     found = {mutant.name: run(CLEAN[name], mutant.ptx) for mutant in chosen}
