@@ -30,7 +30,7 @@ def require() -> None:
 
 
 def ask(formulas: Iterable[Formula], seconds: float) -> Any:
-    """A model in which all formulas hold; False: there is none; None: the solver gave up.
+    """A model in which all formulas hold; False: there is none; None: the solver gave up, after what takes `seconds` on an idle machine.
 
     Bounds of registers make products slow to decide, and are seldom needed: a question without them comes first, whose "no" holds as well.
     """
@@ -38,7 +38,8 @@ def ask(formulas: Iterable[Formula], seconds: float) -> Any:
     few = [each for each in whole if not _is_bound(each)]
     for asked, tactics, share in ((few, _ELIMINATING, 0.25), (whole, _ELIMINATING, 0.5), (whole, _PLAIN, 0.25)):
         solver = z3.Then(*tactics).solver()
-        solver.set("timeout", max(1, int(seconds * share * 1000)))
+        solver.set("rlimit", max(1, int(seconds * share * _UNITS)))
+        solver.set("timeout", max(1, int(seconds * share * _BUSY * 1000)))
         solver.add(*asked)
         found = solver.check()
         if found == z3.unsat:
@@ -50,6 +51,8 @@ def ask(formulas: Iterable[Formula], seconds: float) -> Any:
 
 _ELIMINATING: Final = ("simplify", "solve-eqs", "smt")
 _PLAIN: Final = ("simplify", "smt")
+_UNITS: Final = 10_000_000  # of z3's work in a second of an idle machine: what is proven depends on the work, not on the machine's load
+_BUSY: Final = 10  # times as long a question may take where the machine does much else
 _FAR: Final = 1 << 30
 
 
