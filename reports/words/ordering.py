@@ -25,23 +25,41 @@ OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what anoth
 ONE_STORE: Final = "one-store"  # one instruction by which several threads store
 _RACES: Final = ("data-race", "global-race", "missing-order")
 RELEASED_BEFORE: Final = "released-before"
+RELEASED_BY_OTHER: Final = "released-by-other"
 OVERTAKEN: Final = "released-round-before"  # the same, of a write of a later round
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
 _EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN)  # one lane has the edge from (1) to (2)
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
-def of_a_later_round(finding: Finding, pair: Pair, release: Site | None, situation: str | None) -> tuple[Finding, Pair, str | None]:
+def of_a_later_round(
+    finding: Finding, pair: Pair, release: Site | None, situation: str | None, relations: Relations | None
+) -> tuple[Finding, Pair, str | None]:
     """An access that comes after a release in the run, and before it in the text: the release that (2) has acquired is of an earlier round.
 
-    The read is then (1): the write, of a later round, was to wait for it. Lines of the source decide, since a loop may be unrolled.
+    The read is then (1): the write, of a later round, was to wait for it. Lines of the source decide, since a loop may be unrolled. A read
+    that comes only behind the write, such as one behind the loop, was to see it. If nothing leads from the release to the access, there
+    are no rounds: another thread has released before.
     """
-    first = pair[0]
+    first, second = pair
     if situation != RELEASED_BEFORE or finding.hazard not in _MIRRORED or first is None or release is None:
         return finding, pair, situation
     if not _line_of(first) < _line_of(release):
         return finding, pair, situation
+    if (
+        relations is not None
+        and finding.kind == "global-race"
+        and relations.follows(finding.kernel, release.ptx_line, first.ptx_line) is False
+    ):
+        return finding, pair, RELEASED_BY_OTHER
+    if finding.hazard == "RAW" and relations is not None and second is not None and _only_behind(second, first, finding.kernel, relations):
+        return finding, pair, situation
     return *_turned(finding, pair, swap=finding.hazard == "RAW"), OVERTAKEN
+
+
+def _only_behind(second: Site, first: Site, kernel: str, relations: Relations) -> bool:
+    there, back = ((first.ptx_line, second.ptx_line), (second.ptx_line, first.ptx_line))
+    return relations.follows(kernel, *there) is True and relations.follows(kernel, *back) is False
 
 
 def _line_of(site: Site) -> tuple[str, int]:

@@ -1,0 +1,50 @@
+"""Accesses that come after a release in the run and before it in the text: of a later round, behind it, or of another thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import report_samples as samples
+
+from consan.instrument.relations import Relations
+from consan.instrument.sites import Site
+from consan.reports.model import Finding
+from consan.reports.words.ordering import of_a_later_round
+
+WRITE, RELEASE, READ = (Site(k, "k", op, "", "write", "global", 4, k, "", "k.cu", k) for k, op in enumerate(("st", "st.release", "ld"), 1))
+RACE = Finding("global-race", "k", hazard="RAW", accesses=(samples.WRITE, samples.READ))
+ROUND: set[tuple[int, int]] = {(1, 2), (2, 1)}  # a loop around the write and its release
+
+
+class _Paths:
+    """A text in which an instruction comes after another one as some pairs of lines say."""
+
+    def __init__(self, paths: set[tuple[int, int]]) -> None:
+        self._paths = paths
+
+    def follows(self, _: str, line: int, later: int) -> bool:
+        return (line, later) in self._paths
+
+
+@pytest.mark.parametrize(
+    ("paths", "hazard", "situation"),
+    [
+        (ROUND, "WAR", "released-round-before"),  # the reader is in another branch
+        (ROUND | {(1, 3), (3, 1)}, "WAR", "released-round-before"),
+        (ROUND | {(1, 3)}, "RAW", "released-before"),  # the read is behind the loop
+        ({(1, 2), (1, 3)}, "RAW", "released-by-other"),
+    ],
+    ids=["two roles", "one loop", "behind the loop", "no loop"],
+)
+def test_the_text_tells_of_which_round_an_access_is(paths: set[tuple[int, int]], hazard: str, situation: str) -> None:
+    relations: Any = _Paths(paths)
+    made, _, told = of_a_later_round(RACE, (WRITE, READ), RELEASE, "released-before", cast(Relations, relations))
+    assert (made.hazard, told) == (hazard, situation)
+
+
+def test_without_the_text_lines_decide() -> None:
+    assert of_a_later_round(RACE, (WRITE, READ), RELEASE, "released-before", None)[2] == "released-round-before"
+    behind = replace(WRITE, line=9)
+    assert of_a_later_round(RACE, (behind, READ), RELEASE, "released-before", None) == (RACE, (behind, READ), "released-before")
