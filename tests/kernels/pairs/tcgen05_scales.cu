@@ -7,7 +7,7 @@
 // bug 2: data-race no barrier between the warps' st and the product
 // bug 3: missing-proxy-fence no proxy fence for the operands
 // bug 4: clean the later commit covers both
-// bug 5: missing-wait the operands are overwritten before the wait
+// bug 5: missing-wait|data-race the operands are overwritten before the wait
 // bug 6: missing-wait ld right behind cp, commit not waited
 // bug 7: missing-wait the load of cp's columns waits for the product's commit, issued before cp
 // bug 8: clean one commit for both

@@ -10,7 +10,7 @@
 // bug 4: global-race vector read by the last CTA without an acquire
 // bug 5: clean red.global.v4.f32
 // bug 6: clean four scalars
-// bug 7: global-race a 64-bit atomic beside two of 32 bits on the same bytes
+// bug 7: global-race warn a 64-bit atomic beside two of 32 bits on the same bytes
 extern "C" __global__ void kernel(const int* __restrict__ idx, float* grad, unsigned* count, float* out) {
     __shared__ bool last;
     int t = threadIdx.x, row = idx[blockIdx.x * 32 + t] % 16;
