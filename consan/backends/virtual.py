@@ -104,6 +104,10 @@ class VirtualBackend:
         """Free what `make_texture` gave."""
         self.machine.arena.bound.pop(self.machine.arena.textures.pop(handle).reference, None)
 
+    def contents(self, most: int) -> list[tuple[int, npt.NDArray[np.uint8]]]:
+        """What the memory of programs holds, by address; nothing if it is more than `most` bytes."""
+        return self.machine.arena.contents(most)
+
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses."""
         found = self.machine.arena.texture(handle)

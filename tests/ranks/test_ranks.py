@@ -149,3 +149,27 @@ def test_what_is_not_supported_is_refused(source: str, how: dict[str, Any], said
 def test_launches_of_ranks_are_not_compared_with_others() -> None:
     with consan.check(device="cpu"), pytest.raises(UsageError, match="several ranks"):
         consan.launch(consan.Kernel(PLACES), 1, 1, [[np.zeros(4, np.int32)]] * 2, ranks=2, stream=consan.Stream())
+
+
+LATER = """
+extern "C" __global__ void kernel(unsigned *data, unsigned *flag, unsigned *out, int rank) {
+    unsigned seen;
+    if (rank == 0) {
+        data[0] = 5;
+        asm volatile("st.release.sys.global.u32 [%0], 7;" ::"l"(flag) : "memory");
+        asm volatile("st.release.sys.global.u32 [%0], 0;" ::"l"(flag) : "memory");
+    } else {
+        do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+        while (seen == 9);
+        out[0] = data[0];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("seed", [12, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (19, 32, 34, 36))])
+def test_what_a_flag_held_at_first_says_where_a_zero_comes_from(seed: int) -> None:
+    """A poll that gives 0 has seen the last store: the flag held 9 before the launch. In these schedules its clock leaves both open."""
+    data, flag, out = np.zeros(4, np.uint32), np.full(4, 9, np.uint32), np.zeros(4, np.uint32)
+    report = consan.launch(consan.Kernel(LATER), 1, 1, lambda rank: [data, flag, out, rank], ranks=2, device="cpu", seed=seed)
+    assert report.verdict == "clean", str(report)

@@ -213,6 +213,15 @@ CLUSTER_LOG = record(
     u64 lines  of each warp
     """,
 )
+MEMORY_BEFORE = record(
+    "MemoryBefore",
+    "what memory held before a launch",
+    """
+    *u8 data     -
+    u64 address  of the first byte
+    u64 bytes    -
+    """,
+)
 TEXTURE_MEMORY = record(
     "TextureMemory",
     "the memory of a texture object",
@@ -237,6 +246,7 @@ GRID_INPUT = record(
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
     *TextureMemory textures  textures whose memory the launch has asked for
+    *MemoryBefore before  where it is known
     u32 count             clusters
     u32 synced            threads may synchronise through memory
     u32 capacity          findings for which there is room
@@ -244,7 +254,7 @@ GRID_INPUT = record(
     u32 retained_capacity     accesses for which `retained` has room
     u32 rank_clusters        clusters of a rank, if there are several; else 0
     u32 texture_count     textures
-    u32 unused            -
+    u32 before_count      -
     """,
 )
 GRID_OUTPUT = record(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from consan.checker.compiled.layouts import (
     CLUSTER_LOG,
     GRID_INPUT,
     GRID_OUTPUT,
+    MEMORY_BEFORE,
     RECORD,
     RETAINED,
     STOPPED,
@@ -36,6 +37,7 @@ from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.logs.memory import SMALLER
+from consan.checker.logs.recorded_launch import Contents
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.families.global_memory import Mode
@@ -91,12 +93,14 @@ def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
     *, whole: bool, isa: bool = False, restricted: bool = False, most: int = MOST_RETAINED, keep: bool = False,
     patience: Patience | None = None, stopped: bool = False, ranks: int = 1, memory_of: MemoryOf = lambda handle: None,
+    before: Sequence[Contents] = (),
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the clusters of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
     `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
     stopped the launch. `restricted`: fences with .sync_restrict are not taken for whole ones. `ranks`: GPUs, each with as many clusters.
     `memory_of`: asked for each texture object that the launch fetches from.
+    `before`: what memory held before the launch, where it is known.
     """
     patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
@@ -106,7 +110,7 @@ def check_grid(
     def at(level: Level, *, descending: bool, reading: Reading = usual) -> GridChecked:
         keeps = keep and not descending and level is Level.EXACT and reading is usual
         how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
-        how["textures"] = textures
+        how |= {"textures": textures, "before": before}
         how["rank_clusters"] = len(histories) // ranks if ranks > 1 else 0
         some = functools.partial(_replay, tables, histories, mode, level, descending=descending, **how)
         return _restricted(some, histories[0]) if restricted and mode is Mode.SYNCED else some()
@@ -176,6 +180,7 @@ def _replay(
     stopped: bool,
     rank_clusters: int,
     textures: _Textures,
+    before: Sequence[Contents],
     restricted: int = RestrictedFences.ALL,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
@@ -187,7 +192,9 @@ def _replay(
     retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
+    known_before = np.array([(data.ctypes.data, address, data.nbytes) for address, data in before], dtype(MEMORY_BEFORE))
     wanted = {
+        "before": (known_before, True),
         "of_clusters": (of_clusters, whole),
         "retained": (retained, keep),
         "positions": (positions, stopped),
@@ -201,6 +208,7 @@ def _replay(
         "most": most,
         "retained_capacity": len(retained),
         "rank_clusters": rank_clusters,
+        "before_count": len(before),
     }
     result = textures.answered(lambda known: _called({"one": one, "clusters": clusters.ctypes.data, **values, **numbers, **known}))
     return GridChecked(

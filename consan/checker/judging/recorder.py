@@ -351,7 +351,7 @@ class _Checker:
         histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
         how["restricted"] = self.recorded.blocks.restricted
-        how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory}
+        how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory, "before": self.launch.memory_before}
         done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
         checked.retained = collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
         events = sum(each.events for each in done)

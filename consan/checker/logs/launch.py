@@ -24,11 +24,13 @@ from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.logs.pieces import LogForm, LogPieces, NoRoom
 from consan.checker.logs.receipts import WORK_BYTES
+from consan.checker.logs.recorded_launch import Contents
 from consan.instrument.effects import LANES
 from consan.instrument.record import Compact
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
+_MOST_BEFORE = 1 << 26  # bytes of memory that is copied before a launch
 _SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
 _PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
 
@@ -62,6 +64,7 @@ class Launch:
     background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has asked its threads to leave
+    _before: Sequence[Contents] = ()
     most_read: int = 0  # lines of a warp's log that are read; the rest is left out, as if there had been no room. 0: all are read
 
     def __post_init__(self) -> None:
@@ -69,6 +72,7 @@ class Launch:
         if self.silent:
             self.lines = 0
             return
+        self._before = self.backend.contents(_MOST_BEFORE)
         bytes_of_line = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         self.lines, least = self.form.needs(bytes_of_line, self.room, zeros=self.backend.allocates_zeros).lines(self.most_bytes)
         if self.lines < least:
@@ -111,6 +115,11 @@ class Launch:
     def backend(self) -> Any:
         """The device."""
         return self.memory.backend
+
+    @property
+    def memory_before(self) -> Sequence[Contents]:
+        """What memory held before the launch, by address, where it is known."""
+        return self._before
 
     def texture_memory(self, handle: int) -> Any:
         """The bytes of a texture object that have addresses; None: they are not known."""

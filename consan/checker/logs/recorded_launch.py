@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Grouped
 from consan.textures.description import TextureMemory
+
+
+Contents = tuple[int, npt.NDArray[np.uint8]]
+"""An address, and the bytes there."""
 
 
 class RecordedLaunch(Protocol):
@@ -24,6 +31,10 @@ class RecordedLaunch(Protocol):
 
     def has(self, cluster: int) -> bool:
         """Whether the cluster's history can be read."""
+
+    @property
+    def memory_before(self) -> Sequence[Contents]:
+        """What memory held before the launch, by address, where it is known."""
 
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses; None: they are not known."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from consan._errors import UsageError
 from consan.checker.compiled.replay import History, Tables
 from consan.checker.logs.grouping import Grouped
-from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.checker.logs.recorded_launch import Contents, RecordedLaunch
 from consan.instrument.effects import LANES
 from consan.textures.description import TextureMemory
 
@@ -63,6 +63,11 @@ class Watched:
         """Whether the cluster's history can be read."""
         return self._launch.has(cluster)
 
+    @property
+    def memory_before(self) -> Sequence[Contents]:
+        """What memory held before the launch, where it is known."""
+        return self._launch.memory_before
+
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses; None: they are not known."""
         self.textures[handle] = self._launch.texture_memory(handle)
@@ -100,6 +105,11 @@ class RetainedLaunch:
     def has(self, cluster: int) -> bool:
         """Whether the cluster's log is in the file."""
         return cluster in self.read
+
+    @property
+    def memory_before(self) -> Sequence[Contents]:
+        """The file does not say."""
+        return ()
 
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that had addresses; None: the file does not say."""

@@ -19,7 +19,7 @@ from consan.checker.compiled.replay import History
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.recorder import Checked, check
 from consan.checker.logs.grouping import Group, Grouped
-from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.checker.logs.recorded_launch import Contents, RecordedLaunch
 from consan.checker.questions.changes import Change, EventPlaces, applied
 from consan.checker.questions.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
@@ -57,6 +57,11 @@ class Remembered:
     def has(self, cluster: int) -> bool:
         """Whether the cluster's history can be read."""
         return self._launch.has(cluster)
+
+    @property
+    def memory_before(self) -> Sequence[Contents]:
+        """What memory held before the launch, where it is known."""
+        return self._launch.memory_before
 
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses; None: they are not known."""

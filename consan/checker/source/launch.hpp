@@ -63,7 +63,7 @@ class LaunchReplay {
         each_lane(
             [](u32) {}, reads,
             [&](const LaneLog &log, u32 cluster, u32 thread) { effects::dispatch(log, [&](const auto &effect) { note_read(effect, cluster, thread); }); });
-        grid_.flags.order();
+        grid_.flags.order(input_);
         grid_.edges.start(input_.count, input_.one.ctas * input_.one.cta_threads);
     }
 

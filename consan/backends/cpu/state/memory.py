@@ -165,16 +165,21 @@ class Arena:
         """Those that live, but consan's own."""
         return [each for each in self._live if not each.separate]
 
+    def contents(self, most: int) -> list[tuple[int, npt.NDArray[np.uint8]]]:
+        """What the allocations hold, but those of consan, by address; nothing if it is more than `most` bytes."""
+        kept = self.allocations
+        fits = sum(each.nbytes for each in kept) <= most
+        return [(each.address, self.span(each.address, each.nbytes).copy()) for each in kept if fits]
+
     def saved(self, most: int) -> Callable[[], None] | None:
         """Keep what the allocations hold, but those of consan: the result brings it back. None: it is more than `most` bytes."""
-        kept = self.allocations
-        if sum(each.nbytes for each in kept) > most:
+        contents = self.contents(most)
+        if len(contents) < len(self.allocations):
             return None
-        contents = [(self.span(each.address, each.nbytes), self.span(each.address, each.nbytes).copy()) for each in kept]
 
         def restore() -> None:
-            for span, before in contents:
-                span[...] = before
+            for address, before in contents:
+                self.span(address, before.nbytes)[...] = before
 
         return restore
 

@@ -43,7 +43,8 @@ class Flags {
     }
     bool in_shared_memory() const { return !shared_.empty(); }
 
-    void order() {
+    // `launch`: what memory held before it.
+    void order(const GridInput &launch) {
         for (const FlagAccess &each : all_)
             if (each.writes)
                 for (u64 cell = each.address / 4; cell * 4 < each.address + each.bytes; ++cell) note_size(cell, {each.address, each.bytes});
@@ -57,7 +58,7 @@ class Flags {
                 continue;
             }
             bool exact = !is_mixed(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
-            u32 wrong = order_from_best(found, exact);
+            u32 wrong = order_from_best(found, exact, held_at_first(launch, each.first));
             i32 owner = exact ? owner_of(found) : -1;
             for (u32 one : found) all_[one].intent = owner >= 0 && same_thread(all_[(u32)owner], all_[one]), all_[one].changes |= !exact;
             if (exact) contradictions_ += wrong;
@@ -219,9 +220,18 @@ class Flags {
 
     static bool overlap(const Place &a, const Place &b) { return a.first < b.first + b.second && b.first < a.first + a.second; }
 
-    // What the place held at first is not in the log: one of the values that the first accesses have read.
-    u32 order_from_best(const std::vector<u32> &places, bool exact) {
-        std::vector<Value> values{0};
+    // What a place held before the launch; 0 where nobody knows.
+    static Value held_at_first(const GridInput &launch, const Place &place) {
+        Value found = 0;
+        for (const MemoryBefore *each = launch.before; each != launch.before + launch.before_count; ++each)
+            if (place.first >= each->address && place.second <= sizeof found && place.first - each->address + place.second <= each->bytes)
+                std::memcpy(&found, each->data + (place.first - each->address), place.second);
+        return found;
+    }
+
+    // `held`: what the place held at first. If that does not fit, or nobody knows, it is one of the values that the first accesses have read.
+    u32 order_from_best(const std::vector<u32> &places, bool exact, Value held) {
+        std::vector<Value> values{held};
         for (u32 each : places)
             if (all_[each].observes && std::find(values.begin(), values.end(), all_[each].old) == values.end() && values.size() < TRIED)
                 values.push_back(all_[each].old);
