@@ -275,9 +275,6 @@ class Backend(Protocol):
     def free_texture(self, handle: int) -> None:
         """Free what `make_texture` gave."""
 
-    def contents(self, most: int) -> list[tuple[int, npt.NDArray[np.uint8]]]:
-        """What the memory of programs holds, by address; nothing if it is not known, or more than `most` bytes."""
-
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses; None: it is not known."""
 

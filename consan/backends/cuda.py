@@ -157,10 +157,6 @@ class CudaBackend(DriverTextures):
         with self.current():
             self._driver.call("cuMemFree_v2", ctypes.c_uint64(address))
 
-    def contents(self, most: int) -> list[tuple[int, npt.NDArray[np.uint8]]]:
-        """Nothing is known: nobody keeps the memory of a GPU."""
-        return []
-
     def write(self, address: int, data: bytes | _Array) -> None:
         """Copy host bytes to the device, after earlier work on the default stream."""
         source = host_bytes(data)

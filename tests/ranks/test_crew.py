@@ -181,15 +181,22 @@ extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u6
 """
 
 
+MULTIMEM = KERNEL.replace(
+    "for (u32 peer = 0; peer < WORLD; ++peer) sum += ((float *)buffers[peer])[i];",
+    """asm volatile("multimem.ld_reduce.relaxed.sys.global.add.f32 %0, [%1];" : "=f"(sum) : "l"((float *)buffers + i) : "memory");""",
+)
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A kernel as Triton's adapter gets it, for one rank: each call is a launch."""
 
     session: Session
     defines: Mapping[str, int]
+    source: str = KERNEL
 
     def __call__(self, *args: Any) -> None:
-        kernel = consan.Kernel(KERNEL, "one_shot", defines=dict(self.defines))
+        kernel = consan.Kernel(self.source, "one_shot", defines=dict(self.defines))
         types = {"mine": "*fp32", "values": "*fp32", "buffers": "u64", "signals": "u64"}
         source = SimpleNamespace(signature=types, fn=SimpleNamespace(arg_names=list(types)))
         metadata = SimpleNamespace(name="one_shot", num_warps=1, num_ctas=1, shared=0, global_scratch_size=0, global_scratch_align=1)
@@ -198,7 +205,7 @@ class Compiled:
 
 
 def all_reduce(
-    ranks: int, launches: int = 1, end: int = 1, *, meets: bool = True, alone: bool = False, **options: Any
+    ranks: int, launches: int = 1, end: int = 1, *, meets: bool = True, alone: bool = False, many: bool = False, **options: Any
 ) -> tuple[Report, Any]:
     """The report and the sums of a one-shot all-reduce."""
 
@@ -210,14 +217,15 @@ def all_reduce(
         rank = dist.get_rank()
         data = symm_mem.empty(32, dtype=torch.float32)
         handle = symm_mem.rendezvous(data, dist.group.WORLD)
-        kernel = Compiled(session, {"RANK": rank, "WORLD": 1 if alone else ranks, "END": end})
+        kernel = Compiled(session, {"RANK": rank, "WORLD": 1 if alone else ranks, "END": end}, MULTIMEM if many else KERNEL)
+        buffers = handle.multicast_ptr if many else handle.buffer_ptrs_dev
         for _ in range(launches):
             handle.get_signal_pad(rank, (ranks,), torch.int32).zero_()
             handle.barrier()
             if not alone or rank == 0:
-                kernel(data, torch.full((32,), float(rank + 1), dtype=torch.float32), handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
+                kernel(data, torch.full((32,), float(rank + 1), dtype=torch.float32), buffers, handle.signal_pad_ptrs_dev)
             if not meets:
-                kernel(data, torch.full((32,), 1.0, dtype=torch.float32), handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
+                kernel(data, torch.full((32,), 1.0, dtype=torch.float32), buffers, handle.signal_pad_ptrs_dev)
         handle.barrier()
         return set(data.tolist())
 
@@ -239,6 +247,14 @@ def test_a_missing_barrier_names_ranks_and_the_symmetric_buffer() -> None:
     assert (finding.kind, {access.rank for access in finding.pair}) == ("global-race", {0, 1})
     (window,) = {access.name for access in finding.pair}
     assert re.fullmatch(r'element 0 of symmetric buffer "data", rank [01]', window), str(report)
+
+
+@pytest.mark.parametrize(("end", "verdict"), [(1, "clean"), pytest.param(0, "violations", marks=pytest.mark.slow)])
+def test_one_address_of_the_memory_of_all_ranks(end: int, verdict: str) -> None:
+    report, sums = all_reduce(3, end=end, many=True)
+    assert (report.verdict, report.incomplete) == (verdict, ()), str(report)
+    assert all(access.name.startswith("element 0 of symmetric buffer") for found in report.findings for access in found.pair)
+    assert end == 0 or sums == [{6.0}] * 3
 
 
 def test_a_rank_may_launch_alone() -> None:

@@ -3,7 +3,7 @@
 Where torch is installed, functions of its modules are replaced; else `tensors.py` stands in for the little of torch that a program needs
 which launches Triton kernels. Collectives take tensors on the CPU, and orders all ranks.
 
-Not handled: groups of some ranks, other collectives than those of `collectives.py`, `torch.ops.symm_mem`, multicast addresses.
+Not handled: groups of some ranks, other collectives than those of `collectives.py`, `torch.ops.symm_mem`.
 """
 
 from __future__ import annotations

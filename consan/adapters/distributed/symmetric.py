@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from consan._errors import NotSupported, UsageError
+from consan.instrument.rewriting.multicast import ABOVE
 from consan.ranks.crew import Crew
 from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of
 
@@ -76,7 +77,7 @@ class Handle:
         self.buffer_ptrs = [address_of(each.bytes) for each in window.ranks]
         self.signal_pad_ptrs = [address_of(each.signals) for each in window.ranks]
         self.buffer_ptrs_dev, self.signal_pad_ptrs_dev = address_of(window.buffers), address_of(window.signals)
-        self.multicast_ptr = 0  # there is none
+        self.multicast_ptr = self.buffer_ptrs[0] - ABOVE
 
     def get_buffer(self, rank: int, sizes: Sequence[int], dtype: Any, storage_offset: int = 0) -> Any:
         """A tensor in the memory of a rank; the offset is in elements."""

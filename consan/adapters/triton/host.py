@@ -11,7 +11,7 @@ kernel reads from memory: those are host addresses.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,10 @@ class HostBlock:
     end: int
     writeable: bool
 
+    def meets(self, other: HostBlock) -> bool:
+        """Whether the two have bytes in common."""
+        return self.start < other.end and other.start < self.end
+
     def bytes(self) -> npt.NDArray[np.uint8]:
         """The host memory as an array."""
         array = np.ctypeslib.as_array((ctypes.c_uint8 * (self.end - self.start)).from_address(self.start))
@@ -124,8 +128,10 @@ def _of_tensor(value: Any, label: str) -> HostBlock | None:
 class HostMemory:
     """The device addresses of the host memory that a launch may touch."""
 
-    def __init__(self, placement: Placement, blocks: Iterable[HostBlock]) -> None:
-        self._placed = [(block, placement.address(block.bytes(), _ALIGNMENT)) for block in _merged(blocks)]
+    def __init__(self, placement: Placement, blocks: Iterable[HostBlock], known: Sequence[tuple[HostBlock, int]] = ()) -> None:
+        """`known`: blocks that have their copies, each with its address."""
+        others = [block for block in _merged(blocks) if not any(block.meets(each) for each, _ in known)]
+        self._placed = [*known, *((block, placement.address(block.bytes(), _ALIGNMENT)) for block in others)]
 
     def address(self, host: int) -> int:
         """Device address of the copy of a host byte; 0 for a null pointer."""

@@ -6,6 +6,8 @@ the copies.
 
 Launches that no meeting of all ranks separates may overlap on GPUs. They are not compared: the report is `incomplete` then.
 
+Where a kernel has `multimem` instructions, the memory of the ranks lies at equal distances (consan/launching/of_ranks.py).
+
 Not handled: ranks whose grids, threads or clusters differ.
 """
 
@@ -19,9 +21,11 @@ from consan._errors import NotSupported
 from consan.adapters.triton.host import HostArray, HostBlock, HostMemory, block_of
 from consan.adapters.triton.parameters import Leaf
 from consan.backends.base import Dim3
-from consan.instrument.ptx import parse
+from consan.instrument.ptx import Module, parse
 from consan.instrument.rewriting.joined import joined
-from consan.launching.placement import Placement, placed
+from consan.instrument.rewriting.multicast import ABOVE, of_each_rank
+from consan.launching.of_ranks import stride_of
+from consan.launching.placement import Placement, Symmetric, placed
 from consan.ranks.crew import Crew
 from consan.ranks.memory import SymmetricMemory
 from consan.reports.source.variables import Argument
@@ -70,13 +74,14 @@ class RankLaunch:
         self._refuse_others(launches)
         metadata, session = self.launcher.metadata, self.session
         kernels = [launches.get(rank) for rank in range(crew.count)]
-        modules = [None if each is None else (parse(each.ptx, each.entry), each.entry) for each in kernels]
+        windows = _windows(launches, crew.memory)
+        modules = [None if each is None else (each.module(crew.count, stride_of(windows)), each.entry) for each in kernels]
         module, entry = joined(modules, self.grid)
         prepared = session.prepare(module.text, name=entry)
         prepared.framework = self.launcher.framework
         ctas, (x, y, z) = int(getattr(metadata, "num_ctas", 1)), self.grid
         with session.streams.lock, placed(session) as placement:
-            values, names, memory = _parameters(launches, crew.memory, placement)
+            values, names, memory = _parameters(launches, crew.memory, placement, windows)
             crew.memory.write_tables(memory.address, session.backend.write)
             session.launch(
                 prepared, entry, (x * ctas, y, z * crew.count), (metadata.num_warps * 32, 1, 1), values,
@@ -85,6 +90,11 @@ class RankLaunch:
             )  # fmt: skip
         if crew.memory.own and len(crew.launched) and len(crew.launched | launches.keys()) > 1:
             session.recording.kernels.lacks_comparison(prepared, entry, _OVERLAPS)
+
+    def module(self, ranks: int, stride: int) -> Module:
+        """Its module. With a `stride` its `multimem` instructions are accesses to the memory of each rank, so far apart."""
+        module = parse(self.ptx, self.entry)
+        return of_each_rank(module, ranks, stride) if stride else module
 
     def _refuse_others(self, launches: Mapping[int, RankLaunch]) -> None:
         for rank, each in launches.items():
@@ -95,17 +105,30 @@ class RankLaunch:
                 )
 
 
+def _windows(launches: Mapping[int, RankLaunch], shared: SymmetricMemory) -> list[Symmetric]:
+    """The memory that is to lie at equal distances, of each rank: all windows, if a launch has `multimem` instructions."""
+    many = any("multimem." in each.ptx for each in launches.values())
+    return [Symmetric([each.bytes for each in window.ranks]) for window in shared.windows if many]
+
+
 def _parameters(
-    launches: Mapping[int, RankLaunch], shared: SymmetricMemory, placement: Placement
+    launches: Mapping[int, RankLaunch], shared: SymmetricMemory, placement: Placement, windows: list[Symmetric]
 ) -> tuple[list[bytes], NamedBuffers, HostMemory]:
     """The parameters of all ranks, the names of their memory, and where it is."""
     found = {rank: each.launcher.leaves(each.args) for rank, each in launches.items()}
     arrays = [array for _, array, _ in shared.named()] + shared.tables()
     of_host = [block for array in arrays if (block := block_of(HostArray(array), "")) is not None]
-    memory = HostMemory(placement, [*of_host, *(block for each in found.values() for block in blocks(each))])
+    if windows:
+        placement.lay_out(windows, stride_of(windows), ABOVE)
+    known = [
+        (HostBlock(_begin(array), _begin(array) + array.nbytes, True), placement.address(array))
+        for each in windows
+        for array in each.arrays
+    ]
+    memory = HostMemory(placement, [*of_host, *(block for each in found.values() for block in blocks(each))], known)
     values: list[bytes] = []
     for rank, each in launches.items():
-        own = [leaf if leaf.refers or not shared.is_address(leaf.value) else _moved(leaf, memory) for leaf in found[rank]]
+        own = [leaf if leaf.refers else _moved(leaf, shared, memory) for leaf in found[rank]]
         given = list(each.launcher.values(own, memory, placement, f"rank {rank}, "))
         entry = next(one for one in parse(each.ptx).functions if one.name == each.entry)
         values += given + each.launcher.scratch(placement, each.grid, len(entry.params) - len(given))
@@ -113,8 +136,10 @@ def _parameters(
     return values, NamedBuffers((*named, *placement.buffers)), memory
 
 
-def _moved(leaf: Leaf, memory: HostMemory) -> Leaf:
-    return leaf._replace(value=memory.address(leaf.value))
+def _moved(leaf: Leaf, shared: SymmetricMemory, memory: HostMemory) -> Leaf:
+    """A number; if it is an address of the host or of all ranks, that of the copy."""
+    above = next((above for above in (0, ABOVE) if type(leaf.value) is int and shared.is_address(leaf.value + above)), None)
+    return leaf if above is None else leaf._replace(value=memory.address(leaf.value + above) - above)
 
 
 def _begin(array: Any) -> int:

@@ -37,7 +37,7 @@ from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.logs.memory import SMALLER
-from consan.checker.logs.recorded_launch import Contents
+from consan.checker.logs.recorded_launch import MemoryBefore
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.families.global_memory import Mode
@@ -93,7 +93,7 @@ def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
     *, whole: bool, isa: bool = False, restricted: bool = False, most: int = MOST_RETAINED, keep: bool = False,
     patience: Patience | None = None, stopped: bool = False, ranks: int = 1, memory_of: MemoryOf = lambda handle: None,
-    before: Sequence[Contents] = (),
+    before: Sequence[MemoryBefore] = (),
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the clusters of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
@@ -180,7 +180,7 @@ def _replay(
     stopped: bool,
     rank_clusters: int,
     textures: _Textures,
-    before: Sequence[Contents],
+    before: Sequence[MemoryBefore],
     restricted: int = RestrictedFences.ALL,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]

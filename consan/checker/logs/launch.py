@@ -24,9 +24,10 @@ from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.logs.pieces import LogForm, LogPieces, NoRoom
 from consan.checker.logs.receipts import WORK_BYTES
-from consan.checker.logs.recorded_launch import Contents
+from consan.checker.logs.recorded_launch import MemoryBefore
 from consan.instrument.effects import LANES
 from consan.instrument.record import Compact
+from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
@@ -64,7 +65,6 @@ class Launch:
     background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has asked its threads to leave
-    _before: Sequence[Contents] = ()
     most_read: int = 0  # lines of a warp's log that are read; the rest is left out, as if there had been no room. 0: all are read
 
     def __post_init__(self) -> None:
@@ -72,7 +72,8 @@ class Launch:
         if self.silent:
             self.lines = 0
             return
-        self._before = self.backend.contents(_MOST_BEFORE)
+        if self.form.mode is Mode.SYNCED and self.backend.simulates:  # nobody keeps the memory of a GPU
+            self.pieces.before = self.backend.contents(_MOST_BEFORE)
         bytes_of_line = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         self.lines, least = self.form.needs(bytes_of_line, self.room, zeros=self.backend.allocates_zeros).lines(self.most_bytes)
         if self.lines < least:
@@ -117,9 +118,9 @@ class Launch:
         return self.memory.backend
 
     @property
-    def memory_before(self) -> Sequence[Contents]:
+    def memory_before(self) -> Sequence[MemoryBefore]:
         """What memory held before the launch, by address, where it is known."""
-        return self._before
+        return self.pieces.before
 
     def texture_memory(self, handle: int) -> Any:
         """The bytes of a texture object that have addresses; None: they are not known."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from consan._errors import EnvironmentFailure
 from consan.checker.logs.log_lines import LogNeeds, LogRoom
 from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.recorded_launch import MemoryBefore
 from consan.instrument.record import Compact, Recorded
 from consan.instrument.record.analyses.launch_inputs import SLOT
 from consan.instrument.record.families.global_memory import Mode
@@ -69,6 +70,7 @@ class LogPieces:
 
     memory: LogMemory
     to_clear: list[tuple[int, int]] = field(default_factory=list)  # addresses and bytes that a launch finds zeroed
+    before: Sequence[MemoryBefore] = ()  # what memory of the program held before the launch, where it is known
     _places: dict[str, int] = field(default_factory=dict)  # addresses
     _taken: dict[str, int] = field(default_factory=dict)  # those of whole pieces
 

@@ -12,8 +12,7 @@ from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Grouped
 from consan.textures.description import TextureMemory
 
-
-Contents = tuple[int, npt.NDArray[np.uint8]]
+MemoryBefore = tuple[int, npt.NDArray[np.uint8]]
 """An address, and the bytes there."""
 
 
@@ -33,7 +32,7 @@ class RecordedLaunch(Protocol):
         """Whether the cluster's history can be read."""
 
     @property
-    def memory_before(self) -> Sequence[Contents]:
+    def memory_before(self) -> Sequence[MemoryBefore]:
         """What memory held before the launch, by address, where it is known."""
 
     def texture_memory(self, handle: int) -> TextureMemory | None:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from consan._errors import UsageError
 from consan.checker.compiled.replay import History, Tables
 from consan.checker.logs.grouping import Grouped
-from consan.checker.logs.recorded_launch import Contents, RecordedLaunch
+from consan.checker.logs.recorded_launch import MemoryBefore, RecordedLaunch
 from consan.instrument.effects import LANES
 from consan.textures.description import TextureMemory
 
@@ -64,7 +64,7 @@ class Watched:
         return self._launch.has(cluster)
 
     @property
-    def memory_before(self) -> Sequence[Contents]:
+    def memory_before(self) -> Sequence[MemoryBefore]:
         """What memory held before the launch, where it is known."""
         return self._launch.memory_before
 
@@ -107,7 +107,7 @@ class RetainedLaunch:
         return cluster in self.read
 
     @property
-    def memory_before(self) -> Sequence[Contents]:
+    def memory_before(self) -> Sequence[MemoryBefore]:
         """The file does not say."""
         return ()
 

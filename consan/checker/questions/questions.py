@@ -19,7 +19,7 @@ from consan.checker.compiled.replay import History
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.recorder import Checked, check
 from consan.checker.logs.grouping import Group, Grouped
-from consan.checker.logs.recorded_launch import Contents, RecordedLaunch
+from consan.checker.logs.recorded_launch import MemoryBefore, RecordedLaunch
 from consan.checker.questions.changes import Change, EventPlaces, applied
 from consan.checker.questions.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
@@ -59,7 +59,7 @@ class Remembered:
         return self._launch.has(cluster)
 
     @property
-    def memory_before(self) -> Sequence[Contents]:
+    def memory_before(self) -> Sequence[MemoryBefore]:
         """What memory held before the launch, where it is known."""
         return self._launch.memory_before
 

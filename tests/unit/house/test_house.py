@@ -90,7 +90,7 @@ PACKAGES = {
     ),
     "consan.adapters": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
-        *("consan.backends", "consan.launching.placement", "consan.ranks", "consan.session", "consan.libcuda"),
+        *("consan.backends", "consan.launching.of_ranks", "consan.launching.placement", "consan.ranks", "consan.session", "consan.libcuda"),
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
