@@ -196,7 +196,7 @@ def bench_of(device: str, variant: Variant) -> Bench:
     return Bench(device, SOURCE, variant=variant)
 
 
-@pytest.mark.parametrize("barriers", [4, 17, 65, 200, *_slow(1, 3, 5, 15, 16, 63, 64, 199, 201)])
+@pytest.mark.parametrize("barriers", [17, 200, *_slow(1, 3, 4, 5, 15, 16, 63, 64, 65, 199, 201)])
 def test_reads_before_a_write(device: str, barriers: int) -> None:
     """Counts around the periods (4, 16), the wraps (16, 64) and the limit (200) of the tiny widths."""
     for skip in (0, 1):
@@ -222,7 +222,7 @@ def test_loop_over_wraps(device: str, variant: Variant, rounds: int) -> None:
             np.testing.assert_array_equal(bench.array(out, 64), wanted)
 
 
-@pytest.mark.parametrize("barriers", [16, 80, *_slow(2, 15, 31, 47, 64, 200, 256, 1000)])
+@pytest.mark.parametrize("barriers", [80, *_slow(2, 15, 16, 31, 47, 64, 200, 256, 1000)])
 def test_a_late_race_on_an_old_record(device: str, barriers: int) -> None:
     for racy in (0, 1):
         bench = bench_of(device, TINY)
@@ -231,7 +231,7 @@ def test_a_late_race_on_an_old_record(device: str, barriers: int) -> None:
         assert found(bench.report(), SOURCE) == expected, (barriers, racy)
 
 
-@pytest.mark.parametrize("barriers", [4, 64, *_slow(0, 16, 17, 63, 200, 1000)])
+@pytest.mark.parametrize("barriers", [64, *_slow(0, 4, 16, 17, 63, 200, 1000)])
 def test_initialised_or_not_survives_wraps(device: str, barriers: int) -> None:
     for written in (0, 1):
         bench = bench_of(device, TINY)
@@ -472,7 +472,7 @@ def test_a_row_is_scrubbed_by_the_lane_that_moves_its_epoch(device: str, rounds:
 
 
 @pytest.mark.parametrize("alone", [17, *_slow(18)])
-@pytest.mark.parametrize("then", [16, 22])
+@pytest.mark.parametrize("then", [22, *_slow(16)])
 def test_an_epoch_that_jumps_over_a_wrap(device: str, alone: int, then: int) -> None:
     """A barrier takes an idle warp's epoch nearly once round: what it has read before looks young, and is not."""
     bench = Bench(device, ARRIVALS, variant=Variant(epoch_bits=(4, 6)))

@@ -72,6 +72,7 @@ def test_the_time_is_over() -> None:
     _halted(lambda seconds: within(Patience(seconds), history))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_control_c() -> None:
     history = long()
 
