@@ -29,11 +29,11 @@ READ = effects.Read(site=1, at=WordValue(0, 1), bytes=4, element=4)
 WRITE = effects.Write(site=2, at=WordValue(0, 1), bytes=4, element=4)
 TABLES = tables([Template(1, 2, [WRITE]), Template(2, 2, [READ])])
 ROUNDS, WARPS = 20_000, 32
-DELAYS = (1.0, 4.0, 16.0, 64.0)  # seconds: a busy machine takes long to come as far as the race
+DELAYS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds
 
 
 def long() -> History:
-    """A race in the first events of two lanes, and then many more: a replay takes very long."""
+    """A race in the first events of two lanes, and then many more: a replay takes seconds."""
     log = np.zeros((WARPS, 2 * ROUNDS + 4, 32), np.uint32)
     log[:, 0 : 2 * ROUNDS : 2], log[:, 1 : 2 * ROUNDS : 2] = 2, 1024 + 8
     log[0, 0, 0] = 1
@@ -58,13 +58,13 @@ def kinds(done: Replayed) -> set[int]:
 
 
 def _halted(attempt: Callable[[float], Replayed]) -> None:
-    """The first attempt that comes as far as the race has found it; all are ended before the last event."""
+    """Some attempt is ended between the race, which comes first, and the last event. How long that takes depends on the machine."""
     for seconds in DELAYS:
         done = attempt(seconds)
-        assert done.status == Status.HALTED
-        if kinds(done):
-            break
-    assert kinds(done) == {1}
+        assert kinds(done) <= {1}
+        if done.status == Status.HALTED and kinds(done):
+            return
+    pytest.fail("no replay was ended in its midst")
 
 
 def test_the_time_is_over() -> None:
@@ -80,7 +80,8 @@ def test_control_c() -> None:
         patience = Patience(600.0)
         timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
         done = within(patience, history, timer.start)
-        assert patience.interrupted
+        timer.cancel()
+        assert patience.interrupted == (done.status == Status.HALTED)
         return done
 
     _halted(attempt)
