@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _ONE_CTA: Final = (1, 1, 1)
 _SECONDS: Final = "60"
 _MOST_RUNS: Final = 3
-_RACES: Final = frozenset({"data-race", "global-race"})
+_RACES: Final = frozenset({"data-race", "global-race", "missing-wait", "missing-proxy-fence"})
 _STATUS: Final = {PROVEN: ExitCode.OK, COUNTEREXAMPLE: ExitCode.VIOLATIONS, UNKNOWN: ExitCode.INCOMPLETE}
 
 

@@ -8,11 +8,13 @@ number holds. What has a guard may not execute: such a commit or wait counts for
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from consan.instrument.control_flow import Graph, PathStep
 from consan.instrument.effects import CopyCommit, CopyWait
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Immediate
+from consan.prove.phases.counters import is_followed
 
 Place = tuple[int, int]
 """A step: its node, and its number there."""
@@ -20,6 +22,8 @@ InFlight = Mapping[Place, int]
 """The copies that may be in flight, each with the commits behind it at least."""
 
 _NONE: InFlight = {}
+NO_GROUP: Final = -(1 << 40)
+"""Of bulk copies: no wait for groups covers them."""
 
 
 class CopyProgress:
@@ -55,15 +59,16 @@ class CopyProgress:
         for number, step in enumerate(self._graph.nodes[node].steps):
             place = node, number
             self._before[place] = flying
-            if self._issues and row_of(step.instruction).is_copy:
-                flying = {**flying, place: 0}
+            row = row_of(step.instruction)
+            if self._issues and (row.is_copy or is_followed(step.instruction)):
+                flying = {**flying, place: 0 if row.is_copy else NO_GROUP}
             elif step.guard is None:
                 flying = _behind(step, flying)
         return flying
 
 
 def _joined(one: InFlight, other: InFlight) -> InFlight:
-    return {place: min(one.get(place, other.get(place, 0)), other.get(place, one.get(place, 0))) for place in {**one, **other}}
+    return {place: min(each[place] for each in (one, other) if place in each) for place in {**one, **other}}
 
 
 def _behind(step: PathStep, flying: InFlight) -> InFlight:

@@ -16,7 +16,11 @@ from consan.instrument.ptx import Function
 from consan.prove.copies import CopyProgress, InFlight
 from consan.prove.environment import Environment, has_one_value
 from consan.prove.kernel import ProvedKernel, Unproven
-from consan.prove.pairs import INTERVAL, AccessPair, OverlapQuestions
+from consan.prove.numbers import number
+from consan.prove.pairs import CTA, INTERVAL, AccessPair, OverlapQuestions
+from consan.prove.phases.arrays import arrays_of, counters_of, with_events
+from consan.prove.phases.model import PhaseModel, model_of
+from consan.prove.phases.order import PhaseOrder
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
@@ -59,20 +63,38 @@ class Intervals:
         self._uniform, self._lines = Uniformity(graph, has_one_value), [_line(graph, number) for number in range(len(graph.nodes))]
         self._steps = SymbolicSteps(kernel, function, environment)
         self._views: dict[int, View] = {}
+        self._order = PhaseOrder(PhaseModel(questions, environment.symbols), [])
 
     def compared(self) -> Compared:
         """What is to be compared. Raises `Unproven`."""
-        for number in sorted(self._kernel.barriers):
-            if not self._uniform.is_uniform(number):
-                line = self._kernel.graph.nodes[number].steps[-1].instruction.line
+        for node in sorted(self._kernel.barriers):
+            if not self._uniform.is_uniform(node):
+                line = self._kernel.graph.nodes[node].steps[-1].instruction.line
                 raise Unproven("whether all threads of a CTA come to the barrier together follows from a value of each thread", line)
-        start = PathState(z3.BoolVal(True))
-        whole = Walker(self._kernel, self._uniform, self._steps, View(self._edges, 0, self._lines), shares=True)
-        whole.walk(0, start)
+        start, whole = self._whole()
         found = Compared(whole.accesses)
-        for root, state in ((0, start), *((self._edges[number][0], state) for number, state in whole.barriers.items())):
+        found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other))
+        for root, state in ((0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())):
             self._from(root, state, found)
         return found
+
+    def _whole(self) -> tuple[PathState, Walker]:
+        """The whole life of a thread. Where there are mbarriers, it is walked once more with the counters of their phases."""
+        start, view = PathState(z3.BoolVal(True)), View(self._edges, 0, self._lines)
+        whole = Walker(self._kernel, self._uniform, self._steps, view, shares=True)
+        whole.walk(0, start)
+        tables = self._questions.tables
+        arrays = arrays_of(whole.accesses, tables)
+        if arrays:
+            self._steps.counters = counters_of(arrays, whole.accesses, tables)
+            self._kernel = self._kernel.counting(self._steps.counters.keys)
+            start = PathState(z3.BoolVal(True), dict.fromkeys(self._steps.counters.keys, number(0)))
+            whole = Walker(self._kernel, self._uniform, self._steps, view, shares=True)
+            whole.walk(0, start)
+            with_events(arrays, whole.accesses, tables)
+            self._order = PhaseOrder(model_of(arrays, self._kernel.graph, whole.accesses, self._questions), whole.exits)
+            self._questions.unordered = self._order.unordered
+        return start, whole
 
     def _from(self, root: int, state: PathState, found: Compared) -> None:
         """Compare what threads do behind a barrier."""
@@ -92,21 +114,27 @@ class Intervals:
     def _follow(self, before: _Interval, copies: list[ThreadAccess], found: Compared, barriers: int) -> None:
         """Compare copies with what comes behind the barriers at the end of an interval while they are in flight."""
         flying = {number: before.progress.at_end(number) for number in before.walker.barriers}
-        for number, path in before.walker.exits:
-            unwaited = before.progress.at_end(number)
+        for node, state in before.walker.exits:
+            unwaited = before.progress.at_end(node)
             found.unfinished += [
-                each for each in copies if each.writes and each.place in unwaited and self._questions.follows(each, path, _SECONDS)
+                each
+                for each in copies
+                if each.place in unwaited and self._is_in_flight(each, state) and not self._order.is_waited_for(each)
             ]
-        for number, state in before.walker.barriers.items():
-            left = [each for each in copies if each.place in flying[number]]
-            reached = [each for each in left if each.writes and self._questions.follows(each, state.path, _SECONDS)]
+        for node, state in before.walker.barriers.items():
+            left = [each for each in copies if each.place in flying[node]]
+            reached = [each for each in left if self._is_in_flight(each, state)]
             if reached and barriers == MOST_BARRIERS:
                 raise Unproven(f"a copy may be in flight behind {barriers} barriers", reached[0].line)
             if reached:
-                here = self._interval(self._edges[number][0], state, flying[number], issues=False)
+                here = self._interval(self._edges[node][0], state, flying[node], issues=False)
                 left = [each for each in left if each.place in {other.place for other in reached}]
                 found.pairs += (pair for copy in left for pair in _later(copy, here))
                 self._follow(here, left, found, barriers + 1)
+
+    def _is_in_flight(self, copy: ThreadAccess, state: PathState) -> bool:
+        """Whether a copy that writes may be in flight where its thread is in a state."""
+        return copy.writes and self._questions.follows(copy, state.path, _SECONDS, self._order.incomplete(copy, state))
 
     def _interval(self, root: int, state: PathState, first: InFlight, *, issues: bool) -> _Interval:
         if time.monotonic() > self._until:
@@ -123,6 +151,13 @@ def _later(copy: ThreadAccess, behind: _Interval) -> Iterator[AccessPair]:
         yield from _raced(AccessPair(copy, other, INTERVAL))
         if copy.place in behind.progress.before(other.place):
             yield from _raced(AccessPair(copy, other, INTERVAL, own=True))
+
+
+def _of_proxies(one: ThreadAccess, other: ThreadAccess) -> Iterator[AccessPair]:
+    """A bulk copy and a write through the generic proxy, at any time."""
+    if one.late and other.writes and not other.late and not other.is_of_mbarrier:
+        for pair in (AccessPair(one, other, CTA), AccessPair(one, other, CTA, own=True), AccessPair(other, one, CTA, own=True)):
+            yield from _raced(pair)
 
 
 def _raced(pair: AccessPair) -> list[AccessPair]:

@@ -6,7 +6,7 @@ accesses are not those of the executing thread at addresses of the text has no p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
@@ -16,6 +16,7 @@ from consan.instrument.effects import CopyCommit, CopyWait
 from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction
+from consan.prove.phases.counters import is_followed, measure_of
 
 _OF_COPIES: Final = (CopyCommit, CopyWait)
 
@@ -37,6 +38,10 @@ class ProvedKernel:
     needed: frozenset[Key]
     live: tuple[frozenset[Key], ...]
 
+    def counting(self, counters: frozenset[Key]) -> ProvedKernel:
+        """The same, with counters that all nodes may need."""
+        return replace(self, live=tuple(each | counters for each in self.live), needed=self.needed | counters)
+
 
 def kernel_of(function: Function, threads: int) -> ProvedKernel:
     """Read a kernel. `threads`: of a CTA. Raises `Unproven`."""
@@ -56,7 +61,11 @@ def _check(instruction: Instruction, threads: int) -> None:
     if row is None or row.is_never_recorded or row.status == "in part" or not row.fits(instruction):
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     known = row.is_steady or row.is_barrier or row.is_ordinary or row.is_matrix_access or row.is_mbarrier
-    if not (known or row.is_copy or (row.is_of_groups and row.makes[0].kind in _OF_COPIES)) or row.may_be_late or row.calls:
+    if (
+        not (known or row.is_copy or is_followed(instruction) or (row.is_of_groups and row.makes[0].kind in _OF_COPIES))
+        or row.may_be_late
+        or row.calls
+    ):
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     if row.is_cta_barrier:
         is_barrier(instruction, threads)
@@ -118,6 +127,8 @@ def _seeds(instruction: Instruction) -> list[Key]:
     wanted = [name for each in row.accesses(instruction) for name in names(each.address)]
     if row.turns:
         wanted += read(instruction)
+    if (row.is_mbarrier or row.is_bulk) and (measure := measure_of(instruction)) is not None:
+        wanted += names(measure)
     return _keys(instruction, wanted)
 
 

@@ -99,6 +99,15 @@ def times(one: Number, other: Number) -> Number:
     return Number(one.term * other.term, whole, small)
 
 
+def grown(count: Number, step: Number) -> Number:
+    """As many steps as a count. Where the step is a choice, so is what it makes."""
+    if not z3.is_app_of(step.term, z3.Z3_OP_ITE):
+        return times(count, step)
+    condition, *cases = step.term.children()
+    one, other = (grown(count, number(case.as_long()) if z3.is_int_value(case) else Number(case, step.range, step.small)) for case in cases)
+    return chosen(condition, one, other)
+
+
 def minus(one: Number, other: Number) -> Number:
     """The difference; of two numbers with one base it has none."""
     if one.base is not None and one.base == other.base:
@@ -184,6 +193,9 @@ class Symbols:
             make = _sum if z3.is_add(term) else _product
             parts = [self.intervals(each) for each in term.children()]
             return reduce(make, (part[0] for part in parts)), reduce(make, (part[1] for part in parts))
+        if z3.is_app_of(term, z3.Z3_OP_ITE):
+            (one, small), (other, other_small) = map(self.intervals, term.children()[1:])
+            return hull(one, other), hull(small, other_small)
         return (-_FAR, _FAR), (-_FAR, _FAR)
 
     def unknown(self, kind: str, hint: str, bits: int) -> Number:
@@ -275,6 +287,15 @@ class Symbols:
             return value
         wrapped = choice(value.term < 0, value.term + (1 << bits), value.term)
         return Number(wrapped, limits(bits, signed=False), value.small if value.small[0] >= 0 else limits(bits, signed=False))
+
+    def assuming(self, value: Number, lines: Iterable[int]) -> Number:
+        """The same number, which holds where the results of some lines are assumed not to overflow."""
+        for line in lines:
+            found = self.fresh(self.kind_of(value.term), "assuming", value.range, value.small)
+            self.facts[str(found.term)].append(found.term == value.term)
+            self.assumed[str(found.term)] = line
+            value = found
+        return value
 
     def _assumed(self, value: Number, interval: Interval, line: int) -> Number:
         """The value, where the instruction executes, in an interval that the proof assumes."""

@@ -11,13 +11,13 @@ numbers, so none can make a wrong "no".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
 from consan.prove.environment import Environment
-from consan.prove.solver import Formula, ask, both, either, z3
+from consan.prove.solver import Formula, ask, both, either, opposite, z3
 from consan.prove.step import ThreadAccess
 from consan.prove.tables import SplitAddress, ThreadTables, meet
 
@@ -56,16 +56,18 @@ class OverlapQuestions:
     """Asks whether pairs may meet. `assumed`: what the user says of the launch."""
 
     def __init__(self, environment: Environment, assumed: Sequence[Formula]) -> None:
-        self._environment, self._symbols, self._assumed = environment, environment.symbols, list(assumed)
+        self.environment, self._symbols, self._assumed = environment, environment.symbols, list(assumed)
         self._renamed: dict[tuple[int, int, str], list[Formula]] = {}
-        self._tables, self._splits = ThreadTables(environment), dict[int, SplitAddress]()
+        self.tables, self._splits = ThreadTables(environment), dict[int, SplitAddress]()
+        self.unordered: Callable[[AccessPair], list[Formula]] = lambda _: []  # what holds where phases do not order a pair
         self._numbers = [each.term for each in (*environment.tid, *environment.cta) if each.constant is None]
 
     def meet(self, pair: AccessPair) -> list[Formula]:
-        """The formulas that hold where two threads make a pair at the same bytes."""
+        """The formulas that hold where two threads make a pair at the same bytes, and nothing orders it."""
         one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
         distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
-        return [*self._assumed_here(), *one[1:], *other[1:], *distinct, _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes)]
+        met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes)
+        return [*self._assumed_here(), *one[1:], *other[1:], *distinct, met, *self.unordered(pair)]
 
     def model(self, pair: AccessPair, seconds: float, more: Sequence[Formula] = ()) -> Any:
         """Values with which two threads meet; False: there are none; None: the solver gave up."""
@@ -94,17 +96,31 @@ class OverlapQuestions:
 
     def _split(self, access: ThreadAccess) -> SplitAddress:
         if id(access) not in self._splits:
-            self._splits[id(access)] = self._tables.split(access)
+            self._splits[id(access)] = self.tables.split(access)
         return self._splits[id(access)]
 
     def happens(self, access: ThreadAccess, seconds: float) -> bool:
         """Whether an access may happen at all: else what is assumed leaves nothing to prove."""
         return ask([*self._assumed_here(), *self._of(access, 1)[1:]], seconds) is not False
 
-    def follows(self, access: ThreadAccess, path: Formula, seconds: float) -> bool:
-        """Whether a thread that makes an access may come to a place behind it under a condition."""
+    def follows(self, access: ThreadAccess, path: Formula, seconds: float, more: Sequence[Formula] = ()) -> bool:
+        """Whether a thread that makes an access may come to a place behind it under a condition. `more`: of its number 2."""
         asked = [*self._assumed_here(), *self._of(access, 1, INTERVAL)[1:], *self._exchanged([path], 2, INTERVAL), *self._same_thread()]
+        return ask([*asked, *more, *facts([*asked, *more])], seconds) is not False
+
+    def reach(self, one: list[Formula], other: list[Formula], distinct: Sequence[Formula], more: Sequence[Formula], seconds: float) -> bool:
+        """Whether two threads of a CTA may be under some conditions each. `more`: of the same launch, with the threads' numbers 1 and 2."""
+        asked = [*self._assumed_here(), *self._exchanged(one, 1, CTA), *self._exchanged(other, 2, CTA), *distinct, *more]
         return ask([*asked, *facts(asked)], seconds) is not False
+
+    def numbered(self, thread: int, number: int) -> list[Formula]:
+        """That a thread of a question is the one of a place in the block."""
+        found, left = [], thread
+        for each, size in zip(self.environment.tid, self.environment.block, strict=True):
+            if each.constant is None:
+                found.append(_of_thread(each.term, number) == left % size)
+            left //= size
+        return found
 
     def stays(self, access: ThreadAccess, nbytes: int, seconds: float) -> bool:
         """Whether an access stays within the first bytes of its variable."""
@@ -120,7 +136,7 @@ class OverlapQuestions:
 
     def _assumed_here(self) -> Iterator[Formula]:
         yield from self._assumed
-        for name in self._symbols.closure([*self._assumed, *(each.term for each in self._environment.grid)]):
+        for name in self._symbols.closure([*self._assumed, *(each.term for each in self.environment.grid)]):
             yield from self._symbols.facts[name]
 
     def _of(self, access: ThreadAccess, thread: int, shared: str = GRID) -> list[Formula]:
@@ -129,6 +145,16 @@ class OverlapQuestions:
         if key not in self._renamed:
             self._renamed[key] = self._exchanged([access.offset.term, access.path], thread, shared)
         return self._renamed[key]
+
+    def exchanged(self, formulas: Sequence[Formula], thread: int, shared: str) -> tuple[list[Formula], list[Formula]]:
+        """Some formulas of a thread, and what is known of their variables."""
+        found = self._exchanged(list(formulas), thread, shared)
+        return found[: len(formulas)], found[len(formulas) :]
+
+    def always(self, access: ThreadAccess, condition: Formula, seconds: float) -> bool:
+        """Whether a condition holds wherever a thread makes an access."""
+        asked = [*self._assumed_here(), *self._exchanged([access.path, opposite(condition)], 1, GRID)]
+        return ask([*asked, *facts(asked)], seconds) is False
 
     def _exchanged(self, formulas: list[Formula], thread: int, shared: str) -> list[Formula]:
         """Some formulas of a thread, and what is known of their variables."""
@@ -139,7 +165,7 @@ class OverlapQuestions:
         return [z3.substitute(each, *exchanged) for each in (*formulas, *known)]
 
     def _same_thread(self) -> list[Formula]:
-        return [_of_thread(each.term, 1) == _of_thread(each.term, 2) for each in self._environment.tid if each.constant is None]
+        return [_of_thread(each.term, 1) == _of_thread(each.term, 2) for each in self.environment.tid if each.constant is None]
 
     def _one_thread(self, pair: AccessPair) -> list[Formula]:
         """One thread makes both accesses: the second one in no earlier iteration, and not the first one itself."""
@@ -152,10 +178,10 @@ class OverlapQuestions:
     def _other_thread(self, pair: AccessPair) -> Formula:
         if pair.first.own or pair.second.own:
             return z3.BoolVal(True)
-        return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self._environment.tid if each.constant is None))
+        return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.tid if each.constant is None))
 
     def _other_cta(self) -> Formula:
-        return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self._environment.cta if each.constant is None))
+        return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.cta if each.constant is None))
 
 
 def _of_thread(variable: Formula, thread: int) -> Formula:

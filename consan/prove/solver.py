@@ -5,7 +5,7 @@ z3 decides formulas of integers. A product of two unknowns has no decision proce
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from consan._errors import EnvironmentFailure
@@ -15,7 +15,7 @@ try:
 except ImportError:
     z3 = None  # what needs it asks `require` first
 
-__all__ = ["MISSING", "Formula", "ask", "both", "choice", "either", "opposite", "require", "z3"]
+__all__ = ["MISSING", "Formula", "apart", "ask", "both", "choice", "conjuncts", "either", "opposite", "require", "z3"]
 
 Formula = Any
 """A formula or a term of the solver."""
@@ -67,6 +67,22 @@ def both(*formulas: Formula) -> Formula:
     if any(each is False or z3.is_false(each) for each in left):
         return z3.BoolVal(False)
     return z3.BoolVal(True) if not left else left[0] if len(left) == 1 else z3.And(*left)
+
+
+def conjuncts(formula: Formula) -> dict[int, Formula]:
+    """The formulas that all hold where one holds, by their numbers."""
+    if z3.is_true(formula):
+        return {}
+    if not z3.is_and(formula):
+        return {formula.get_id(): formula}
+    return {key: part for each in formula.children() for key, part in conjuncts(each).items()}
+
+
+def apart(formulas: Sequence[Formula]) -> list[Formula]:
+    """Formulas without what all of them say."""
+    parts = [conjuncts(each) for each in formulas]
+    common = set(parts[0]).intersection(*parts[1:])
+    return [both(*(part for key, part in each.items() if key not in common)) for each in parts]
 
 
 def either(*formulas: Formula) -> Formula:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
 from consan.instrument.isa import MemoryAccess, Row, chooses, compares, is_exact, is_noncoherent, row_of
@@ -13,6 +13,7 @@ from consan.prove.environment import Environment, parameter_word
 from consan.prove.kernel import ProvedKernel, Unproven
 from consan.prove.numbers import Base, Number, chosen, number, plus
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
+from consan.prove.phases.counters import Counters, is_followed, measure_of
 from consan.prove.solver import Formula, both, choice, opposite, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
@@ -25,7 +26,8 @@ class ThreadAccess:
 
     `element`: the bytes of an element of a vector. `strong`: the scope of a strong operation, else empty. `own`: others of the warp access
     the bytes too, or the thread itself may not see its own writes. `place`: the node and the number of the step there. `rounds`: the
-    numbers of the iterations of the loops around it, the outermost one first.
+    numbers of the iterations of the loops around it, the outermost one first. `counts`: the counters of its thread before it. `measure`:
+    the parity, arrivals or bytes of an operation on an mbarrier, if they are known. `late`: a bulk copy makes it.
     """
 
     instruction: Instruction
@@ -40,11 +42,20 @@ class ThreadAccess:
     space: str
     place: tuple[int, int] = (0, 0)
     rounds: tuple[Formula, ...] = ()
+    counts: Mapping[Key, Number] = field(default_factory=dict)
+    measure: Number | None = None
+    late: bool = False
 
     @property
     def is_copy(self) -> bool:
         """Whether a copy makes it, at some time until it is waited for."""
-        return row_of(self.instruction).is_copy
+        return self.late or row_of(self.instruction).is_copy
+
+    @property
+    def is_of_mbarrier(self) -> bool:
+        """Whether it is an operation on an mbarrier."""
+        row = row_of(self.instruction)
+        return row.is_mbarrier or (row.is_bulk and not self.late)
 
     @property
     def line(self) -> int:
@@ -57,6 +68,7 @@ class SymbolicSteps:
 
     def __init__(self, kernel: ProvedKernel, function: Function, environment: Environment) -> None:
         self.symbols, self.environment, self._kernel = environment.symbols, environment, kernel
+        self.counters = Counters()
         self._widths: dict[Key, int] = {}
         for instruction in function.instructions():
             for key in written(instruction):
@@ -76,10 +88,11 @@ class SymbolicSteps:
         """Whether a guard holds."""
         if guard is None:
             return z3.BoolVal(True)
-        held = self._predicate(guard.register, registers)
+        held = self.predicate(guard.register, registers)
         return held if guard.value else opposite(held)
 
-    def _predicate(self, key: Key, registers: dict[Key, Value]) -> Formula:
+    def predicate(self, key: Key, registers: dict[Key, Value]) -> Formula:
+        """The value of a predicate. One that is not known becomes a variable when it is read."""
         found = registers.get(key)
         if found is None or isinstance(found, Number):
             found = registers[key] = self.symbols.variable("t", "predicate", boolean=True)
@@ -93,6 +106,9 @@ class SymbolicSteps:
         accesses = (
             [] if row.turns else [each for touch in row.accesses(instruction) for each in self._access(instruction, touch, registers)]
         )
+        if instruction.start in self.counters.added:
+            counter, amount = self.counters.added[instruction.start]
+            registers[counter] = self._guarded(held, plus(registers[counter], number(amount)), registers[counter])
         wanted = [key for key in written(instruction) if key in self._kernel.needed]
         if wanted and not row.turns:
             for key, value in zip(wanted, self._results(instruction, row, wanted, registers), strict=True):
@@ -164,7 +180,7 @@ class SymbolicSteps:
             return z3.BoolVal(bool(operand.value))
         if not isinstance(operand, Register) or not instruction.scope.is_register(operand.name):
             raise NoRule
-        return self._predicate(key_of(instruction.scope, operand.name), registers)
+        return self.predicate(key_of(instruction.scope, operand.name), registers)
 
     def _number(self, instruction: Instruction, row: Row, key: Key, registers: dict[Key, Value]) -> Number:
         """The integer that an instruction computes."""
@@ -216,9 +232,12 @@ class SymbolicSteps:
         if not touch.is_visible:
             return []
         row, line = row_of(instruction), instruction.line
-        elsewhere = touch.proxy != "generic" or touch.qualified_space not in _SPACES
-        sized = touch.size is None or isinstance(touch.size, Immediate)
-        if elsewhere or not sized or touch.sem == "mmio":
+        late = touch.proxy == "async"
+        measure = self._measure(instruction, registers) if row.is_mbarrier or row.is_bulk else None
+        size = measure.constant if late and measure is not None else touch.total_bytes
+        elsewhere = (touch.proxy != "generic" or touch.qualified_space not in _SPACES) and not is_followed(instruction)
+        sized = late or touch.size is None or isinstance(touch.size, Immediate)
+        if elsewhere or not sized or not size or touch.sem == "mmio":
             raise Unproven(f"{instruction.opcode} is not modelled", line)
         base, offset = self._address(instruction, touch, registers)
         if base is not None and touch.in_shared != (base[0] == "shared") and not touch.is_generic:
@@ -226,13 +245,27 @@ class SymbolicSteps:
         if base is not None and base[0] == "shared":
             offset = self.symbols.unsigned(offset, 32, line)
         strong = touch.scope if touch.is_strong and touch.sem in _STRONG else ""
-        if row.is_mbarrier and not (row.begins_mbarrier or row.ends_mbarrier):
+        if (row.is_mbarrier and not (row.begins_mbarrier or row.ends_mbarrier)) or (row.is_bulk and not late):
             strong = "cta"  # operations on one mbarrier are in an order
         own = row.is_matrix_access or is_noncoherent(instruction)
         path = self.symbols.path
         if row.is_matrix_access and row.address_lanes(instruction.parts) < 32:
             path = both(path, self.environment.lane.term < row.address_lanes(instruction.parts))
-        return [ThreadAccess(instruction, path, base, offset, touch.total_bytes, touch.width_bytes, touch.writes, strong, own, touch.space)]
+        counts = {key: registers[key] for key in self.counters.keys}
+        element = size if late else touch.width_bytes
+        return [
+            ThreadAccess(
+                *(instruction, path, base, offset, size, element, touch.writes, strong, own, touch.space),
+                counts=counts,
+                measure=measure,
+                late=late,
+            )
+        ]
+
+    def _measure(self, instruction: Instruction, registers: dict[Key, Value]) -> Number | None:
+        operand = measure_of(instruction)
+        found = None if operand is None else self._source(instruction, operand, registers)
+        return found if isinstance(found, Number) and found.base is None else None
 
     def _address(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> tuple[Base | None, Number]:
         nowhere = None, number(0)

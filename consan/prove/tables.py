@@ -71,6 +71,10 @@ class ThreadTables:
             return SplitAddress(np.zeros(self._count, np.int64), {access.offset.term.get_id(): (access.offset.term, 1)}, threads)
         return SplitAddress(table.astype(np.int64), {key: each for key, each in rest.items() if each[1]}, threads)
 
+    def conditions(self, access: ThreadAccess) -> list[Formula]:
+        """The conditions that all hold where a thread makes an access."""
+        return [each for each in _parts(access.path) if not z3.is_true(each)]
+
     def of(self, term: Formula) -> Any:
         """The values of a term in all threads, or the one value of all; None: it follows from more than the thread's number."""
         if term.get_id() not in self._known:
@@ -105,6 +109,7 @@ _COMPUTED: Final[dict[int, Callable[[list[Any]], Any]]] = {} if z3 is None else 
     z3.Z3_OP_LT: lambda parts: parts[0] < parts[1],
     z3.Z3_OP_GT: lambda parts: parts[0] > parts[1],
     z3.Z3_OP_EQ: lambda parts: parts[0] == parts[1],
+    z3.Z3_OP_DISTINCT: lambda parts: parts[0] != parts[1],
     z3.Z3_OP_AND: lambda parts: reduce(np.logical_and, parts),
     z3.Z3_OP_OR: lambda parts: reduce(np.logical_or, parts),
     z3.Z3_OP_NOT: lambda parts: np.logical_not(parts[0]),

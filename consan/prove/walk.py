@@ -5,37 +5,40 @@ walked once, for an iteration whose number is a variable. Its registers at the b
 steps as there were iterations, where the loop adds a step that it does not change; all others may have any value. To come to an
 iteration behind the first one, the condition that led back to the head must have held in the one before.
 
-Some registers go round: the number of a stage is one more behind each iteration, or zero again. The solver decides whether that is so for
-each number that it can have. Then its value follows from the number of the iteration.
+Some registers have another form that follows from the number of the iteration (loops/forms.py).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from consan.instrument.control_flow import Key, written
+from consan.instrument.isa import row_of
+from consan.instrument.ptx import Instruction
 from consan.prove.kernel import ProvedKernel
-from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, hull, limits, number, plus, times, within
+from consan.prove.loops.forms import Cycle, Form, FormSearch, cycle_of
+from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, grown, hull, limits, number, plus, within
 from consan.prove.operations import Value
-from consan.prove.solver import Formula, ask, both, choice, either, opposite, z3
+from consan.prove.solver import Formula, apart, ask, both, choice, either, opposite, z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
 from consan.prove.view import View
 
-_MOST_STAGES: Final = 64  # numbers of a register that goes round
 _SECONDS: Final = 1.0
+_BIT: Final = (0, 1)
 Left = list[tuple[int, "PathState"]]
 
 
 @dataclass
 class PathState:
-    """Where a thread is under a condition: its registers."""
+    """Where a thread is under a condition: its registers. `behind_loop`: whether it may have left a loop."""
 
     path: Formula
     registers: dict[Key, Value] = field(default_factory=dict)
+    behind_loop: bool = False
 
 
 class Walker:
@@ -46,7 +49,7 @@ class Walker:
         self.symbols: Symbols = steps.symbols
         self.accesses: list[ThreadAccess] = []
         self.barriers: dict[int, PathState] = {}
-        self.exits: list[tuple[int, Formula]] = []
+        self.exits: list[tuple[int, PathState]] = []
         self._rounds: list[Formula] = []
         self._paths: dict[int, Formula] = {}
         self._quiet = 0
@@ -88,11 +91,11 @@ class Walker:
             self.barriers[number] = PathState(state.path, registers)
         condition = self.steps.condition(node.guard, registers)
         if node.may_leave and not self._quiet:
-            self.exits.append((number, both(state.path, condition)))
-        taken = [(target, PathState(both(state.path, condition), registers)) for target in node.taken]
+            self.exits.append((number, PathState(both(state.path, condition), registers)))
+        taken = [(target, PathState(both(state.path, condition), registers, state.behind_loop)) for target in node.taken]
         if node.falls is not None:
             falls = state.path if node.guard is None else both(state.path, opposite(condition))
-            taken.append((node.falls, PathState(falls, registers)))
+            taken.append((node.falls, PathState(falls, registers, state.behind_loop)))
         onward = self._view.edges[number]
         return [(target, after) for target, after in taken if target in onward and not z3.is_false(after.path)]
 
@@ -100,18 +103,23 @@ class Walker:
         """Some states as one."""
         if len(states) == 1:
             return states[0]
-        registers = {}
+        registers, paths = {}, apart([state.path for state in states])
         for key in self._kernel.live[node]:
             values = [state.registers.get(key) for state in states]
             joined = values[-1]
-            for state, value in zip(states[-2::-1], values[-2::-1], strict=True):
-                joined = self._choice(state.path, value, joined)
+            for path, value in zip(paths[-2::-1], values[-2::-1], strict=True):
+                joined = self._choice(path, value, joined)
             if joined is not None:
                 registers[key] = joined
-        return PathState(self._path(node, states), registers)
+        return PathState(self._path(node, states), registers, any(state.behind_loop for state in states))
 
     def _path(self, node: int, states: list[PathState]) -> Formula:
-        """The condition under which one of some states holds: that of the node before them, if all of its paths come here."""
+        """The condition under which one of some states holds: that of the node before them, if all of its paths come here.
+
+        Behind a loop it is not shortened where there are counters: the condition that ended the loop says what a thread has waited for.
+        """
+        if self.steps.counters.keys and any(state.behind_loop for state in states):
+            return either(*(state.path for state in states))
         nearest = self._view.before[node]
         passes = self._uniform.after.sets[nearest] >> node & 1
         if nearest in self._paths and passes and self._view.around(nearest) <= self._view.around(node):
@@ -129,9 +137,12 @@ class Walker:
 
     def _loop(self, head: int, entry: PathState) -> Left:
         """Go through a loop. Returns the states in which a thread leaves it."""
-        body = self._view.loops[head]
-        steps = (step.instruction for node in body for step in self._kernel.graph.nodes[node].steps)
-        changed = sorted({key for each in steps for key in written(each)} & self._kernel.live[head] & self._kernel.needed)
+        body, counters = self._view.loops[head], self.steps.counters
+        steps = [step.instruction for node in body for step in self._kernel.graph.nodes[node].steps]
+        written_here = {key for each in steps for key in (*written(each), *counters.of(each))}
+        changed = sorted(written_here & self._kernel.live[head] & self._kernel.needed)
+        if (wait := self._waits_only(body, steps)) is not None:
+            return self._poll(head, entry, changed, wait)
         guesses = Guesses(self, head, entry, changed)
         self._quiet += 1
         growth = guesses.growth()
@@ -141,12 +152,12 @@ class Walker:
         count = self.symbols.fresh("u" if shared else "t", "iteration", (0, MOST), (0, SMALL))
         registers = dict(entry.registers)
         for key in changed:
-            uniform = shared and key not in self._uniform.divergent_keys
+            uniform = shared and key not in self._uniform.divergent_keys and key not in counters.keys
             step = growth.get(key)
             if step is not None:
-                registers[key] = plus(entry.registers[key], times(count, step))
-            elif key in guesses.cycles:
-                registers[key] = guesses.cycles[key].at(count, self.symbols)
+                registers[key] = plus(entry.registers[key], grown(count, step))
+            elif key in guesses.forms:
+                registers[key] = guesses.forms[key].at(count, self.symbols)
             else:
                 registers[key] = guesses.any(key, "u" if uniform else "t")
         self._rounds.append(count.term)
@@ -154,7 +165,30 @@ class Walker:
         self._rounds.pop()
         again = either(*(state.path for target, state in outs if target == head))
         self._repeats(count, again, mark)
-        return [(target, state) for target, state in outs if target != head]
+        return [(target, replace(state, behind_loop=True)) for target, state in outs if target != head]
+
+    def _waits_only(self, body: Collection[int], steps: list[Instruction]) -> Instruction | None:
+        """The wait for a phase that a loop does nothing but repeat."""
+        waits = [each for each in steps if row_of(each).is_phase_wait]
+        plain = all(row_of(each).is_arithmetic or row_of(each).branches for each in steps if each not in waits)
+        return waits[0] if len(waits) == 1 and plain and sum(head in body for head in self._view.loops) == 1 else None
+
+    def _poll(self, head: int, entry: PathState, changed: list[Key], wait: Instruction) -> Left:
+        """Go through a loop that waits for a phase. It is counted if the thread leaves only when the phase is over."""
+        first = {key: entry.registers[key] if key in self.steps.counters.keys else self._anything(key) for key in changed}
+        outs = self._run(self._view.loops[head], head, head, PathState(entry.path, {**entry.registers, **first}, entry.behind_loop))
+        left, (ended,) = [(target, state) for target, state in outs if target != head], written(wait)
+        counter = self.steps.counters.waits.get(wait.start)
+        if len(left) != 1 or ask([left[0][1].path, opposite(self.steps.predicate(ended, left[0][1].registers))], _SECONDS) is not False:
+            return left
+        target, state = left[0]
+        if counter is not None:
+            state.registers[counter] = plus(state.registers[counter], number(1))
+        return [(target, PathState(entry.path, state.registers, entry.behind_loop))]
+
+    def _anything(self, key: Key) -> Value:
+        width = self.steps.width(key)
+        return self.symbols.variable("t", "flag", boolean=True) if width == 1 else self.symbols.unknown("t", "loop", width)
 
     def _repeats(self, count: Number, again: Formula, mark: int) -> None:
         """Say that each iteration but the first one follows the condition of the one before."""
@@ -186,7 +220,7 @@ class Guesses:
         self._symbols = walker.symbols
         self._bases = {key: value.base for key in changed if isinstance(value := entry.registers.get(key), Number)}
         self._ranges: dict[Key, Interval] = {}
-        self.cycles: dict[Key, Cycle] = {}
+        self.forms: dict[Key, Form] = {}
 
     def any(self, key: Key, kind: str) -> Value:
         """Any value that a register may have at the begin of an iteration."""
@@ -210,9 +244,33 @@ class Guesses:
             before, entry = first[key], self._entry.registers.get(key)
             if key not in found and isinstance(before, Number) and isinstance(entry, Number):
                 cycle = cycle_of(before, after.get(key), entry, self._symbols)
-                self.cycles |= {} if cycle is None else {key: cycle}
-        self._narrow({*found, *self.cycles})
+                self.forms |= {} if cycle is None else {key: cycle}
+        self._narrow({*found, *self.forms})
+        self._follow(found)
         return found
+
+    def _follow(self, growth: Mapping[Key, Number]) -> None:
+        """Find the forms of the registers that are left, where the others follow from the number of the iteration."""
+        entry, symbols, mark = self._entry.registers, self._symbols, self._symbols.mark
+        count = symbols.fresh("t", "iteration", (0, MOST), (0, SMALL))
+        known = {key: plus(entry[key], grown(count, step)) for key, step in growth.items()}
+        known |= {key: form.at(count, symbols) for key, form in self.forms.items()}
+        left = {key: self.any(key, "t") for key in self._changed if key not in known}
+        firsts = {key: value.constant for key in left if isinstance(value := entry.get(key), Number)}
+        wanted = {key: first for key, first in firsts.items() if first is not None and isinstance(left[key], Number)}
+        if not wanted or not known:
+            return
+        after = self._walker.body_once(self._head, PathState(self._entry.path, {**entry, **known, **left}))
+        cycles = tuple(form for form in self.forms.values() if isinstance(form, Cycle))
+        for key, first in wanted.items():
+            value = after.get(key)
+            search = FormSearch(left[key], first, count, cycles, symbols, mark)
+            form = (
+                search.of(value.term, (self._entry.path,))
+                if isinstance(value, Number) and value.base is None and z3.is_const(left[key].term)
+                else None
+            )
+            self.forms |= {} if form is None else {key: form}
 
     def _once(self) -> tuple[dict[Key, Value], dict[Key, Value]]:
         first = {key: self.any(key, "t") for key in self._changed}
@@ -224,13 +282,13 @@ class Guesses:
             return None
         if not before.base == after.base == entry.base:
             return None
-        step = z3.simplify(after.term - before.term)
+        step = _difference(after.term, before.term)
         if self._symbols.since(mark, self._symbols.free(step)):
             return None
         return Number(step, *self._symbols.intervals(step))
 
     def _narrow(self, grown: Collection[Key]) -> None:
-        """Keep the interval that other registers begin in, and zero, if an iteration does not leave it."""
+        """Keep the interval that other registers begin in, and zero, or that of one bit, if an iteration does not leave it."""
         values = {key: self._entry.registers.get(key) for key in self._changed if key not in grown}
         tried = {key: hull(value.range, (0, 0)) for key, value in values.items() if isinstance(value, Number) and value.base is None}
         while tried:
@@ -239,50 +297,14 @@ class Guesses:
             kept = {key: each for key, each in tried.items() if isinstance(value := after.get(key), Number) and within(value.range, each)}
             if len(kept) == len(tried):
                 return
-            tried = kept
+            bits = {key: _BIT for key, each in tried.items() if key not in kept and each != _BIT and within(each, _BIT)}
+            tried = kept | bits
         self._ranges = {}
 
 
-@dataclass(frozen=True)
-class Cycle:
-    """A register that begins with `first`, and is then one more modulo `size` than before."""
-
-    first: int
-    size: int
-
-    def at(self, count: Number, symbols: Symbols) -> Number:
-        """Its value at the begin of an iteration."""
-        found = symbols.remainder(plus(count, number(self.first)), self.size)
-        return found if 0 <= self.first < self.size else chosen(count.term == 0, number(self.first), found)
-
-    def term(self, count: Formula) -> Formula:
-        """The same as a term."""
-        return choice(count == 0, z3.IntVal(self.first), (count + self.first) % self.size)
-
-
-def cycle_of(before: Number, after: Any, entry: Number, symbols: Symbols) -> Cycle | None:
-    """How a register goes round, from its value before any iteration, behind it, and before the first one; None: it does not."""
-    first = entry.constant
-    if first is None or not isinstance(after, Number) or after.base is not None or not z3.is_const(before.term):
-        return None
-    names = symbols.closure([after.term])
-    if str(before.term) not in names or any(name in symbols.assumed for name in names):
-        return None
-    known = [fact for name in names if name != str(before.term) for fact in symbols.facts[name]]
-    count = z3.Int("count")
-    for size in sorted(set(_sizes(after.term))):
-        cycle = Cycle(first, size)
-        asked = [z3.substitute(each, (before.term, cycle.term(count))) for each in (*known, after.term != cycle.term(count + 1))]
-        if ask([count >= 0, *asked], _SECONDS) is False:
-            return cycle
-    return None
-
-
-def _sizes(term: Formula) -> Iterator[int]:
-    """The numbers in a term that may be the size of a cycle, or one less."""
-    pending = [term]
-    while pending:
-        each = pending.pop()
-        pending += each.children()
-        if z3.is_int_value(each):
-            yield from (size for size in (each.as_long(), each.as_long() + 1) if 2 <= size <= _MOST_STAGES)
+def _difference(one: Formula, other: Formula) -> Formula:
+    """What one term is more than another one; where it is a choice, in each case."""
+    if z3.is_app_of(one, z3.Z3_OP_ITE):
+        condition, *cases = one.children()
+        return choice(condition, *(_difference(case, other) for case in cases))
+    return z3.simplify(one - other)

@@ -29,8 +29,11 @@ QUICK = (
     "war_loop",
     "pair_read_as_one_word",
     "histogram_plain_add",
+    "bulk_load_producer_phase",
 )
-CLEAN = (*COPIES, "tiled_matmul_first_barrier", "war_loop", "histogram_plain_add")
+CLEAN = (*COPIES, "tiled_matmul_first_barrier", "war_loop", "histogram_plain_add", "bulk_load_producer_phase")
+# Rings that mbarriers hand over, and copies that they wait for.
+RINGS = ("mbarrier_empty_not_waited", "bulk_bytes_expected_twice", "bulk_load_not_waited", "bulk_load_at_exit")
 
 
 def answer(path: Path, *, racy: bool) -> str:
@@ -46,7 +49,8 @@ def _grid(given: KernelFile, environment: Environment) -> object:
 
 
 def _races(path: Path) -> bool:
-    return any(RACES & set(each.kinds) for each in read(path).expected)
+    """Whether the racy twin has a race. Points of the strict reading (`policy: isa`) are not a matter of proofs."""
+    return any(RACES & set(each.kinds) for each in read(path).expected) and "// policy: isa" not in path.read_text()
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -58,6 +62,12 @@ def test_some_racy_twins_are_not_proven(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_some_clean_twins_are_proven(name: str) -> None:
+    assert answer(next(each for each in FILES if each.stem == name), racy=False) == PROVEN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RINGS)
+def test_other_rings_are_proven(name: str) -> None:
     assert answer(next(each for each in FILES if each.stem == name), racy=False) == PROVEN
 
 

@@ -19,7 +19,7 @@ ARRAYS: Final = (
     "pointers among the parameters point to global memory",
 )
 NOT_COVERED: Final = (
-    "not part of it: memory that no thread has written, deadlocks, order that strong accesses lack, lanes that miss a warp-wide"
+    "not part of it: memory that no thread has written, deadlocks, misused barriers, order that strong accesses lack, lanes that miss a warp-wide"
     " instruction, other launches"
 )
 

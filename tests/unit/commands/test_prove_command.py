@@ -61,6 +61,19 @@ def test_a_counterexample_is_run_and_its_finding_shown(kernel: Path, capsys: pyt
     assert "consan check" in out
 
 
+RING = Path(__file__).parents[2] / "kernels/twins/bulk_load_producer_phase.cu"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kernel")
+def test_a_ring_is_proven_and_its_racy_twin_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["prove", str(RING), "--block", "64", "--assume", "gridDim.x == 1"]
+    assert main(words) == 0
+    assert "proven" in capsys.readouterr().out
+    assert main([*words, "--define", "RACY=1"]) == 66
+    assert "error[missing-wait]" in capsys.readouterr().out
+
+
 def test_a_counterexample_that_shows_nothing_is_no_answer(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The index is loaded: in the launch that is tried no thread writes."""
     kernel.write_text(INDEXED)

@@ -11,17 +11,20 @@ pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from planted import plant_in_module
 from proof_cases import RACES, UNKNOWN, answer
+from ring_cases import UNPROVEN, proves
 
 from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
+from consan.prove.loops import forms
+from consan.prove.phases import arrays, model, order
 
 # A rule, its module, the fault, and a case that is proven with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
-    "commits behind a copy": (copies, "flying = {**flying, place: 0}", "flying = {**flying, place: 1}", "the last group"),
-    "copies without a group": (copies, "flying = {**flying, place: 0}", "flying = {**flying, place: 1}", "a copy without a group"),
+    "commits behind a copy": (copies, "place: 0 if row.is_copy", "place: 1 if row.is_copy", "the last group"),
+    "copies without a group": (copies, "place: 0 if row.is_copy", "place: 1 if row.is_copy", "a copy without a group"),
     "groups that a wait leaves": (copies, "commits <= left", "commits < left", "the last group"),
     "groups with a guard": (copies, "elif step.guard is None:", "else:", "a group with a guard"),
     "waits with a guard": (copies, "elif step.guard is None:", "else:", "a wait with a guard"),
-    "commits where paths join": (copies, "min(one.get", "max(one.get", "a group of one path"),
+    "commits where paths join": (copies, "min(each[place]", "max(each[place]", "a group of one path"),
     "copies behind a barrier": (intervals, "        if copies:", "        if False:", "a copy behind a barrier"),
     "copies behind two barriers": (intervals, "self._follow(here, left, found, barriers + 1)", "pass", "a copy behind two barriers"),
     "copies of others, later": (
@@ -33,7 +36,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "copies of a thread, later": (
         intervals, "if copy.place in behind.progress", "if None in behind.progress", "a copy that its thread reads early behind a barrier",
     ),
-    "copies at the end": (intervals, "self._questions.follows(each, path, _SECONDS)", "False", "a copy that nobody waits for"),
+    "copies at the end": (intervals, "found.unfinished += [", "_ = [", "a copy that nobody waits for"),
     "how far copies are followed": (
         intervals, "if reached and barriers == MOST_BARRIERS:", "if False:", "a copy in flight through many barriers",
     ),
@@ -65,7 +68,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "iterations of threads": (walk, "self._shares and self._uniform", "self._uniform", "rounds of one thread beside those of another one"),
     "the iteration before": (walk, "(count.term, count.term - 1)", "(count.term, count.term)", "the last one of some rounds"),
     "stages that go round": (
-        walk, "after.term != cycle.term(count + 1)", "z3.BoolVal(False)", "stages that go round at another speed",
+        forms, "after.term != cycle.term(count + 1)", "z3.BoolVal(False)", "stages that go round at another speed",
     ),
     "numbers that others divide": (numbers, "if factor(each) % by]", "if False]", "bits that are set"),
     "tables of two threads": (tables, "(~one_thread & others)", "(one_thread & others)", "a neighbour's element"),
@@ -74,6 +77,32 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "what is no number of a thread": (pairs, "if one.rest == other.rest and", "if True or", "a neighbour's element of another round"),
     "bits": (operations, '"or": 1, "xor": 2', '"or": 2, "xor": 2', "bits that are set"),
 }  # fmt: skip
+# The same for rings: the cases are those of ring_cases.py.
+OF_PHASES: dict[str, tuple[ModuleType, str, str, str]] = {
+    "arrivals that are counted": (model, "0 < threads.sum() <= array.count", "0 < threads.sum()", "more threads than an mbarrier counts"),
+    "bytes that are expected": (model, "both(fits, followed.arrives)", "followed.arrives", "more bytes than are copied"),
+    "waits before arrivals": (model, ">= arrived + lead", ">= 0", "a stage that is handed back before it is full"),
+    "mbarriers that are begun": (
+        arrays,
+        "return set(range(array.low",
+        "return 1 or set(range(array.low",
+        "an mbarrier that is not initialised",
+    ),
+    "threads that arrive": (order, "both(arrives, self._model", "both(self._model", "a reader that does not arrive"),
+    "pairs of proxies": (intervals, "if one.late and other.writes and", "if False and", "a stage that was written before, without a fence"),
+    "copies at the end of a ring": (
+        order,
+        "if questions.reach(",
+        "if False and questions.reach(",
+        "copies that nobody waits for at the end",
+    ),
+    "waits that are over": (
+        walk,
+        "_SECONDS) is not False:\n            return left",
+        "_SECONDS) is None:\n            return left",
+        "waits that give up",
+    ),
+}
 PROVERS = [module for name, module in sys.modules.items() if name.startswith("consan.prove.")]
 
 
@@ -82,3 +111,11 @@ def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, case = FAULTS[rule]
     plant_in_module(monkeypatch, module, old, new, PROVERS)
     assert answer({**RACES, **UNKNOWN}[case]).answer == proof.PROVEN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", OF_PHASES)
+def test_a_fault_in_a_rule_of_phases(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, old, new, case = OF_PHASES[rule]
+    plant_in_module(monkeypatch, module, old, new, PROVERS)
+    assert proves(UNPROVEN[case])

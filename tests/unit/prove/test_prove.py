@@ -8,6 +8,8 @@ pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from affine_programs import CopyMaker, wrong
 from proof_cases import HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer
+from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
+from ring_programs import wrong_rings
 
 from consan.prove.proof import MEET
 
@@ -62,6 +64,36 @@ def test_no_random_program_whose_copies_race_is_proven() -> None:
     found, proven = wrong(range(12), CopyMaker)
     assert found == []
     assert proven
+
+
+@pytest.mark.parametrize("name", [*PROVEN_RINGS][:2])
+def test_a_ring_of_mbarriers_is_proven_for_all_rounds(name: str) -> None:
+    assert proves(PROVEN_RINGS[name])
+
+
+@pytest.mark.parametrize("name", [*UNPROVEN_RINGS][:2])
+def test_a_faulty_ring_is_not_proven(name: str) -> None:
+    assert not proves(UNPROVEN_RINGS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*PROVEN_RINGS][2:])
+def test_another_ring_is_proven(name: str) -> None:
+    assert proves(PROVEN_RINGS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*UNPROVEN_RINGS][2:])
+def test_another_faulty_ring_is_not_proven(name: str) -> None:
+    assert not proves(UNPROVEN_RINGS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_no_random_ring_that_is_wrong_is_proven() -> None:
+    found, proven = wrong_rings(range(400))
+    assert found == []
+    assert proven > 60
 
 
 @pytest.mark.slow

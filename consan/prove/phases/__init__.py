@@ -1,0 +1,7 @@
+"""What mbarriers order, by their phases, for every number of iterations.
+
+Each thread counts what it has done with an array of mbarriers: waits that ended, arrivals, bytes of copies (counters.py). If each of its
+waits and arrivals comes to the next mbarrier of the array, with the parity of the next phase, then one more completed phase follows from
+each wait, by induction over the counts (model.py). Who may arrive, and how many arrivals a phase needs, is in arrays.py; which accesses are
+ordered then, in order.py.
+"""

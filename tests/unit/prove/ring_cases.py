@@ -1,0 +1,78 @@
+"""Rings whose answers are known, with what is changed in the text of some."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from ring_programs import BYTES, HALF, Ring, RingStep, RingWriter, answer_of_text
+
+WAIT, READ, FREE = RingStep("wait", "full"), RingStep("read", flip=1), RingStep("arrive", "empty")
+EMPTY, WRITE, FULL = RingStep("wait", "empty", flip=1), RingStep("write"), RingStep("arrive", "full")
+USE = (WAIT, READ, FREE)
+
+
+def stored(stages: int, **changes: object) -> Ring:
+    """A ring that threads fill by stores."""
+    both = {"full": stages, "empty": stages}
+    found = Ring(stages, (EMPTY, WRITE, FULL), USE, {"full": HALF, "empty": HALF}, both, BYTES)
+    return replace(found, **changes)  # type: ignore[arg-type]
+
+
+def copied(stages: int, **changes: object) -> Ring:
+    """A ring that one thread fills by bulk copies."""
+    fill = replace(EMPTY, below=1), RingStep("expect", "full", below=1), RingStep("copy", "full", below=1)
+    return replace(stored(stages, fill=fill, counts={"full": 1, "empty": HALF}), **changes)  # type: ignore[arg-type]
+
+
+def late(begin: int) -> tuple[RingStep, ...]:
+    """Threads that wait for an empty stage from a round on."""
+    return RingStep("wait", "empty", ahead=-2, behind=begin), WRITE, FULL
+
+
+def _endless(found: re.Match[str]) -> str:
+    """A stage of its own for each round, and one mbarrier."""
+    return f"mov.u32 {found[1]};" if found[1] else f"{found[2]}, 0,"
+
+
+Case = tuple[Ring, str, str | Callable[[re.Match[str]], str]]
+"""A ring, and a pattern in the text of its kernel with what comes in its place."""
+PROVEN: dict[str, Case] = {
+    "stages of stores": (stored(2), "", ""),
+    "stages of copies": (copied(3), "", ""),
+    "waits that begin late": (stored(2, fill=late(2)), "", ""),
+}
+UNPROVEN: dict[str, Case] = {
+    "a wait with the other parity": (stored(2, use=(replace(WAIT, flip=1), READ, FREE)), "", ""),
+    "no wait for an empty stage": (stored(1, fill=(WRITE, FULL)), "", ""),
+    "a stage that is handed back too early": (copied(1, use=(WAIT, FREE, READ)), "", ""),
+    "a stage that is told before it is filled": (stored(1, fill=(EMPTY, FULL, WRITE)), "", ""),
+    "more threads than an mbarrier counts": (stored(1, counts={"full": 1, "empty": HALF}), "", ""),
+    "a reader that does not arrive": (copied(1, use=(WAIT, READ, replace(FREE, below=1)), counts={"full": 1, "empty": 1}), "", ""),
+    "fewer bytes than are copied": (copied(1, expected=BYTES // 2), "", ""),
+    "more bytes than are copied": (copied(1, expected=2 * BYTES), "", ""),
+    "a wait at the next mbarrier": (stored(2, use=(replace(WAIT, ahead=1), READ, FREE)), "", ""),
+    "a read of the next stage": (copied(2, use=(WAIT, replace(READ, ahead=1), FREE)), "", ""),
+    "an mbarrier that is not initialised": (stored(2, begun={"full": 1, "empty": 2}), "", ""),
+    "mbarriers beside their initialisation": (stored(1, synced=False), "", ""),
+    "a stage that its readers write": (copied(1, use=(WAIT, WRITE, FREE)), "", ""),
+    "copies that nobody waits for at the end": (copied(2, longer=-1), "", ""),
+    "waits that begin too late": (stored(2, fill=late(3)), "", ""),
+    "waits that begin a round late": (stored(1, fill=(RingStep("wait", "empty", ahead=-1, behind=2), WRITE, FULL)), "", ""),
+    "a stage that is handed back before it is full": (copied(1, use=(FREE, WAIT)), "", ""),
+    "writers that run ahead of each other": (stored(1, fill=(WRITE, FULL)), r"rem.u32 (%r\d+, %r\d+), 1;|(%r\d+), 8,", _endless),
+    "a stage that was written before, without a fence": (copied(1), r"\$I:", "st.shared.u32 [tile], 0;\n$I:"),
+    "an arrival without order": (stored(1), "mbarrier.arrive.shared", "mbarrier.arrive.relaxed.cta.shared"),
+    "a wait without order": (stored(1), "try_wait.parity.shared", "try_wait.parity.relaxed.cta.shared"),
+    "waits that give up": (stored(1), "@!%p", "@%p"),
+    "a barrier that a store overwrites": (stored(1), r"\$X:", "$X:\nbar.sync 0;\nst.shared.u32 [full], 0;"),
+}
+
+
+def proves(case: Case) -> bool:
+    """Whether a case is proven."""
+    ring, old, new = case
+    text = RingWriter(ring).text()
+    assert re.search(old, text)
+    return answer_of_text(re.sub(old, new, text) if old else text)
