@@ -15,7 +15,7 @@ try:
 except ImportError:
     z3 = None  # what needs it asks `require` first
 
-__all__ = ["MISSING", "Formula", "apart", "ask", "both", "choice", "conjuncts", "either", "opposite", "require", "z3"]
+__all__ = ["MISSING", "Formula", "ask", "both", "choice", "conjuncts", "differing", "either", "opposite", "require", "z3"]
 
 Formula = Any
 """A formula or a term of the solver."""
@@ -78,7 +78,7 @@ def conjuncts(formula: Formula) -> dict[int, Formula]:
     return {key: part for each in formula.children() for key, part in conjuncts(each).items()}
 
 
-def apart(formulas: Sequence[Formula]) -> list[Formula]:
+def differing(formulas: Sequence[Formula]) -> list[Formula]:
     """Formulas without what all of them say."""
     parts = [conjuncts(each) for each in formulas]
     common = set(parts[0]).intersection(*parts[1:])

@@ -13,7 +13,7 @@ from consan.prove.environment import Environment, parameter_word
 from consan.prove.kernel import ProvedKernel, Unproven
 from consan.prove.numbers import Base, Number, chosen, number, plus
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
-from consan.prove.phases.counters import Counters, is_followed, measure_of
+from consan.prove.phases.counters import PhaseCounters, is_followed, measure_of
 from consan.prove.solver import Formula, both, choice, opposite, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
@@ -68,7 +68,7 @@ class SymbolicSteps:
 
     def __init__(self, kernel: ProvedKernel, function: Function, environment: Environment) -> None:
         self.symbols, self.environment, self._kernel = environment.symbols, environment, kernel
-        self.counters = Counters()
+        self.counters = PhaseCounters()
         self._widths: dict[Key, int] = {}
         for instruction in function.instructions():
             for key in written(instruction):

@@ -19,10 +19,10 @@ from consan.instrument.control_flow import Key, written
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
 from consan.prove.kernel import ProvedKernel
-from consan.prove.loops.forms import Cycle, Form, FormSearch, cycle_of
+from consan.prove.loops.forms import Cycle, FormSearch, RegisterForm, cycle_of
 from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, grown, hull, limits, number, plus, within
 from consan.prove.operations import Value
-from consan.prove.solver import Formula, apart, ask, both, choice, either, opposite, z3
+from consan.prove.solver import Formula, ask, both, choice, differing, either, opposite, z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
 from consan.prove.view import View
@@ -103,7 +103,7 @@ class Walker:
         """Some states as one."""
         if len(states) == 1:
             return states[0]
-        registers, paths = {}, apart([state.path for state in states])
+        registers, paths = {}, differing([state.path for state in states])
         for key in self._kernel.live[node]:
             values = [state.registers.get(key) for state in states]
             joined = values[-1]
@@ -220,7 +220,7 @@ class Guesses:
         self._symbols = walker.symbols
         self._bases = {key: value.base for key in changed if isinstance(value := entry.registers.get(key), Number)}
         self._ranges: dict[Key, Interval] = {}
-        self.forms: dict[Key, Form] = {}
+        self.forms: dict[Key, RegisterForm] = {}
 
     def any(self, key: Key, kind: str) -> Value:
         """Any value that a register may have at the begin of an iteration."""

@@ -18,7 +18,7 @@ _MOST_STAGES: Final = 64  # numbers of a register that goes round
 _SECONDS: Final = 1.0
 
 
-class Form(Protocol):
+class RegisterForm(Protocol):
     """The values of a register by the number of the iteration."""
 
     def at(self, count: Number, symbols: Symbols) -> Number:
@@ -83,7 +83,7 @@ class LateCounter:
 class Assuming:
     """A form that holds where the results of some lines do not overflow."""
 
-    form: Form
+    form: RegisterForm
     lines: tuple[int, ...]
 
     def at(self, count: Number, symbols: Symbols) -> Number:
@@ -111,12 +111,12 @@ class Unchanged:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenForm:
     """One of two forms, by a condition that the loop does not change."""
 
     condition: Formula
-    one: Form
-    other: Form
+    one: RegisterForm
+    other: RegisterForm
 
     def at(self, count: Number, symbols: Symbols) -> Number:
         """Its value at the begin of an iteration."""
@@ -142,7 +142,7 @@ class FormSearch:
     symbols: Symbols
     mark: int
 
-    def of(self, after: Formula, given: tuple[Formula, ...] = ()) -> Form | None:
+    def of(self, after: Formula, given: tuple[Formula, ...] = ()) -> RegisterForm | None:
         """The form, from the register's value behind the iteration, under what is given; None: it has none of these."""
         if after.eq(self.before.term):
             return Unchanged(self.first)
@@ -153,18 +153,18 @@ class FormSearch:
                     z3.simplify(z3.substitute(case, (condition, z3.BoolVal(held)))) for case, held in zip(cases, (True, False), strict=True)
                 ]
                 one, other = (self.of(case, (*given, each)) for case, each in zip(exact, (condition, opposite(condition)), strict=True))
-                return None if one is None or other is None else Choice(condition, one, other)
+                return None if one is None or other is None else ChosenForm(condition, one, other)
         names = [name for name in self.symbols.closure([after]) if name != str(self.before.term)]
         known = [*given, *(fact for name in names for fact in self.symbols.facts[name])]
-        parities: list[Form] = [Parity(self.first, cycle) for cycle in self.cycles if cycle.first >= 0 and self.first in (0, 1)]
-        late: list[Form] = [LateCounter(self.first, begin) for begin in sorted({*_sizes(after), 1})]
+        parities: list[RegisterForm] = [Parity(self.first, cycle) for cycle in self.cycles if cycle.first >= 0 and self.first in (0, 1)]
+        late: list[RegisterForm] = [LateCounter(self.first, begin) for begin in sorted({*_sizes(after), 1})]
         for form in (*parities, *late):
             if self._holds(form, after, known):
                 lines = sorted({self.symbols.assumed[name] for name in names if name in self.symbols.assumed})
                 return Assuming(form, tuple(lines)) if lines else form
         return None
 
-    def _holds(self, form: Form, after: Formula, known: list[Formula]) -> bool:
+    def _holds(self, form: RegisterForm, after: Formula, known: list[Formula]) -> bool:
         """Whether an iteration makes of the form's value its value in the next one."""
         value = self.before.term, form.term(self.count.term)
         changed = z3.substitute(after, value) != form.term(self.count.term + 1)

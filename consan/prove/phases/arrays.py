@@ -15,7 +15,7 @@ import numpy as np
 from consan.instrument.control_flow import Graph, Key
 from consan.instrument.control_flow.paths import reached
 from consan.prove.numbers import Base, Interval
-from consan.prove.phases.counters import Counters, PhaseAction, action_of
+from consan.prove.phases.counters import PhaseAction, PhaseCounters, action_of
 from consan.prove.step import ThreadAccess
 from consan.prove.tables import Table, ThreadTables
 
@@ -80,7 +80,7 @@ def arrays_of(accesses: Sequence[ThreadAccess], tables: ThreadTables) -> list[Mb
     return found
 
 
-def counters_of(arrays: Collection[MbarrierArray], accesses: Sequence[ThreadAccess], tables: ThreadTables) -> Counters:
+def counters_of(arrays: Collection[MbarrierArray], accesses: Sequence[ThreadAccess], tables: ThreadTables) -> PhaseCounters:
     """What each operation counts."""
     added, waits = dict[int, tuple[Key, int]](), dict[int, Key]()
     for access, array in _placed(arrays, accesses, tables):
@@ -91,7 +91,7 @@ def counters_of(arrays: Collection[MbarrierArray], accesses: Sequence[ThreadAcce
             added[access.instruction.start] = array.key(action), 1
         elif action is PhaseAction.COPY and access.measure is not None and access.measure.constant is not None:
             added[access.instruction.start] = array.key(action), access.measure.constant
-    return Counters(frozenset(array.key(action) for array in arrays for action in _COUNTED), added, waits)
+    return PhaseCounters(frozenset(array.key(action) for array in arrays for action in _COUNTED), added, waits)
 
 
 def with_events(arrays: Collection[MbarrierArray], accesses: Sequence[ThreadAccess], tables: ThreadTables) -> None:

@@ -1,4 +1,4 @@
-"""Counters of a thread: registers that no instruction names, which count what the thread has done with each array of mbarriers."""
+"""PhaseCounters of a thread: registers that no instruction names, which count what the thread has done with each array of mbarriers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def measure_of(instruction: Instruction) -> Operand | None:
 
 
 @dataclass(frozen=True)
-class Counters:
+class PhaseCounters:
     """`added`: what an instruction adds to which counter, by its start in the text. `waits`: the counter of a wait that ends."""
 
     keys: frozenset[Key] = frozenset()
