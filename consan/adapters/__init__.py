@@ -14,8 +14,8 @@ from consan.adapters.cupy import CupyAdapter
 from consan.adapters.distributed import DistributedStandIn
 from consan.adapters.driven.cute import CuteStandIn
 from consan.adapters.driven.driver import DriverStandIn
+from consan.adapters.driven.jax import JaxStandIn
 from consan.adapters.driven.numba import NumbaMlirStandIn, NumbaStandIn
-from consan.adapters.driven.pallas import PallasStandIn
 from consan.adapters.driven.tilelang import TilelangStandIn
 from consan.adapters.driven.warp import WarpStandIn
 from consan.adapters.numba import NumbaAdapter
@@ -24,14 +24,14 @@ from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
 from consan.adapters.triton.gpu import TritonAdapter
 from consan.adapters.triton.helion import HelionUntuned
 from consan.adapters.triton.virtual import TritonVirtual
-from consan.adapters.without_ptx import CuTileAdapter
+from consan.adapters.without_ptx import CuTileAdapter, JaxUnseen
 
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
-    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter()),
+    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter(), JaxUnseen()),
     "cpu": (
         *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn(), WarpStandIn()),
-        *(TilelangStandIn(), HelionUntuned(), PallasStandIn(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
+        *(TilelangStandIn(), HelionUntuned(), JaxStandIn(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
     ),
 }
 

@@ -1,6 +1,8 @@
-"""Frameworks whose kernels never are PTX: consan cannot check them, and says so.
+"""Frameworks whose kernels consan cannot check, and says so.
 
-cuTile (cuda.tile) compiles a bytecode of its own to machine code. Its launches are listed, and a note names it.
+cuTile (cuda.tile) compiles a bytecode of its own to machine code, never PTX. Its launches are listed, and a note names it.
+XLA assembles and launches in its own code, where a Python program on a GPU has no place for consan: a program that uses JAX's GPU is
+`incomplete`, and a note says how it can be run.
 """
 
 from __future__ import annotations
@@ -31,3 +33,26 @@ class CuTileAdapter(Seam):
         function = getattr(kernel, "_pyfunc", kernel)
         self._open.uninstrumented(f"{getattr(function, '__name__', 'a kernel')} (cuTile)")
         return original(*args, **kwargs)
+
+
+class JaxUnseen(Seam):
+    """On a GPU: says that the kernels of JAX are not seen, once a program uses its GPU."""
+
+    name = "jax"
+    title = "JAX"
+    package = "jax._src.xla_bridge"
+    distribution = "jax"
+    covers = "its kernels are not seen: XLA launches them itself"
+
+    def _begin(self, module: ModuleType) -> None:
+        if hasattr(module, "_init_backend"):
+            self._wrap(module, "_init_backend", self._started)
+
+    def _started(self, original: Callable[..., Any], platform: str, *args: Any, **kwargs: Any) -> Any:
+        if platform in ("cuda", "gpu"):
+            self._open.uninstrumented("what JAX launches (XLA, Pallas)")
+            self._open.note(
+                "XLA launches its kernels itself, and consan does not see them: run the program with --device cpu, or as one that is not"
+                " Python (consan run /path/to/python script.py), with XLA_FLAGS=--xla_gpu_enable_libnvptxcompiler=false"
+            )
+        return original(platform, *args, **kwargs)

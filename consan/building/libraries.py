@@ -7,12 +7,12 @@ from pathlib import Path
 
 from consan.backends.call_filter import FILTER
 from consan.checker.compiled.build import CHECKER
-from consan.libcuda.build import DRIVER, RUNTIMES
+from consan.libcuda.build import DRIVER, MANAGEMENT, RUNTIMES
 from consan.native.build import INTERPOSER
 from consan.toolchain.host_library import FOLDER
 
 # The others talk to the driver as Linux has it.
-LIBRARIES = (CHECKER, INTERPOSER, FILTER, DRIVER, *RUNTIMES.values()) if sys.platform == "linux" else (CHECKER,)
+LIBRARIES = (CHECKER, INTERPOSER, FILTER, DRIVER, MANAGEMENT, *RUNTIMES.values()) if sys.platform == "linux" else (CHECKER,)
 
 
 def has_compilers() -> bool:

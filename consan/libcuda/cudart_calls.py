@@ -195,7 +195,7 @@ _SIZES: Final = (1032, 1008)
 def _properties(version: int) -> Any:
     def properties(driver: StandInDriver, place: int, device: int) -> None:
         data = bytearray(_SIZES[version])
-        data[:22] = b"consan virtual machine"
+        data[: len(device_calls.DEVICE_NAME)] = device_calls.DEVICE_NAME
         struct.pack_into("<Q", data, 288, CALLS["cuDeviceTotalMem_v2"].function(driver, 0))
         for *offsets, layout, attributes in _PROPERTIES:
             values = (CALLS["cuDeviceGetAttribute"].function(driver, each, 0) for each in attributes)

@@ -33,11 +33,12 @@ _ATTRIBUTES: Final = {
     111: 1024,  # the part of it that the system takes
 }
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
+DEVICE_NAME: Final = b"NVIDIA consan virtual machine"  # Pallas asks for the first word
 _UUID: Final = b"consan stand-in\0"
 _RUNTIME: Final = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")  # the table that a static copy of the CUDA runtime asks for
 _OWN_RUNTIME: Final = (
-    "the program holds a copy of the CUDA runtime (cudart_static), which works with NVIDIA's own driver only: link it with -cudart shared,"
-    " or run it on a GPU"
+    "the program holds a copy of the CUDA runtime (cudart_static), and no symbol table by which consan would know its functions: do not"
+    " strip it, link it with -cudart shared, or run it on a GPU"
 )
 
 
@@ -78,7 +79,7 @@ def _get(driver: StandInDriver, ordinal: int) -> int:
 
 @serves("Q i i", "cuDeviceGetName")
 def _name(driver: StandInDriver, place: int, room: int, device: int) -> None:
-    driver.memory.write(place, b"consan virtual machine"[: room - 1] + b"\0")
+    driver.memory.write(place, DEVICE_NAME[: room - 1] + b"\0")
 
 
 @serves("Q i", "cuDeviceGetUuid", "cuDeviceGetUuid_v2")

@@ -54,6 +54,7 @@ class StandInDriver:
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
     buffers: tuple[Argument, ...] = ()  # those that a framework has named for the launch that it is about to make
     copies: Memory | None = None  # the host's arrays that it has copied for this launch; None: its parameters are the program's own
+    parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has told them
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
     needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -66,7 +67,7 @@ class StandInDriver:
 
     def call(self, name: str, words: Sequence[int], memory: ProgramMemory | None = None) -> int:
         """Answer a call of the program: the code that it returns. Never raises. `memory`: the program's, where it is another process."""
-        served = calls.CALLS.get(name)
+        served, known_as = calls.CALLS.get(name), name.lstrip("_")
         try:
             with self.lock:
                 self.memory = memory or self.memory
@@ -75,13 +76,13 @@ class StandInDriver:
                 served.answer(self, self.memory, words)
         except CallFailed as error:
             if error.why:
-                self._tell(f"{name} failed: {error.why}")
+                self._tell(f"{known_as} failed: {error.why}")
             return error.code
         except ConsanError as error:
-            self._tell(f"{name} failed: {error}")
+            self._tell(f"{known_as} failed: {error}")
             return calls.UNKNOWN
         except Exception as error:
-            self._tell(f"{name} failed inside consan: {type(error).__name__}: {error}")
+            self._tell(f"{known_as} failed inside consan: {type(error).__name__}: {error}")
             return calls.UNKNOWN
         return calls.SUCCESS
 

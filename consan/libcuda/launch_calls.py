@@ -85,7 +85,7 @@ def launch(driver: StandInDriver, handle: int, asked: DriverLaunch, params: int,
             shared=asked.shared,
             cluster=asked.cluster,
             cooperative=asked.cooperative,
-            address_name=name_addresses(prepared, entry, list(_buffers(driver, values))),
+            address_name=name_addresses(prepared, entry, list(_buffers(driver, entry, values))),
         )
         if checked:
             shape = LaunchShape(entry, grid, asked.block, driver.copies or Memory([], shared=True))
@@ -124,12 +124,13 @@ def _word(driver: StandInDriver, address: int) -> int:
     return int.from_bytes(driver.memory.read(address, 8), "little")
 
 
-def _buffers(driver: StandInDriver, values: list[bytes]) -> Iterator[Argument]:
+def _buffers(driver: StandInDriver, entry: str, values: list[bytes]) -> Iterator[Argument]:
     """The buffers that the framework has named, and the allocations to which other parameters point, also from within a struct."""
     yield from driver.buffers
-    named = {each.begin for each in driver.buffers}
+    named, names = {each.begin for each in driver.buffers}, driver.parameter_names.get(entry, ())
     for number, value in enumerate(values, 1):
         for (address,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]):
             found = driver.allocation(address)
             if found is not None and address not in named:
-                yield Argument(f"argument {number}", address, found[0] + found[1] - address)
+                name = names[number - 1] if number <= len(names) else ""
+                yield Argument(f"argument {number}", address, found[0] + found[1] - address, name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from consan.libcuda import calls, runtime_calls  # noqa: F401 - it fills the table of calls
+from consan.libcuda import calls, cudart_calls, runtime_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import StandInDriver
 from consan.reports.source.variables import Argument

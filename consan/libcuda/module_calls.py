@@ -5,13 +5,15 @@ Only PTX runs here. Of a fat binary the newest PTX is taken; machine code alone 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from consan._errors import ConsanError
 from consan.instrument.ptx import Function, parse
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
@@ -101,10 +103,21 @@ def _elf_size(head: bytes) -> int:
     return max(64, int(programs + program_size * program_count), int(sections + section_size * section_count))
 
 
+@contextlib.contextmanager
+def _loading(driver: StandInDriver) -> Iterator[None]:
+    """A program may go on without a module that is not loaded: what it would have launched is not checked."""
+    try:
+        yield
+    except (CallFailed, ConsanError) as error:
+        driver.session.watch.reasons[f"a module was not loaded: {getattr(error, 'why', '') or error}"] = None
+        raise
+
+
 @serves(">Q Q", "cuModuleLoadData", "cuModuleLoadFatBinary", "cuModuleLoadDataEx", "cuLibraryLoadData")
 def load_data(driver: StandInDriver, image: int) -> int:
     """Load the module at an address of the program: its handle. Raises CallFailed."""
-    return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
+    with _loading(driver):
+        return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
 
 
 @serves(">Q s", "cuModuleLoad", "cuLibraryLoadFromFile")
@@ -113,7 +126,8 @@ def _load_file(driver: StandInDriver, name: str) -> int:
         image = Path(name).read_bytes()
     except OSError as error:
         raise CallFailed(301, f"{name}: {error.strerror}") from None
-    return _load(driver, ptx_of(image), name)
+    with _loading(driver):
+        return _load(driver, ptx_of(image), name)
 
 
 accepted("Q", "cuModuleUnload", "cuLibraryUnload")  # a kernel that is no longer used costs nothing, and its report needs the text

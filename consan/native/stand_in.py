@@ -2,7 +2,9 @@
 
 Their calls come through a socket, a connection for each thread of the program. Each of its processes has a session of its own.
 
-Not handled: programs that hold a static copy of the CUDA runtime (its first call fails, and a sentence says how to link).
+A program that holds a static copy of the CUDA runtime is led to consan's (libcuda/source/static_copy.h), which is preloaded for that.
+
+Not handled: such a program without its symbol table (its first call fails, and a sentence says what to do).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from consan.session.session import Session
 from consan.session.session_options import open_session
 
 _SOCKET: Final = "_CONSAN_DRIVER"  # internal: where the libraries connect
-_PATH: Final = "LD_LIBRARY_PATH"
+_PATH, _PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
+_RUNTIME: Final = "libcudart.so.13"  # in the place of copies
 _CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
 _STRAGGLERS: Final = 2.0  # seconds that threads of the program have to end after it
 
@@ -72,7 +75,8 @@ class StandInServer:
     def environment(self) -> dict[str, str]:
         """The environment of the program."""
         path = ":".join(filter(None, (str(self._folder), os.environ.get(_PATH))))
-        return {**os.environ, _SOCKET: str(self._folder / "socket"), _PATH: path}
+        preloaded = ":".join(filter(None, (str(self._folder / _RUNTIME), os.environ.get(_PRELOAD))))
+        return {**os.environ, _SOCKET: str(self._folder / "socket"), _PATH: path, _PRELOAD: preloaded}
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
         """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""

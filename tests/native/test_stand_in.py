@@ -1,4 +1,4 @@
-"""Native programs on a machine without a GPU: those of the driver, and those of the CUDA runtime that are linked with -cudart shared."""
+"""Native programs on a machine without a GPU: those of the driver, and those of the CUDA runtime, shared or in a copy of their own."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def built(folder: Path, *options: str) -> Path:
 
 
 @needs_nvcc
-def test_a_program_of_the_shared_runtime(tmp_path: Path) -> None:
-    status, report = ran(built(tmp_path, "-cudart", "shared"))
+def test_a_program_that_holds_a_copy_of_the_runtime(tmp_path: Path) -> None:
+    status, report = ran(built(tmp_path))
     assert (status, report.verdict) == (0, "clean")
     assert [each.launches for each in report.kernels] == [1], "a launch of 4,096 threads is refused"
 
@@ -71,7 +71,16 @@ def test_a_missing_barrier_is_found_at_the_line_of_the_program(tmp_path: Path) -
 
 
 @needs_nvcc
-def test_a_program_with_a_copy_of_the_runtime_is_told_how_to_link(tmp_path: Path) -> None:
-    status, report = ran(built(tmp_path))
+def test_without_a_symbol_table_a_copy_of_the_runtime_is_not_known(tmp_path: Path) -> None:
+    status, report = ran(built(tmp_path, "-Xlinker", "-s"))
     assert (status, report.verdict) == (1, "incomplete")
-    assert any("link it with -cudart shared" in note for note in report.notes)
+    assert any("do not strip it" in note for note in report.notes)
+
+
+@needs_nvcc
+def test_a_call_of_a_copy_that_is_not_served_says_its_name(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text("int main() { cudaGraph_t graph; return cudaGraphCreate(&graph, 0) == cudaErrorNotSupported ? 3 : 4; }")
+    subprocess.run(["nvcc", "-o", "program", "k.cu"], cwd=tmp_path, check=True)
+    status, report = ran(tmp_path / "program")
+    assert (status, report.verdict) == (3, "incomplete")
+    assert "cudaGraphCreate failed: consan's stand-in driver does not serve it" in report.notes

@@ -1,5 +1,7 @@
-// A libcudart.so without a device, for programs that nvcc links with -cudart shared: its calls are words for consan, as those of libcuda.c,
-// through which they go. Served here are memory of the host, errors and the configuration of a launch <<<...>>>.
+// A libcudart.so without a device, for programs of the CUDA runtime: its calls are words for consan, as those of libcuda.c, through which
+// they go. Served here are memory of the host, errors and the configuration of a launch <<<...>>>. Programs that hold a copy of the runtime
+// are led here, too (static_copy.h).
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +23,24 @@ static int noted(int code) {
     return code;
 }
 
+static void *in_driver(const char *name) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    return driver ? dlsym(driver, name) : NULL;
+}
+
 static int call(const char *name, const word *words) {
     static caller function;
     caller found = __atomic_load_n(&function, __ATOMIC_ACQUIRE);
     if (!found) {
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-        found = driver ? (caller)dlsym(driver, "consan_call") : NULL;
+        found = (caller)in_driver("consan_call");
         __atomic_store_n(&function, found, __ATOMIC_RELEASE);
     }
     return noted(found ? found(name, words) : INSUFFICIENT_DRIVER);
+}
+
+static void *unserved(const char *name) {
+    void *(*found)(const char *) = (void *(*)(const char *))in_driver("consan_unserved");
+    return found ? found(name) : NULL;
 }
 
 #define SERVED(symbol, name) \
@@ -40,6 +51,7 @@ static int call(const char *name, const word *words) {
 #define CALL(name) SERVED(name, name)
 #define HOST(name) SERVED(__##name, name)
 #include "cudart_calls.h"
+#undef SERVED
 
 EXPORT void **__cudaRegisterFatBinary(void *wrapper) {
     word handle = 0;
@@ -112,3 +124,28 @@ EXPORT int cudaStreamAddCallback(void *stream, void (*function)(void *, int, voi
     function(stream, SUCCESS, data);
     return SUCCESS;
 }
+
+// ---- programs that hold a copy of the runtime ----
+
+#define SERVED(symbol, name) {#symbol, (void *)symbol},
+#define OWN(name) {#name, (void *)name}
+static const struct {
+    const char *name;
+    void *function;
+} functions[] = {
+#include "cudart_calls.h"
+    OWN(__cudaRegisterFatBinary),
+    OWN(__cudaPushCallConfiguration),
+    OWN(__cudaPopCallConfiguration),
+    OWN(cudaPeekAtLastError),
+    OWN(cudaGetLastError),
+    OWN(cudaGetErrorName),
+    OWN(cudaGetErrorString),
+    OWN(cudaMallocHost),
+    OWN(cudaHostAlloc),
+    OWN(cudaFreeHost),
+    OWN(cudaLaunchHostFunc),
+    OWN(cudaStreamAddCallback),
+};
+
+#include "static_copy.h"

@@ -64,10 +64,18 @@ EXPORT int consan_call(const char *name, const word *words) { return call(name, 
     SIXTEEN(make, 0x10) SIXTEEN(make, 0x11) SIXTEEN(make, 0x12) SIXTEEN(make, 0x13) \
     SIXTEEN(make, 0x14) SIXTEEN(make, 0x15) SIXTEEN(make, 0x16) SIXTEEN(make, 0x17) \
     SIXTEEN(make, 0x18) SIXTEEN(make, 0x19) SIXTEEN(make, 0x1a) SIXTEEN(make, 0x1b) \
-    SIXTEEN(make, 0x1c) SIXTEEN(make, 0x1d) SIXTEEN(make, 0x1e) SIXTEEN(make, 0x1f)
+    SIXTEEN(make, 0x1c) SIXTEEN(make, 0x1d) SIXTEEN(make, 0x1e) SIXTEEN(make, 0x1f) \
+    SIXTEEN(make, 0x20) SIXTEEN(make, 0x21) SIXTEEN(make, 0x22) SIXTEEN(make, 0x23) \
+    SIXTEEN(make, 0x24) SIXTEEN(make, 0x25) SIXTEEN(make, 0x26) SIXTEEN(make, 0x27) \
+    SIXTEEN(make, 0x28) SIXTEEN(make, 0x29) SIXTEEN(make, 0x2a) SIXTEEN(make, 0x2b) \
+    SIXTEEN(make, 0x2c) SIXTEEN(make, 0x2d) SIXTEEN(make, 0x2e) SIXTEEN(make, 0x2f) \
+    SIXTEEN(make, 0x30) SIXTEEN(make, 0x31) SIXTEEN(make, 0x32) SIXTEEN(make, 0x33) \
+    SIXTEEN(make, 0x34) SIXTEEN(make, 0x35) SIXTEEN(make, 0x36) SIXTEEN(make, 0x37) \
+    SIXTEEN(make, 0x38) SIXTEEN(make, 0x39) SIXTEEN(make, 0x3a) SIXTEEN(make, 0x3b) \
+    SIXTEEN(make, 0x3c) SIXTEEN(make, 0x3d) SIXTEEN(make, 0x3e) SIXTEEN(make, 0x3f)
 // clang-format on
 
-static char *unserved[512];
+static char *unserved[1024];
 #define UNSERVED(number) \
     static int unserved_##number(PARAMETERS) { \
         const word words[] = {WORDS}; \
@@ -86,6 +94,9 @@ static void *unserved_function(const char *name) {
     pthread_mutex_unlock(&lock);
     return at < COUNT(unserved) ? unserved_functions[at] : NULL;
 }
+
+// For copies of the CUDA runtime.
+EXPORT void *consan_unserved(const char *name) { return unserved_function(name); }
 
 // ---- pinned memory ----
 

@@ -94,11 +94,22 @@ def test_what_is_not_served_fails_and_says_its_name(program: Program, session: S
     assert capsys.readouterr().err == "", "libraries of Python go on without it; tests/native has a program that does not"
 
 
-def test_machine_code_is_refused_with_a_sentence(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
+def test_machine_code_is_refused_with_a_sentence(program: Program, session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     module = Word()
     image = ctypes.create_string_buffer(b"\x7fELF" + bytes(60))
     assert program.code("cuModuleLoadData", ctypes.byref(module), image) == calls.NO_BINARY
     assert "cuModuleLoadData failed: the module is machine code; the virtual machine runs PTX only" in capsys.readouterr().err
+    kernel, to = program("cuModuleGetFunction", loaded(program), ctypes.c_char_p(b"reverse")), program("cuMemAlloc_v2", 512)
+    assert program.launch(kernel, to, to + 0) == 0
+    assert session.report().verdict == "incomplete", "the program may have gone on without that module"
+
+
+def test_memory_is_named_as_a_framework_has_told(program: Program, session: Session) -> None:
+    library.driver().parameter_names["reverse"] = ("out", "source")
+    kernel = program("cuModuleGetFunction", loaded(program, ""), ctypes.c_char_p(b"reverse"))
+    to, source = program("cuMemAlloc_v2", 256), program("cuMemAlloc_v2", 512)
+    assert program.launch(kernel, to, source) == 0
+    assert any("(out)" in str(each) for each in session.report().findings), session.report().findings
 
 
 def test_machine_code_stands_for_the_ptx_that_its_compiler_has_left(program: Program, tmp_path: Path) -> None:

@@ -1,0 +1,169 @@
+"""JAX on a machine without a GPU: its CUDA plugin runs on consan's stand-in driver, and takes it for a GPU.
+
+Read against jax 0.12. XLA compiles each kernel to PTX: those that `jax.jit` makes, and those of Pallas, by way of Mosaic GPU or of Triton.
+It has `ptxas` assemble them, as a process, in whose place is a script that gives the PTX back; the driver loads that. Mosaic assembles by
+itself, and leaves the PTX in a folder; its kernels get names of their own, by which the driver finds it. The plugin holds a copy of the
+CUDA runtime, which is led to consan's (libcuda/source/static_copy.h).
+
+Not handled: what XLA hands to cuBLAS, cuDNN and other libraries (those calls fail), several devices, arrays that outlive a session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib.util
+import itertools
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from consan.adapters.base import SessionLike
+from consan.adapters.seam import Seam, lacking
+from consan.libcuda import library
+from consan.libcuda.build import MANAGEMENT, RUNTIMES
+
+_TRIED: Final = (0, 12)
+_SERIES: Final = "0.12."
+_PLUGINS: Final = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
+_FLAGS: Final = (
+    "--xla_gpu_enable_libnvptxcompiler=false --xla_gpu_enable_libnvjitlink=false"  # assemble by ptxas
+    " --xla_gpu_generate_line_info=true"
+    " --xla_gpu_autotune_level=0 --xla_gpu_enable_command_buffer="  # timings mean nothing; no graphs
+    " --xla_gpu_experimental_vmm_disabled=true"  # memory by cuMemAlloc
+    " --xla_gpu_triton_gemm_any=true --xla_gpu_cublas_fallback=false"  # kernels of its own, where it has some
+)
+_MOSAIC: Final = "jax.experimental.mosaic.gpu.core"
+_LOWERINGS: Final = {
+    "jax._src.pallas.mosaic_gpu.lowering": "lower_jaxpr_to_module",
+    "jax._src.pallas.triton.lowering": "lower_jaxpr_to_triton_module",
+}
+_ASSEMBLER: Final = """#!/bin/sh
+# In the place of ptxas: INPUT -o OUTPUT options
+case "$1" in
+--version) echo "Cuda compilation tools, release 13.0, V13.0.88" ;;
+*) { cat "$1"; printf '\\0'; } > "$3" ;;
+esac
+"""
+
+
+class JaxStandIn(Seam):
+    """Runs programs of JAX on the virtual machine."""
+
+    name = "jax"
+    title = "JAX"
+    package = "jax"
+    distribution = "jax"
+    covers = "each kernel of XLA and Pallas on consan's stand-in driver, with JAX's CUDA plugin; not cuBLAS, cuDNN and other libraries"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tools: tempfile.TemporaryDirectory[str] | None = None
+
+    def install(self, session: SessionLike) -> None:
+        """JAX reads its variables when it is imported. XLA ends the program for a flag that it does not know."""
+        super().install(session)
+        if (self.version() or "").startswith(_SERIES):
+            self._tools = tempfile.TemporaryDirectory(prefix="consan-jax-")
+            folder = Path(self._tools.name, "bin")
+            folder.mkdir()
+            for tool, text in (("ptxas", _ASSEMBLER), ("nvlink", _ASSEMBLER), ("nvdisasm", "#!/bin/sh\n")):
+                (folder / tool).write_text(text)
+                (folder / tool).chmod(0o755)
+            self._set(
+                PATH=os.pathsep.join((str(folder), os.environ.get("PATH", os.defpath))),
+                MOSAIC_GPU_DUMP_TO=self._tools.name,
+                XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}",
+                XLA_PYTHON_CLIENT_ALLOCATOR="platform",  # an allocation for each array
+                JAX_SKIP_CUDA_CONSTRAINTS_CHECK="1",
+                TF_CPP_MIN_LOG_LEVEL=os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3"),  # errors are exceptions, too
+            )
+
+    def remove(self) -> None:
+        """Restore everything. XLA's client goes with the driver that it knows."""
+        bridge = sys.modules.get("jax._src.xla_bridge")
+        if self._patches:
+            if bridge is not None and bridge.backends_are_initialized():
+                with contextlib.suppress(Exception):  # the program may be in any state
+                    sys.modules["jax"].clear_caches()
+                    bridge._clear_backends()
+            library.leave()
+        super().remove()
+        if self._tools is not None:
+            self._tools.cleanup()
+            self._tools = None
+
+    def _begin(self, jax: ModuleType) -> None:
+        hardware: Any = importlib.import_module("jax._src.hardware_utils")
+        bridge: Any = importlib.import_module("jax._src.xla_bridge")
+        missing = [*lacking(hardware, "has_visible_nvidia_gpu"), *lacking(bridge, "_clear_backends", "backends_are_initialized")]
+        if not self._known(_TRIED, _TRIED, missing):
+            return
+        if self._tools is None:
+            self._open.note(f"JAX {self.version()} may not know the flags that consan gives to {_SERIES}x: its kernels are not checked")
+            return
+        if not any(_installed(name) for name in _PLUGINS):
+            self._open.note(
+                "JAX has no CUDA plugin here: what it compiles are kernels of the CPU, which are not checked"
+                " (pip install jax-cuda13-plugin jax-cuda13-pjrt)"
+            )
+            return
+        library.enter(self._open)
+        library.keep_ptx(Path(self._tools.name))
+        MANAGEMENT.load()
+        self._wrap(hardware, "has_visible_nvidia_gpu", _yes)
+        for plugin in _PLUGINS:
+            self._when(plugin, _without_runtime)
+        self._when(_MOSAIC, self._mosaic)
+        for module, function in _LOWERINGS.items():
+            self._when(module, functools.partial(self._names, function))
+
+    def _mosaic(self, core: Any) -> None:
+        """Its import sets the variable that says where tools are; it makes what it leaves readable by one."""
+        assert self._tools is not None, "this version is known"
+        self._set(MOSAIC_GPU_CUDA_ROOT=self._tools.name)
+        self._wrap(core, "_lower_as_gpu_kernel", _with_own_name, set[str]())
+
+    def _names(self, function: str, lowering: Any) -> None:
+        self._wrap(lowering, function, _named, lowering.mlir.sanitize_name)
+
+
+def _yes(original: Callable[..., bool]) -> bool:
+    return True
+
+
+def _installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
+
+
+def _without_runtime(plugin: Any) -> None:
+    """The plugin's copy of the CUDA runtime is led to consan's."""
+    path = str(plugin._get_library_path())
+    ctypes.CDLL(path)
+    RUNTIMES["libcudart.so.13"].load().consan_take_over(path.encode())
+
+
+def _with_own_name(taken: set[str], original: Callable[..., Any], *args: Any, kernel_name: str, **named: Any) -> Any:
+    """`_lower_as_gpu_kernel`: kernels of several shapes have one name, and the driver takes PTX by it."""
+    names_to_come = itertools.chain([kernel_name], (f"{kernel_name}_{number}" for number in itertools.count(1)))
+    name = next(each for each in names_to_come if each not in taken)
+    taken.add(name)
+    names = library.driver().parameter_names
+    names[f"{name}_mosaic_gpu_kernel"] = names.get(kernel_name, ())
+    return original(*args, kernel_name=name, **named)
+
+
+def _named(sanitized: Callable[[str], str], original: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """A lowering of Pallas: reports name memory by the references that the kernel's function takes."""
+    jaxpr = next(each for each in (*args, *named.values()) if hasattr(each, "debug_info"))
+    known = jaxpr.debug_info
+    library.driver().parameter_names[sanitized(known.func_name)] = tuple(known.arg_names or ())
+    return original(*args, **named)
