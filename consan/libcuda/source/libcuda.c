@@ -40,6 +40,7 @@ EXPORT int consan_call(const char *name, const word *words) { return call(name, 
         return call(#name, words); \
     }
 #include "calls.h"
+#include "refused.h"
 #undef CALL
 #define RUNTIME(name) \
     EXPORT int runtime_##name(PARAMETERS) __asm__("_" #name); \

@@ -87,6 +87,8 @@ def test_what_is_not_served_fails_and_says_its_name(program: Program, session: S
     assert call(0, 0) == calls.NOT_SUPPORTED
     assert "cuGraphCreate failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
     assert any("cuGraphCreate" in note for note in session.report().notes)
+    assert program.code("cuMemAllocManaged", 0, 64, 1) == calls.NOT_SUPPORTED
+    assert "cuMemAllocManaged failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
     table, runtime = ctypes.c_void_p(), bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
     for identity in (bytes(16), runtime):
         assert capsys.readouterr().err == ""
@@ -202,6 +204,8 @@ def test_the_library_has_each_call_that_is_served() -> None:
     listed += [f"_{name}" for name in re.findall(r"^RUNTIME\((\w+)\)$", (SOURCE / "runtime.h").read_text(), re.MULTILINE)]
     runtime = {f"_{name}" for name in re.findall(r"^(?:CALL|HOST)\((\w+)\)$", (SOURCE / "cudart_calls.h").read_text(), re.MULTILINE)}
     own = re.findall(r"^EXPORT int (cu\w+)\(", (SOURCE / DRIVER.root).read_text(), re.MULTILINE)
+    refused = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "refused.h").read_text(), re.MULTILINE)
+    assert not {*refused} & {*listed, *own}
     assert len(listed) == len(set(listed))
     assert cudart_calls.CALLS is calls.CALLS
     assert set(calls.CALLS) == {*listed, *runtime, "cuFuncGetName", "_cudaRegisterFatBinary"}
