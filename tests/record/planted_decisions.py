@@ -143,10 +143,10 @@ DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
 }
 # Where no kernel of the tests shows it: why.
 NO_KERNEL: dict[tuple[str, bool], str] = {
-    ("Edge::ACQUIRE_FENCE", True): "no fence that is recorded has one side only: those of the ISA (.sync_restrict) are not modelled",
+    ("Edge::ACQUIRE_FENCE", True): "no kernel has a fence of one side (.sync_restrict) where the other side is needed",
     ("Edge::PRODUCTS_SIGNALLED", True): "no kernel signals products by a relaxed arrival",
-    ("Edge::GLOBAL_RELEASE_FENCE", True): "no fence that is recorded has one side only: those of the ISA (.sync_restrict) are not modelled",
-    ("Edge::GLOBAL_ACQUIRE_FENCE", True): "no fence that is recorded has one side only: those of the ISA (.sync_restrict) are not modelled",
+    ("Edge::GLOBAL_RELEASE_FENCE", True): "no kernel has a fence of one side (.sync_restrict) where the other side is needed",
+    ("Edge::GLOBAL_ACQUIRE_FENCE", True): "no kernel has a fence of one side (.sync_restrict) where the other side is needed",
     ("Edge::GRID_WAIT", False): "tests/pipeline/test_planted_launches.py: it takes two launches",
     ("Edge::GRID_WAIT", True): "tests/pipeline/test_planted_launches.py: it takes two launches",
     ("Inclusion::GLOBAL_SEQUENCE", True): "no kernel has a read-modify-write of narrow scope in the midst of a row",
