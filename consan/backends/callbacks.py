@@ -223,8 +223,9 @@ class DriverCalls(DriverFacts):
         return (self._callback, None) if self._filter is None else (self._filter.function, self._filter.argument)
 
     def _follow_forms(self) -> None:
-        for number, form in self._forms.items() if self._filter is not None else ():
-            self._filter.follow(number, form.rule() | ({} if self._matters(form.name) else {"kind": CallKind.ALLOCATION}))
+        if self._filter is not None:
+            for number, form in self._forms.items():
+                self._filter.follow(number, form.rule() | ({} if self._matters(form.name) else {"kind": CallKind.ALLOCATION}))
 
     def _enable(self, library: ctypes.CDLL, subscriber: ctypes.c_void_p) -> str:
         status = 0
