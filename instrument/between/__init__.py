@@ -61,10 +61,13 @@ class TextRelations:
         found = self._located(first, second)
         return found[0].stretches(*found[1:], threads) if found and not found[0].calls else None
 
-    def in_branches(self, first: Site, second: Site, threads: Threads) -> tuple[bool, bool]:
+    def in_branches(self, first: Site, second: Site, threads: Threads, wait: int = 0) -> tuple[bool, bool]:
         """See `relations.Relations`."""
         found = self._located(first, second)
-        return found[0].in_branches(*found[1:], threads) if found else (False, False)
+        if found is None:
+            return False, False
+        flow, one, other = found
+        return flow.in_branches(flow.on_line(wait) if wait else one, other, threads)
 
     def value_use(self, access: Site, threads: Collection[Thread]) -> ValueUse | None:
         """See `relations.Relations`."""

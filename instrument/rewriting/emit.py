@@ -39,9 +39,10 @@ class Unsupported(Exception):  # noqa: N818
 def register_bits(name: str, scope: Block) -> int:
     """Declared width of a register in bits (1 for a predicate)."""
     found = scope.lookup(name)
-    if found is None:
+    declared = scope.parameter(name) if found is None else found[0]
+    if declared is None:
         raise Unsupported(f"register {name} is not declared")
-    kind = found[0].type
+    kind = declared.type
     return _WIDTHS.get(kind) or int("".join(filter(str.isdigit, kind)))
 
 

@@ -205,6 +205,7 @@ DATA_RACE: Final = CatalogueEntry(
             "put {cluster_barrier} between {first_at} and {second_at}",
             "CTAs of one cluster touch the same bytes at {first_at} and {second_at}, and nothing orders them",
         ),
+        "cluster@update": _UPDATE,
         GENERAL: Situation("an edge that orders (1) before (2)", "order {first_at} and {second_at} with a barrier"),
     },
     caption="Nothing orders (1) before (2): they can take effect in either order.",

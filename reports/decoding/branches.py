@@ -18,6 +18,7 @@ from consan.reports.words.wording import caller_places
 
 _BARRIERS: Final = {"cta_barrier": "the barrier where all threads", "warp_barrier": "it where all lanes of the warp"}
 _SIDES: Final = ("after", "before")
+_BEHIND_WAIT: Final = "waited-no-barrier"  # the barrier belongs behind the wait for (1), and not behind (1)
 
 
 def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, framework: str) -> Finding:
@@ -28,10 +29,11 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     if relations is None or first is None or second is None or not barrier:
         return finding
     one, other = finding.pair[:2]
+    wait = finding.culprit if finding.situation.removeprefix("global-").startswith(_BEHIND_WAIT) else None
     if finding.situation == "written-later":  # (2) is the write, which has to come first
         first, second, one, other = second, first, other, one
-    inside = relations.in_branches(first, second, (one.thread, other.thread))
-    places = zip(_SIDES, caller_places(one, other), inside, strict=True)
+    inside = relations.in_branches(first, second, (one.thread, other.thread), wait.ptx_line if wait else 0)
+    places = zip(_SIDES, caller_places(wait or one, other), inside, strict=True)
     named = [f"{side} the branch that contains {at}" for side, at, is_in in places if is_in]
     if not named:
         return finding

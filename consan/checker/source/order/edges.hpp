@@ -89,7 +89,7 @@ class Edges {
     Deficit lacks(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) {
         Moment first = views_.covering(other_cluster, other, time, cluster, thread);
         if (!first.number) return {};
-        Deficit lacks = deficit(cluster, first);
+        Deficit lacks = deficit(cluster, thread, first);
         if (lacks.lack == Lack::NONE) return {};
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
         if (released && !views_.covers(lacks.release, other, time)) {
@@ -332,17 +332,21 @@ class Edges {
         }
     }
 
-    // What lacks at the last observation by a cluster of a chain's first moment, from a given one on, that it has observed.
-    Deficit deficit(u32 cluster, const Moment &from) const {
+    // What lacks at the last observation by a cluster of a chain's first moment, from a given one on, that it has observed. If the thread has
+    // observed one itself, those of others do not count: they may not have come to their fences yet.
+    Deficit deficit(u32 cluster, u32 thread, const Moment &from) const {
         const Carried *first = nullptr;
         const Views::Chain &own = views_.chain(from.chain);
         u32 observation = 0;
+        bool own_one = false;
         for (u32 number : observed_[cluster]) {
             if (flags_[number].cluster == own.cluster && flags_[number].thread == own.thread) continue;  // it has read what it wrote itself
             const Handed &handed = carried_[flags_[number].from];
             const Carried *carried = loose_of(handed, from.chain);
-            if (!carried || carried->moment.number < from.number || (first && carried->moment.number > first->moment.number)) continue;
-            first = carried, observation = number;
+            if (!carried || carried->moment.number < from.number) continue;
+            bool is_own = flags_[number].thread == thread;
+            if (first && (is_own != own_one ? own_one : carried->moment.number > first->moment.number)) continue;
+            first = carried, observation = number, own_one = is_own;
         }
         return first ? deficit(observation, *first) : Deficit{};
     }
