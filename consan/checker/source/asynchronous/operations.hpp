@@ -70,7 +70,7 @@ class Operations {
         for (u32 chunk : chunks) {
             for (u32 at = 0; at < CHUNK; at += use.bytes) {
                 use.offset = chunk * CHUNK + at;
-                if (made.chosen >> at & 1) start(made, use);
+                if (made.chosen >> at & 1 && shape_.holds(use.offset, use.bytes)) start(made, use);  // chunks of a misaligned copy end behind it
             }
             keep(heads_[chunk], number, made.chosen);
         }
