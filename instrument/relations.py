@@ -258,7 +258,7 @@ class Relations(Protocol):
         ...
 
     def in_branches(self, first: Site, second: Site, threads: Threads, wait: int = 0) -> tuple[bool, bool]:
-        """Whether (1) is in a branch that the thread of (2) does not enter, and the other way round. `wait`: a PTX line that stands for (1).
+        """Whether (1) is in a branch that the thread of (2) does not enter, and the other way round. `wait`: its PTX line stands for (1).
 
         False, False also if (2) cannot follow (1) before the next iteration of a loop: then no place lies between the branches.
         """

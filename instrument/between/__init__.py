@@ -11,10 +11,11 @@ Decides
 - what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it;
 - what becomes of the value that an access loads (`value_use`).
 
-Not handled; the answer is None: accesses in two functions, accesses in a called function (its callers may call it again), and
-`stretches` in a kernel that calls functions that synchronise. A branch is evaluated if it depends only on the thread's index in the CTA.
-Other branches count as independent of each other, so no thread need be able to take a given path of the graph. Therefore `always` is
-certain, and so is that an instruction is not in a stretch; "not always" is not certain.
+Not handled; the answer is None: accesses in two functions (but for their order, in a module of one kernel: there the calls stand for
+them), accesses in one called function (its callers may call it again), and `stretches` in a kernel that calls functions that
+synchronise. A branch is evaluated if it depends only on the thread's index in the CTA. Other branches count as independent of each
+other, so no thread need be able to take a given path of the graph. Therefore `always` is certain, and so is that an instruction is
+not in a stretch; "not always" is not certain.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class TextRelations:
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """See `relations.Relations`."""
-        found = self._located(one, other)
+        found = self._located(one, other) or self._called(one, other)
         if found is None or found[1] == found[2]:
             return None
         flow, first, second = found
@@ -140,6 +141,13 @@ class TextRelations:
             return None
         vertices = flow.at(one), flow.at(other)
         return (flow, *vertices) if all(vertices) else None
+
+    def _called(self, one: Site, other: Site) -> tuple[Flow, Vertices, Vertices] | None:
+        """Accesses of two functions, at the calls of the only kernel that reach them."""
+        entries = [f.name for f in self._module.functions if f.kind == "entry" and f.body is not None]
+        flow = self._flow(entries[0]) if len(entries) == 1 and one.function != other.function else None
+        vertices = (flow.at(one), flow.at(other)) if flow is not None else (set(), set())
+        return (flow, *vertices) if flow is not None and all(vertices) else None
 
     def _flow(self, name: str) -> Flow | None:
         if name not in self._flows:

@@ -121,7 +121,10 @@ class Flow:
         return found
 
     def at(self, site: Site) -> Vertices:
-        """The vertices of an access: all that belong to its source place."""
+        """The vertices of an access: all that belong to its source place. In another function: the calls that reach it."""
+        if site.function != self.function.name:
+            calls = SynchronisingCalls(self.module)
+            return {v for v, i in self.instructions.items() if row_of(i).calls and calls.reaches(i, site.function)}
         return self._places.get(identity(_place(site)), set())
 
     def updates(self, write: Site) -> frozenset[int]:
@@ -245,6 +248,7 @@ class Flow:
     ) -> tuple[SyncPoint, ...]:
         """The points from the sources to the ends, or back from them, in program order. A point that no path avoids is on all of them."""
         along, ends = edges.into if back else edges.out, both | {END, ENTRY} if ends is None else ends
+        sources = self._outermost(along, sources, both)
         ranks = {vertex: rank for rank, vertex in enumerate(postorder(along, sorted(sources), both))}
         points = []
         for point, vertices in self.points:
@@ -253,6 +257,12 @@ class Flow:
                 always = not closure(along, sources, both | here & edges.sure) & ends
                 points.append((max(ranks[vertex] for vertex in here), replace(point, always=always)))
         return tuple(point for _, point in sorted(points, key=lambda each: each[0], reverse=not back))
+
+    def _outermost(self, along: list[list[int]], access: Vertices, both: Vertices) -> Vertices:
+        """An access without the instructions from which each path comes to another one of it before it synchronises (`s[i] + s[j]`)."""
+        stops = set[int]().union(both, *(vertices for _, vertices in self.points))
+        ends = {vertex: closure(along, {vertex}, stops) & (stops | {END, ENTRY}) for vertex in access}
+        return {vertex for vertex, reached in ends.items() if not reached or reached - access} or access
 
 
 def _place(site: Site) -> Place:

@@ -57,9 +57,16 @@ class SynchronisingCalls:
         target = callee(call)
         return target is None or target in self._names
 
+    def reaches(self, call: Instruction, function: str) -> bool:
+        """Whether a call of a named function may reach a function."""
+        return callee(call) in self._callers({function})
+
     @cached_property
     def _names(self) -> set[str]:
-        found = {name for name, f in self._bodies.items() if any(_syncs(i) for i in f.instructions())}
+        return self._callers({name for name, f in self._bodies.items() if any(_syncs(i) for i in f.instructions())})
+
+    def _callers(self, found: set[str]) -> set[str]:
+        """Functions, and those that call them."""
         while True:
             more = {name for name, f in self._bodies.items() if name not in found and any(t in found for t in _callees(f))}
             if not more:

@@ -260,6 +260,14 @@ def other_phase(case: Case) -> Culprit:
     return wait, {"other": _other_parity(case, wait)}
 
 
+def constant_parity(case: Case) -> Culprit:
+    """The same, in a loop: a parity that is a constant is that of every second phase."""
+    found = other_phase(case) if case.around.repeats else None
+    wait = found[0] if isinstance(found, tuple) else None
+    parity = wait.number.of(None) if wait is not None and wait.number else None
+    return None if wait is None or parity is None else (wait, {"asked": str(parity & 1)})
+
+
 def _other_parity(case: Case, wait: SyncPoint) -> str:
     """The fault of a wait for another phase: its parity, if it is a constant that the phase does not have."""
     waited, phase = wait.number.of(case.second.thread) if wait.number else None, case.facts.get("phase")

@@ -12,6 +12,7 @@ from consan.reports.culprits.finders import (
     barrier_without_wait,
     commit_after_wait,
     committed_only,
+    constant_parity,
     fence_after_barrier,
     fence_before,
     fence_of_some,
@@ -203,6 +204,13 @@ _WAITS: Final = (
         foreign_wait,
         "the {culprit} at {culprit_at} waits for the groups of the threads that execute it only",
         "execute the {culprit} at {culprit_at} in the thread that executed {first_at}, then {cta_barrier}, before {second_at}",
+    ),
+    (
+        ("not-waited",),
+        constant_parity,
+        "the {culprit} at {culprit_at} asks for parity {asked} in each round: while a phase of the other parity is under way, it returns"
+        " at once",
+        "let the parity of the wait at {culprit_at} change from round to round: 0 in the first one, then 1, and so on (phase ^= 1)",
     ),
     (
         ("not-waited",),

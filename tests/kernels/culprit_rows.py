@@ -22,6 +22,7 @@ CULPRITS = (
     ("bulk_store_arrive_before_fill", "arrive(full)", "publishes only what came before it", ", with fence.proxy.async between the two"),
     ("mbarrier_lanes_release", "ARRIVE(&empty)", "comes before the read", "move the mbarrier.arrive"),
     ("mbarrier_wrong_parity", "WAIT", "does not wait for phase 0", "which has parity 0"),
+    ("mbarrier_parity_constant", "WAIT", "asks for parity 0 in each round", "change from round to round"),
     ("cluster_relaxed_arrive", "relaxed", "is relaxed", "barrier.cluster.arrive.release"),
     ("cluster_arrive_cta_scope", "", "releases at .cta scope", "mbarrier.arrive.release.cluster"),
     ("cluster_wait_cta_scope", "", "acquires at .cta scope", "write .acquire.cluster"),

@@ -27,6 +27,7 @@ ORDERS = (
     ("reduction_no_syncwarp", "RAW", "the read at reduction_no_syncwarp.cu:20, in the next iteration, can run before the write"),
     ("histogram_no_atomics", "WAR", "the write at histogram_no_atomics.cu:15 can overwrite what another thread has stored"),
     ("ring_three_stages", "WAR", "the write at ring_three_stages.cu:23 can overwrite the bytes before the read at ring_three_stages.cu:21"),
+    ("exchange_in_functions", "RAW", "the read at exchange_in_functions.cu:8 can run before the write at exchange_in_functions.cu:7"),
     ("waw", "WAW", "the write at waw.cu:11 and the write at waw.cu:17 can land in either order"),
 )
 
@@ -46,6 +47,70 @@ def test_a_lost_update_asks_for_an_atomic_and_not_for_a_barrier() -> None:
     assert same_value.severity == "error"
     assert "updates are lost" in same_value.missing
     assert "nothing" not in same_value.missing + same_value.fix
+
+
+def test_a_lost_update_between_ctas_of_a_cluster_asks_for_an_atomic_too() -> None:
+    (report,) = _racy("cluster_histogram_no_atomics")
+    assert [finding.fix for finding in report.findings if finding.fix.startswith("put")] == []
+    assert report.findings[0].fix.startswith("make the update one atomic operation (atomicAdd")
+
+
+def test_a_reader_that_has_its_fence_is_not_told_to_have_one_since_other_lanes_are_behind() -> None:
+    (report,) = _racy("flag_counted_by_lanes")
+    (race,) = report.findings
+    assert race.situation == "no-release"
+    assert "after the flag is read" not in race.fix
+
+
+WAIT_IN_BRANCH = """#include "hopper.cuh"
+extern "C" __global__ void stages(const float* x, float* out) {
+    __shared__ alignas(128) float stage[2][64];
+    int t = threadIdx.x;
+    for (int k = 0; k < 4; k++) {
+        if (t == 0) bulk_wait_read<1>();
+        stage[k & 1][t] = x[k * 64 + t];
+        fence_async_shared();
+        __syncthreads();
+        if (t == 0) {
+            bulk_store(out + k * 64, stage[k & 1], 256);
+            bulk_commit();
+        }
+    }
+    if (t == 0) bulk_wait<0>();
+}
+"""
+
+
+def test_a_barrier_behind_a_wait_is_outside_of_the_branch_of_the_wait(tmp_path: Path) -> None:
+    (tmp_path / "stages.cu").write_text(WAIT_IN_BRANCH)
+    kernel = consan.Kernel(tmp_path / "stages.cu", arch="sm_90a", include_dirs=[str(Path(__file__).parent)])
+    (finding,) = consan.launch(kernel, 1, 64, [np.zeros(256, np.float32), np.zeros(256, np.float32)], device="cpu").findings
+    assert finding.situation == "waited-no-barrier"
+    assert "after the branch that contains stages.cu:6" in finding.fix
+
+
+MISALIGNED = """#include "hopper.cuh"
+extern "C" __global__ void tail(const float* x, float* out) {
+    __shared__ alignas(128) float stage[128];
+    __shared__ u64 full;
+    int t = threadIdx.x;
+    if (t == 0) {
+        init(full, 1);
+        expect(full, 256);
+        bulk_load(stage + 66, x, 256, full);
+    }
+    __syncthreads();
+    wait(full, 0);
+    out[t] = stage[t];
+}
+"""
+
+
+def test_a_misaligned_copy_to_the_end_of_shared_memory_is_never_clean(tmp_path: Path) -> None:
+    (tmp_path / "tail.cu").write_text(MISALIGNED)
+    kernel = consan.Kernel(tmp_path / "tail.cu", arch="sm_90a", include_dirs=[str(Path(__file__).parent)])
+    report = consan.launch(kernel, 1, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32)], device="cpu")
+    assert report.verdict != "clean"
 
 
 def test_bytes_that_nobody_announces_are_the_first_finding_and_the_last_copy_and_announcement_its_places() -> None:
