@@ -219,6 +219,7 @@ def test_a_kernel_reaches_no_memory_of_the_host() -> None:
 
 
 GUESSED = """
+#define HEIGHT 4
 #include <torch/extension.h>
 namespace outer { namespace inner {
 template <typename T, bool wide> __global__ void scaled(T *p, const uint3 by, int n) {
@@ -229,13 +230,16 @@ template <typename T, bool wide> __global__ void scaled(T *p, const uint3 by, in
   if (i < n) p[i] = p[i] * T(float(by.z));
 }
 } }
-template <int N> __global__ void few(float *p) { static_assert(N == 128, "tile"); p[blockIdx.x * N + threadIdx.x] = 1; }
-void run(torch::Tensor x) { few <128> << <1, 128 >> >(x.data_ptr<float>()); }
+template <int N> __global__ void few(float *p) { static_assert(N == 64, "tile"); p[threadIdx.x + threadIdx.y] = threadIdx.x + threadIdx.y; }
+void run(torch::Tensor x) { dim3 block(16, HEIGHT); few <64> << <1, block >> >(x.data_ptr<float>()); }
 """
 
 
 def test_an_instance_is_guessed_that_compiles() -> None:
     """A kernel in namespaces, of halves, with a vector by value; the source writes out the instance of the other one."""
-    found = {row.kernel: (row.verdict, row.note) for row in _result("k.cu", GUESSED, None).rows}
-    guessed = rows.GUESSED["clean"], ""
-    assert found == {"outer::inner::scaled<__half, true>": guessed, "few<128>": guessed}
+    found = {row.kernel: (row.verdict, row.launch, row.note) for row in _result("k.cu", GUESSED, None).rows}
+    assert {name: (shape, note) for name, (_, shape, note) in found.items()} == {
+        "outer::inner::scaled<__half, true>": ("2 x 128", ""),
+        "few<64>": ("1 x 16,4", ""),
+    }
+    assert found["outer::inner::scaled<__half, true>"][0] == rows.GUESSED["clean"]

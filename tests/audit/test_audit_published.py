@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from audit_server import server
 
 from consan.audit import rows
@@ -57,9 +58,20 @@ def test_without_smaller_sizes_there_is_nothing_to_confirm() -> None:
     assert (row.verdict, row.findings[0].confirmed) == ("violations", CONFIRMED)
 
 
+@pytest.mark.slow
 def test_an_incomplete_launch_is_made_again_with_few_ctas() -> None:
     """In the time of a launch not all of its CTAs run. Nothing makes them fewer."""
-    text = SMALL.replace("4096", "256").replace("LIMIT", "MANY").replace("n / 256", "1 << 20") % ("true", "")
-    row = server().result(AuditRequest("k.cu", text, timeout=60.0, launch_timeout=1.0)).rows[0]
+    kernel = (
+        "__global__ void k(float *p) { float v = threadIdx.x; for (int i = 0; i < 999; ++i) v = v * 1.5f + 1; if (v == 0.25f) *p = v; }\n"
+    )
+    main = "int main() { float *p; cudaMalloc(&p, 4); k<<<1 << 14, 256>>>(p); }"
+    row = server().result(AuditRequest("k.cu", kernel + main, timeout=60.0, launch_timeout=1.0)).rows[0]
     assert (row.verdict, row.launches) == ("incomplete", 2)
     assert "were not to start" in row.note
+
+
+def test_sizes_are_larger_where_a_grid_has_become_empty() -> None:
+    kernels = "".join(f"__global__ void {name}(float *p) {{ p[blockIdx.x * blockDim.x + threadIdx.x] = 1; }}\n" for name in "ab")
+    main = "int main() { int n = 1 << 20; float *p; cudaMalloc(&p, 4 * n); a<<<n / 256, 256>>>(p); b<<<n / 256 / 8, 256>>>(p); }"
+    found = {row.kernel: row.verdict for row in server().result(AuditRequest("k.cu", kernels + main, timeout=60.0)).rows}
+    assert found == {"a": "clean", "b": "clean"}

@@ -1,8 +1,9 @@
 """Launches that are guessed, of kernels whose host code is missing or does not build: from the types and the names of parameters.
 
 A pointer gets an array that is longer than any product of the sizes; arrays of integers are zero, since they may be indices. An integer
-whose name is that of a size gets one: all of them the same. The block is that of `__launch_bounds__`, of a shared array that a thread has
-an element of, or of the dimensions of `threadIdx` that the kernel reads. What such a launch shows may be the guess's fault.
+whose name is that of a size gets one: all of them the same. Grid and block are those of a launch that the source writes out in
+numbers; else the block is that of `__launch_bounds__`, of a shared array that a thread has an element of, or of the dimensions of
+`threadIdx` that the kernel reads. What such a launch shows may be the guess's fault.
 
 Not guessed: structs by value, and tensor maps.
 """
@@ -15,7 +16,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from consan.audit.host import text as cuda
-from consan.audit.host.constants import shared_extents
+from consan.audit.host.constants import number, shared_extents
 from consan.audit.host.sizes import is_size
 from consan.audit.host.sources import AuditedSource
 from consan.audit.launch_file import DescribedLaunch, LaunchSize
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module, Param
 
 _CTAS: Final = 2  # in each dimension that the kernel reads
+_MOST_CTAS: Final = 64
 _THREADS: Final = 128
 _TILE: Final = 16  # threads in each of two dimensions
 _SIZE: Final = 32  # of each size, if there are several
@@ -57,7 +59,7 @@ class KernelText:
     """What the source says of a kernel. All of it is empty for PTX alone."""
 
     def __init__(self, source: AuditedSource | None, name: str) -> None:
-        self._text = source.text if source is not None else ""
+        self._text, self._name = source.text if source is not None else "", name
         items = source.items if source is not None else []
         self._item = next((each for each in items if each.kind == cuda.KERNEL and each.body and each.name == name), None)
         self.body = cuda.uncommented(self._text[slice(*self._item.body)]) if self._item is not None and self._item.body else ""
@@ -85,6 +87,22 @@ class KernelText:
         """Arguments of the template that the source writes out: types and numbers."""
         found = re.findall(rf"\b{re.escape(name)}\s*<([\w\s,:]+)>\s*(?:<<\s*<|[;,)])", cuda.uncommented(self._text))
         return [each for each in dict.fromkeys(found) if all(_LITERAL.fullmatch(word.strip()) for word in each.split(","))][:_MOST_WRITTEN]
+
+    def launched(self, which: int) -> Dim3 | None:
+        """The grid (0) or the block (1) of the first launch, if the source writes it out in numbers and constants."""
+        plain = cuda.uncommented(self._text)
+        found = re.search(rf"\b{re.escape(self._name)}\s*(?:<[^;<>]*>\s*)?<<\s*<([^;]*?)>\s*>\s*>", plain) if self._name else None
+        parts = cuda.parted(found[1]) if found else []
+        return self._extents(found[1][slice(*parts[which])].strip()) if found and len(parts) > which else None
+
+    def _extents(self, written: str) -> Dim3 | None:
+        """The extents of a `dim3`, of a variable of that type, or of a number."""
+        variable = re.search(rf"\bdim3\s+{re.escape(written)}\s*[({{]([^;]*?)[)}}]\s*;", self._text) if written.isidentifier() else None
+        inner = variable[1] if variable else written.removeprefix("dim3").strip().strip("(){}")
+        numbers = [number(word.strip(), self._text) for word in inner.split(",")]
+        if None in numbers or not 1 <= prod(each or 0 for each in numbers) <= _MOST_THREADS:
+            return None
+        return three_extents([each or 1 for each in numbers])
 
     def reads(self, variable: str) -> bool:
         """Whether the kernel reads a dimension."""
@@ -153,7 +171,10 @@ def _extents(given: Sequence[int] | str | None) -> Dim3 | None:
 
 
 def _block(entry: Function, text: KernelText) -> Dim3:
-    stated = _extents(entry.directives.get("reqntid")) or _extents(entry.directives.get("maxntid"))
+    stated = _extents(entry.directives.get("reqntid")) or text.launched(1)
+    if stated is not None:
+        return stated
+    stated = _extents(entry.directives.get("maxntid"))
     tiles = list(text.tiles())
     if text.reads("threadIdx.y"):
         tile = next((each for each in tiles if len(each) == 2 and prod(each) <= _MOST_THREADS), [_TILE, _TILE])
@@ -165,5 +186,8 @@ def _block(entry: Function, text: KernelText) -> Dim3:
 
 def _grid(entry: Function, text: KernelText) -> Dim3:
     cluster = _extents(entry.directives.get("reqnctapercluster")) or (1, 1, 1)
+    launched = text.launched(0)
+    if launched is not None and prod(launched) <= _MOST_CTAS and cluster == (1, 1, 1):
+        return launched
     x, y, z = (_CTAS if name == "x" or text.reads(f"blockIdx.{name}") else 1 for name in "xyz")
     return (x * cluster[0], y * cluster[1], z * cluster[2])

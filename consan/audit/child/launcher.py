@@ -57,13 +57,14 @@ class LaunchHooks:
     """The hooks for the programs of one process.
 
     `failed` is given a kernel that cannot be launched, and why; `note` a sentence for the table. `left_out` is called where a launch with
-    arguments of its own is not made.
+    arguments of its own is not made, `empty_grid` where one has no CTA.
     """
 
     checked: CheckedLaunches
     failed: Callable[[str, str, str], None]
     note: Callable[[str], None]
     left_out: Callable[[], None]
+    empty_grid: Callable[[], None]
     programs: list[HostProgram] = field(default_factory=list)
     _made: Counter[Any] = field(default_factory=Counter)
     _seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # of a kernel's launches
@@ -158,7 +159,9 @@ class LaunchHooks:
 
     def _launch(self, program: HostProgram, name: str, numbers: Sequence[int], shared: int, cooperative: bool, given: Any) -> int:
         grid, block, cluster = (three_extents(numbers[at : at + 3]) for at in (0, 3, 6))
-        if min(*grid, *block) < 1 or math.prod(block) > 1024:
+        if min(numbers[:3]) < 1:
+            self.empty_grid()
+        if min(numbers[:6]) < 1 or math.prod(block) > 1024:
             return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
         result, entry = program.compiled(name)
         values = _values(given, self._sizes(program, result.ptx, entry))

@@ -45,12 +45,21 @@ class Events:
 
     number: int
     token: str
-    counted: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 8))  # shared with processes that are forked
+    counted: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 16))  # shared with processes that are forked
 
     @property
     def launches(self) -> int:
         """How many launches have been sent."""
         return int.from_bytes(self.counted[:8], "little")
+
+    @property
+    def has_empty_grid(self) -> bool:
+        """Whether a launch was refused since its grid is empty."""
+        return any(self.counted[8:])
+
+    def empty_grid(self) -> None:
+        """A launch was refused since its grid is empty."""
+        self.counted[8:9] = b"\1"
 
     def send(self, event: str, **what: Any) -> None:
         """One event."""
@@ -130,13 +139,15 @@ class FileWork:
 
     def launcher(self) -> LaunchHooks:
         """The hooks, in place."""
-        made = LaunchHooks(self.checked(), self.events.failed, self.events.note, lambda: self.events.send("left out"))
+        made = LaunchHooks(
+            self.checked(), self.events.failed, self.events.note, lambda: self.events.send("left out"), self.events.empty_grid
+        )
         made.install(runtime(), self.folder / "runtime.so")
         return made
 
 
 def audit_cuda(work: FileWork, path: str, text: str) -> None:
-    """A `.cu` file with a `main`, which is run. Where it launches nothing, larger sizes are tried: a grid may have become empty."""
+    """A `.cu` file with a `main`, which is run. Where it launches nothing, or a grid has become empty, larger sizes are tried."""
     recipe = recipe_of(Path(path))
     launcher: LaunchHooks | None = None
     for made in dict.fromkeys(shrunk_text(text, times) for times in TIMES) if work.shrinks else (text,):
@@ -159,7 +170,7 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
         program = HostProgram(source, library, work.folder / f"program{len(launcher.programs)}.so")
         launcher.programs.append(program)
         _run_main(program, program.main(), recipe.arguments, work)
-        if work.events.launches:
+        if work.events.launches and not work.events.has_empty_grid:
             return
 
 
