@@ -32,6 +32,7 @@ _LISTED: Final = re.compile(r"\b((?:std::)?vector\s*<\s*\w+\s*>\s+|int\s+)(\w+)(
 _OF_CODE: Final = re.compile(  # tiles, not sizes
     r"block|tile|thread|warp|chunk|buf|shared|bin|radix|lds|table|group|bm|bn|bk|unroll|vec|code|pad|max", re.IGNORECASE
 )
+_OF_BLOCK: Final = re.compile(r"block|tile|thread|warp", re.IGNORECASE)  # in functions of the host, where other sizes have names of code
 _SEQUENCE: Final = re.compile(r"^(?:T|L|seq(?:_?len(?:gth)?)?|sequence_length)$", re.IGNORECASE)
 _OTHER: Final = re.compile(r"^(?:n\w{1,3}|num\w*|\w*count|total\w*|\w*stride\w*|ld[abc]?|[nmk]_?\w{0,2}|[BTCHWNOVKM]+)$", re.IGNORECASE)
 TIMES: Final = (1, 16)
@@ -135,7 +136,7 @@ def _with_smaller(pattern: re.Pattern[str], text: str, limits: _Limits, *, local
 
     def replaced(found: re.Match[str]) -> str:
         value = _product(found[4])
-        kept = not local and (_OF_CODE.search(found[2]) or value <= LEAST)
+        kept = _OF_BLOCK.search(found[2]) if local else (_OF_CODE.search(found[2]) or value <= LEAST)
         made = value if kept else smaller(found[2], value, least, limits.tile)
         return "".join(found.group(1, 2, 3)) + (found[4] if made == value else str(made))
 

@@ -103,3 +103,9 @@ def test_a_first_argument_that_measures_something_chooses_no_kernel(name: str, m
     assert (
         makefile.first_is_size(f"int main(int argc, char **argv) {{ int {name} = 1; if (argc > 1) {name} = atoi(argv[1]); }}") == measures
     )
+
+
+def test_the_size_of_a_block_stays() -> None:
+    text = "int main() { int blocksize = 1024, size = 1 << 20; k<<<size / blocksize, blocksize>>>(); }"
+    assert "blocksize = 1024, size = " in sizes.shrunk_text(text)
+    assert "1 << 20" not in sizes.shrunk_text(text)
