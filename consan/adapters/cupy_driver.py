@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from consan.adapters.base import Patches
+from consan.backends.armed import ArmedFunctions, armed_functions
 from consan.backends.base import Dim3
 from consan.session.repeated_launch import NOT_REPEATED
 
@@ -28,6 +29,7 @@ _POINTER, _SHAPE = ctypes.c_void_p, (ctypes.c_uint,) * 7  # grid, block, bytes o
 _LOOK_UP: Final = "cuModuleGetFunction"
 _LAUNCHES: Final = {"cuLaunchKernel": (_POINTER, _POINTER), "cuLaunchCooperativeKernel": (_POINTER,)}  # what follows the stream
 _KEY: Final = 9  # of the parameters: the kernel's handle, grid, block, bytes of dynamic shared memory, stream
+_ARMED: Final = "cuLaunchKernel"
 _FAILED: Final = 999  # CUDA_ERROR_UNKNOWN
 
 
@@ -63,6 +65,9 @@ class CupyDriver:
         self.launched, self.repeats = launched, repeats
         self._ours: dict[str, Any] = {}  # CuPy keeps no reference
         self._pending = threading.local()
+        self._functions: ArmedFunctions | None = None
+        self._armed: Any = None  # the driver's function whose launches C may make
+        self._otherwise: Any = None  # ours, which C calls
 
     def take_over(self) -> bool:
         """Have CuPy call functions of ours from now on. Returns whether it does."""
@@ -88,10 +93,24 @@ class CupyDriver:
         self._ours[_LOOK_UP] = kind(self._look_up(kind((_LOOK_UP, library))))
         for name, rest in _LAUNCHES.items():
             kind = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, *_SHAPE, _POINTER, *rest)
-            self._ours[name] = kind(self.ours(kind((name, library))))
+            real = kind((name, library))
+            ours = kind(self.ours(real))
+            self._ours[name] = self.in_c(real, ours) if name == _ARMED else ours
         for name, function in self._ours.items():
             setattr(library, name, function)
         return library
+
+    def in_c(self, real: Any, ours: Any) -> Any:
+        """A function of C that makes the launches that are armed, and calls ours for all others. Ours, if there is no C here."""
+        functions = armed_functions()
+        if functions is None:
+            return ours
+        self._functions, self._armed, self._otherwise = functions, real, ours
+        return type(ours)(functions.replaces(real, ours))
+
+    def arms_for(self, real: Callable[..., int]) -> ArmedFunctions | None:
+        """What C needs to make launches by this function of the driver. None: it makes none."""
+        return self._functions if real is self._armed else None
 
     def _look_up(self, real: Callable[..., int]) -> Callable[..., int]:
         def look_up(found: int, module: int, name: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,13 @@ class AroundLaunches:
         self._before, self._behind = library.consan_before, library.consan_behind
         self._before.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int)
         self._behind.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+
+    @functools.cached_property
+    def here(self) -> int:
+        """The address of work in this context, of which nothing is done."""
+        self._nothing: npt.NDArray[np.void] = np.zeros((), dtype(AROUND))
+        self._nothing["driver"], self._nothing["context"] = self._table.ctypes.data, self._context
+        return int(self._nothing.ctypes.data)
 
     def make(self, work: LaunchWork, function: int) -> CudaAround | None:
         """The work around launches that follow each other. `function`: the handle of the kernel behind them."""
@@ -73,3 +81,12 @@ class CudaAround:
         """See `Around`."""
         if status := self._behind(self._at, stream, number):
             self._check(status)
+
+    @property
+    def address(self) -> int:
+        """The address of what C knows."""
+        return self._at
+
+    def check(self, status: int) -> None:
+        """Raise what the driver has said."""
+        self._check(status)

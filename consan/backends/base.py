@@ -21,6 +21,7 @@ from consan.tensormap.description import TensorMapInfo
 from consan.textures.description import TextureInfo, TextureMemory
 
 if TYPE_CHECKING:
+    from consan.backends.armed import FollowedLaunch
     from consan.backends.cpu import LaunchStats
 
 Dim3 = tuple[int, int, int]
@@ -76,6 +77,13 @@ class Around(Protocol):
     def behind(self, stream: int, number: int) -> None:
         """Put the rest there. `number`: the last parameter of the kernel."""
 
+    @property
+    def address(self) -> int:
+        """The address of what C knows of it."""
+
+    def check(self, status: int) -> None:
+        """Raise what the driver has said to C; nothing if it is 0 or less."""
+
 
 class StreamWork(Protocol):
     """Work of consan's own in the streams of the program. It runs in the order of its stream, and the caller does not wait for it."""
@@ -111,6 +119,9 @@ class StreamWork(Protocol):
     def passed(self, mark: Any) -> bool:
         """Whether the device has come to a mark. Raises `DeviceLost` after a fatal error."""
 
+    def next_number(self) -> int:
+        """A number that no launch of the process has had; more than those before."""
+
     def around(self, work: LaunchWork) -> Around | None:
         """Prepare the work around launches. None: it is not possible here."""
 
@@ -137,6 +148,9 @@ class CallSource(Protocol):
     @property
     def notes(self) -> bool:
         """Whether calls are noted."""
+
+    def followed_launch(self) -> FollowedLaunch | None:
+        """How C notes a launch. None: calls are not noted."""
 
     def note(self, context: int | None) -> None:
         """The listener needs no calls for the legacy default stream of this context, which has no other stream, up to the next other call.

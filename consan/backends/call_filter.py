@@ -193,6 +193,11 @@ class CallFilter:
         self._taken: npt.NDArray[np.void] = np.zeros(_MOST_NOTED, dtype(NOTED))
         OWN.count_in(library.consan_own_calls)
 
+    @property
+    def address(self) -> int:
+        """The address of its state."""
+        return int(self._state.ctypes.data)
+
     def follow(self, number: int, rule: Mapping[str, int]) -> None:
         """A call, by its number: the fields of its `CallRule`."""
         for name, value in rule.items():

@@ -24,6 +24,7 @@ from typing import Any, Final, Protocol
 
 from consan._errors import ConsanError
 from consan.backends import driver as api
+from consan.backends.armed import FollowedLaunch
 from consan.backends.call_filter import KINDS, MOST_CALLBACKS, CallFilter, CallKind, NotedCall, filter_of
 from consan.backends.cost import COST
 
@@ -276,6 +277,12 @@ class DriverCalls(DriverFacts):
     def notes(self) -> bool:
         """See `CallSource`."""
         return self._filter is not None and self._filter.context_of_notes is not None
+
+    def followed_launch(self) -> FollowedLaunch | None:
+        """See `CallSource`."""
+        context = None if self._filter is None else self._filter.context_of_notes
+        call = next((number for number, form in self._forms.items() if (form.name, form.per_thread) == ("cuLaunchKernel", False)), None)
+        return None if self._filter is None or context is None or call is None else FollowedLaunch(self._filter.address, context, call)
 
     def note(self, context: int | None) -> None:
         """See `CallSource`."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from consan.backends import driver as api
+from consan.backends.armed import numbers
 from consan.backends.around import AroundLaunches
 from consan.backends.base import Around, HostBytes, LaunchWork
 from consan.backends.driver_values import pointer
@@ -99,8 +101,18 @@ class CudaWork:
         return code == 0
 
     @functools.cached_property
+    def next_number(self) -> Callable[[], int]:
+        """See `StreamWork`."""
+        return numbers() or itertools.count(1).__next__
+
+    @functools.cached_property
     def _around(self) -> AroundLaunches:
         return AroundLaunches(self._driver, self._backend.context)
+
+    @property
+    def here(self) -> int:
+        """The address of work in the backend's context (`AroundLaunches.here`)."""
+        return self._around.here
 
     def around(self, work: LaunchWork) -> Around | None:
         """Prepare the work around launches. None: there is no C here."""

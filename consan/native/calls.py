@@ -59,6 +59,9 @@ class RemoteCalls(DriverFacts):
 
     notes = False
 
+    def followed_launch(self) -> None:
+        """The interposer notes no call."""
+
     def note(self, context: int | None) -> None:
         """The interposer notes no call."""
 

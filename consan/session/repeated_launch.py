@@ -7,12 +7,14 @@ All that `Frameworks.recorded` finds out about a launch was found out for one li
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from consan.backends.armed import ArmedFunctions
 from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
+from consan.session.executing.armed import ArmedLaunch, Arming
 from consan.session.executing.in_flight import Repeats, Slot
 from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared
@@ -40,6 +42,7 @@ class RepeatedLaunch:
     times: int = 0  # launches of a kernel that records nothing, which are not counted yet
     _args: Parameters | None = None
     _equal: int = 0  # launches with these parameters, which are not counted yet
+    _armed: ArmedLaunch | None = None
     _owner: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,6 +55,7 @@ class RepeatedLaunch:
         """
         frameworks, began = self.frameworks, time.perf_counter()
         with frameworks.device.lock:
+            self._take_back()
             if self._differs():
                 return NOT_REPEATED
             slot, args = None, asked() if self.asks else None
@@ -76,6 +80,34 @@ class RepeatedLaunch:
             self._made(slot, args)
         COST.add(time.perf_counter() - until + at - began)
         return result
+
+    def arm(self, functions: ArmedFunctions, key: Sequence[int | None]) -> None:
+        """Let C make the launches that follow, if it can: they have the parameters of the last one.
+
+        `key`: the parameters of the driver's function, up to the stream. The launch before was made by `make`.
+        """
+        streams, background, stream = self.frameworks.streams, self.frameworks.background, self.launch.stream
+        with self.frameworks.device.lock:
+            if self._armed is not None or self._differs() or not streams.may_arm(stream) or (self.asks and self._args is None):
+                return
+            if (followed := streams.followed_launch) is None and streams.facts is not None:
+                return
+            values = self._args or () if self.asks else ()
+            arming = Arming(functions, [each or 0 for each in key], values, background.work.here, followed, self)
+            self._armed = arming.alone() if self.repeats is None else self.repeats.arm(arming)
+
+    def counts(self, launches: int) -> None:
+        """C has made launches."""
+        if self.asks:
+            self._equal += launches
+        if self.repeats is None:
+            self.times += launches
+
+    def _take_back(self) -> None:
+        if self._armed is not None:
+            with self.frameworks.background.lock:
+                armed, self._armed = self._armed, None
+                armed.take_back()
 
     def _differs(self) -> bool:
         """Whether this launch may not be like those before it."""
@@ -114,6 +146,7 @@ class RepeatedLaunch:
 
     def tell(self) -> None:
         """Count what was not counted yet."""
+        self._take_back()
         self._tell_parameters()
         times, self.times = self.times, 0
         if times:

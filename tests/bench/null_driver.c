@@ -14,6 +14,14 @@ enum { OTHER = 1, RECEIPT = 2 };
 static uint64_t context = 0x1000;
 static const int attributes[128] = {[16] = 132, [75] = 9, [76] = 0, [81] = 233472, [95] = 1, [97] = 232448, [120] = 1};
 EXPORT uint64_t null_calls; // of the driver
+EXPORT uint64_t null_sum;   // in the receipts of launches from now on
+EXPORT int null_status;     // of launches but those of consan
+EXPORT int null_late;       // receipts come when `null_deliver` is called
+static struct Receipt {
+    char *slip;
+    uint64_t number, sum;
+} late[64];
+static int waiting;
 
 EXPORT int null_ok(void) {
     null_calls++;
@@ -113,16 +121,24 @@ EXPORT int cuStreamIsCapturing(void *stream, int *status) {
     *status = 0;
     return 0;
 }
+EXPORT int null_deliver(void) {
+    for (int at = 0; at < waiting; at++) {
+        memcpy(late[at].slip + SUMS, &late[at].sum, 8);
+        memcpy(late[at].slip + NUMBER, &late[at].number, 8);
+    }
+    waiting = 0;
+    return 0;
+}
 EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, void *stream,
                           void **parameters, void **extra) {
     (void)x, (void)y, (void)z, (void)a, (void)b, (void)c, (void)shared, (void)stream, (void)extra;
     null_calls++;
-    if ((uintptr_t)function != RECEIPT) return 0;
+    if ((uintptr_t)function != RECEIPT) return null_status;
     uint64_t numbers[7];
     for (int at = 0; at < 7; at++) numbers[at] = *(uint64_t *)parameters[at];
     char *slip = (char *)(uintptr_t)numbers[5];
     memset(slip + SUMS, 0, RESULTS - SUMS);
     memcpy(slip + RESULTS, (void *)(uintptr_t)numbers[3], 4 * numbers[4]);
-    memcpy(slip + NUMBER, &numbers[6], 8);
-    return 0;
+    late[waiting++] = (struct Receipt){slip, numbers[6], null_sum};
+    return null_late ? 0 : null_deliver();
 }

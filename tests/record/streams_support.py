@@ -7,6 +7,7 @@ then all go on.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -110,6 +111,7 @@ class StreamsWork:
 
     def __init__(self, backend: Streams) -> None:
         self._backend = backend
+        self.next_number = itertools.count(1).__next__
 
     def entered(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()

@@ -135,6 +135,8 @@ __attribute__((visibility("default"))) uint32_t consan_take_noted(struct Filter 
     return count;
 }
 
+#include "armed.h"
+
 __attribute__((visibility("default"))) void consan_called(struct Filter *filter, int domain, uint32_t number, const struct CallbackData *data) {
     if (data->site != API_EXIT || own_calls > 0) return;
     if (number >= MOST_CALLBACKS) return;

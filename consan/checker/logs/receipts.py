@@ -67,6 +67,11 @@ class Slip:
         return part
 
     @property
+    def host_address(self) -> int:
+        """The address on the host."""
+        return int(self.view.ctypes.data)
+
+    @property
     def is_there(self) -> bool:
         """Whether the receipt has come."""
         return int(self._words[NUMBER // 8]) == self.number
@@ -93,7 +98,6 @@ class Receipts:
     memory: LogMemory
     free: list[Slip] = field(default_factory=list)
     _rings: list[int] = field(default_factory=list)
-    _count: int = 0
 
     def __post_init__(self) -> None:
         self._module = self.memory.module(KERNEL)
@@ -125,8 +129,7 @@ class Receipts:
 
     def number(self, slip: Slip) -> int:
         """Number the next launch of a slip."""
-        self._count += 1
-        slip.number = self._count
+        slip.number = self.memory.backend.work.next_number()
         return slip.number
 
     def spare(self) -> Slip:

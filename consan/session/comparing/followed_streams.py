@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from consan.backends.armed import FollowedLaunch
 from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM
 from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.decoding.launch_race import OperationSide
@@ -60,6 +61,9 @@ class Facts(Protocol):
     @property
     def notes(self) -> bool:
         """Whether calls are noted."""
+
+    def followed_launch(self) -> FollowedLaunch | None:
+        """How C notes a launch. None: calls are not noted."""
 
     def note(self, context: int | None) -> None:
         """Calls for the default stream are not needed at once. None: they are."""
@@ -166,6 +170,15 @@ class FollowedStreams(ProgramStreams):
         if self.facts is None or self.seen.why or (stream in DEFAULT_STREAMS and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
+
+    def may_arm(self, stream: int) -> bool:
+        """Whether C may make launches into a stream: it is the default stream, and their calls are noted, or nobody follows calls."""
+        return stream in DEFAULT_STREAMS and (self.facts is None or self.noting)
+
+    @property
+    def followed_launch(self) -> FollowedLaunch | None:
+        """How C notes a launch. None: nobody follows calls."""
+        return None if self.facts is None else self.facts.followed_launch()
 
     def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
         """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""

@@ -137,6 +137,8 @@ class Background:
         memory = sent.memory
         self._bytes[shape] = memory.log_bytes
         try:
+            with self.lock:
+                self.repeating.take_back(memory.symbol_addresses[0])
             with work.entered():
                 before = self.last.get(memory.symbol_addresses[0])
                 if before is not None and before.slip is not None and before.stream != stream:  # it has the module's variables

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from consan.backends.armed import MOST_SLOTS, Told
 from consan.backends.base import THREAD_STREAM, Around, DeviceLost, Dim3, Handle, LaunchWork
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
+from consan.session.executing.armed import ArmedLaunch, Arming
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.device import Device
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from consan.session.executing.background import Background
 
 MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then
+_MOST_OUT_ARMED: Final = 2  # where more are, the host is ahead of the device: C would find no slot
 _ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
 Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int]  # the loaded module, its number, kernel, grid, block, cluster, room of its log
@@ -126,6 +129,9 @@ class Repeats:
     account: ReceiptGroup
     receipt: bytes
     alive: bool = True
+    is_steady: bool = False  # the module's last two launches were of these
+    _armed: ArmedLaunch | None = None  # C makes the launches, and has all slots
+    _last: Slot | None = None
     _free: list[Slot] = field(default_factory=list)
     _out: deque[Slot] = field(default_factory=deque)
 
@@ -140,6 +146,7 @@ class Repeats:
             if not (self.alive and self._free):
                 return None
             slot = self._free[-1]
+            background.repeating.take_back(slot.symbol)
             before = background.last.get(slot.symbol)
             try:
                 if before is not None and before.stream != self.stream and not self._comes_after(before):
@@ -151,8 +158,42 @@ class Repeats:
             if not made:
                 return None
             self._free.pop()
+            self.is_steady, self._last = before is not None and before is self._last, slot
             background.last[slot.symbol] = slot
             return slot
+
+    def arm(self, arming: Arming) -> ArmedLaunch | None:
+        """Let C make the launches that follow. None: it cannot; the next one may need Python."""
+        with self.background.lock:
+            slots, free, last = [*self._free, *self._out], len(self._free), self._last
+            if not (self.alive and self.is_steady and last in slots) or len(self._out) > _MOST_OUT_ARMED or len(slots) > MOST_SLOTS:
+                return None
+            numbers = [0] * free + [slot.slip.number for slot in self._out]
+            self._armed = arming.with_slots(self, slots, numbers, slots.index(last))
+            if self._armed is not None:
+                self.background.repeating.armed[last.symbol] = self
+                self._free, self._out = [], deque()
+            return self._armed
+
+    def take_back(self) -> None:
+        """Make the launches with Python again. The caller holds the lock."""
+        armed, self._armed = self._armed, None
+        if armed is not None:
+            armed.take_back()
+
+    def taken_back(self, slots: Sequence[Slot], told: Told) -> None:
+        """C has made launches."""
+        last = self._last = self.background.last[slots[told.last].symbol] = slots[told.last]
+        for slot, number in zip(slots, told.numbers, strict=True):
+            slot.slip.number = number or slot.slip.number
+        out = [slot for slot, number in zip(slots, told.numbers, strict=True) if number]
+        self._out.extend(sorted(out, key=lambda slot: slot.slip.number))
+        self._free.extend(sorted((slot for slot in slots if slot not in out), key=lambda slot: slot is last))
+        self.account.more += told.equal
+        try:
+            last.around.check(told.status)
+        except DeviceLost as error:
+            self.background.lost(error)
 
     def _comes_after(self, before: InFlightLaunch | Slot) -> bool:
         """Let the stream wait for a launch in another one. False: it is captured."""
@@ -166,8 +207,9 @@ class Repeats:
 
     def _has_slot(self) -> bool:
         """Look at the receipts. Returns whether a slot is free: the one that was used last comes first."""
-        out, free = self._out, self._free
         with self.background.lock:
+            self.take_back()
+            out, free = self._out, self._free
             while out and out[0].words[NUMBER // 8] == out[0].slip.number:
                 slot = out.popleft()
                 if slot.said.tobytes() == self.receipt:
@@ -225,12 +267,14 @@ class Repeats:
 
     def without_receipt(self) -> list[Slot]:
         """Give up the slots whose receipts nobody has seen."""
+        self.take_back()
         found = list(self._out)
         self._out.clear()
         return found
 
     def idle(self) -> list[Slot]:
         """Give up the slots that no launch uses."""
+        self.take_back()
         found, self._free[:] = list(self._free), ()
         return found
 
@@ -243,6 +287,13 @@ class Repeating:
     # The last receipt that served, behind its number, unless it has findings.
     _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)
     _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)
+    armed: dict[int, Repeats] = field(default_factory=dict)  # C makes their launches; by the address of the module's variable
+
+    def take_back(self, symbol: int) -> None:
+        """Another launch is to use the variables of a module. The caller holds the lock."""
+        found = self.armed.pop(symbol, None)
+        if found is not None:
+            found.take_back()
 
     def serves(self, shape: Shape, receipt: Receipt, account: ReceiptGroup) -> None:
         """A launch has a receipt that an earlier one had, too."""

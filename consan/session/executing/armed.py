@@ -1,0 +1,65 @@
+"""Launches that repeat and that C makes (consan/backends/armed.py): what the session learns when it takes them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from consan.backends.armed import Armed, ArmedFunctions, ArmedSlot, FollowedLaunch
+from consan.backends.cost import COST
+
+if TYPE_CHECKING:
+    from consan.session.executing.in_flight import Repeats, Slot
+
+
+class Counter(Protocol):
+    """Counts launches."""
+
+    def counts(self, launches: int) -> None:
+        """So many more were made."""
+
+
+class Arming(NamedTuple):
+    """What C needs to make launches. `key`: the parameters of the driver's function, up to the stream; `values`: parameters of the kernel.
+
+    `here`: the address of work in the session's context; `followed`: how the launch is noted. None: nobody follows calls.
+    """
+
+    functions: ArmedFunctions
+    key: Sequence[int]
+    values: Sequence[bytes]
+    here: int
+    followed: FollowedLaunch | None
+    counter: Counter
+
+    def alone(self) -> ArmedLaunch | None:
+        """Arm launches of a kernel that records nothing. None: too many are armed."""
+        armed = self.functions.arm(self.key, self.here, self.values, (), b"", 0, self.followed)
+        return None if armed is None else ArmedLaunch(armed, self.counter)
+
+    def with_slots(self, repeats: Repeats, slots: list[Slot], numbers: Sequence[int], last: int) -> ArmedLaunch | None:
+        """Arm launches whose logs have slots. `numbers`: of the launches that use them; 0: none."""
+        places = [ArmedSlot(slot.around.address, slot.slip.host_address, number) for slot, number in zip(slots, numbers, strict=True)]
+        armed = self.functions.arm(self.key, self.here, self.values, places, repeats.receipt, last, self.followed)
+        return None if armed is None else ArmedLaunch(armed, self.counter, repeats, slots)
+
+
+@dataclass(eq=False)
+class ArmedLaunch:
+    """Launches that C makes until they are taken back. `repeats`: whose slots they use."""
+
+    armed: Armed
+    counter: Counter
+    repeats: Repeats | None = None
+    slots: Sequence[Slot] = ()
+
+    def take_back(self) -> None:
+        """Count what was made, and give the slots back. The caller holds the lock of the launches in flight."""
+        told = self.armed.told()
+        if told is None:
+            return
+        COST.add(told.seconds)
+        self.counter.counts(told.launches)
+        if self.repeats is not None:
+            self.repeats.taken_back(self.slots, told)
