@@ -82,8 +82,8 @@ class Armed:
 class ArmedFunctions:
     """The functions of C. Raises `EnvironmentFailure` or `OSError` without C."""
 
-    def __init__(self) -> None:
-        library = FILTER.load()
+    def __init__(self, library: ctypes.CDLL | None = None) -> None:
+        library = library or FILTER.load()
         self._functions: dict[str, Any] = {}
         for name, (result, arguments) in _FORMS.items():
             function = library[name]  # one of its own: `restype` of an attribute is everybody's

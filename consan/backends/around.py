@@ -47,7 +47,8 @@ class AroundLaunches:
         if self._before is None or max(len(work.clears), len(work.copies)) > PIECES or len(work.numbers) > NUMBERS:
             return None
         state: npt.NDArray[np.void] = np.zeros((), dtype(AROUND))
-        state["driver"], state["context"], state["begun"], state["ended"] = self._table.ctypes.data, self._context, work.begun, work.ended
+        state["driver"], state["context"] = self._table.ctypes.data, self._context
+        state["begun"], state["ended"] = work.begun.value, work.ended.value
         state["function"], state["ctas"], state["threads"], state["count"] = function, work.ctas, work.threads, len(work.numbers)
         state["numbers"][: len(work.numbers)] = work.numbers
         for at, (address, nbytes) in enumerate(work.clears):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import sys
 import time
 from collections.abc import Iterator
@@ -11,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from consan.adapters import cupy_driver
+from consan.backends import armed
 from consan.backends.armed import ArmedFunctions, FollowedLaunch, armed_functions
-from consan.backends.call_filter import CallFilter, CallKind
+from consan.backends.call_filter import FILTER, CallFilter, CallKind
 from consan.session.executing import time_limit
 from consan.session.executing.judging import Judge
+from consan.toolchain.host_library import loaded
 
 sys.path.append(str(Path(__file__).parents[1] / "bench"))
 import bench_launch
@@ -124,15 +128,21 @@ def test_another_receipt_is_examined(program: Program, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("program", ["waits"], indirect=True)
-def test_receipts_that_come_late(program: Program) -> None:
+def test_receipts_that_come_late(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined, known = list[Any](), Judge.examined
     made = program.learn()
+    monkeypatch.setattr(Judge, "examined", lambda *given: examined.append(given) or known(*given))
     program.switch("null_late", 1)
-    for _ in range(6):
-        program.launch(5)
+    for times in range(6):
+        program.switch("null_sum", 7 * (times == 3))
+        program.launch()
+        program.switch("null_sum", 0)
+        program.launch(4)
         program.library.null_deliver()
     program.switch("null_late", 0)
-    assert program.launch(20) >= 18
+    assert program.launch(20) >= 10
     assert program.counts() == ("clean", made + 50)
+    assert len(examined) == 1, "one launch had another receipt"
 
 
 @pytest.mark.parametrize("program", ["waits"], indirect=True)
@@ -166,17 +176,63 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
     calls = CallFilter(tell)
     calls.follow(CALL, {"behind": 1, "within": -1, "kind": CallKind.LAUNCH})
     calls.note(CONTEXT)
-    armed = functions.arm(KEY, program.backend.work.here, (), (), b"", 0, FollowedLaunch(calls.address, CONTEXT, CALL))
+    launches = functions.arm(KEY, program.backend.work.here, (), (), b"", 0, FollowedLaunch(calls.address, CONTEXT, CALL))
     shape = (*KEY[:8], None, None, None)
     assert [launch(*shape), launch(*shape)] == [0, 0]
     assert [call.kind for call in calls.note(CONTEXT + 1)] == [CallKind.LAUNCH], "one stands for all"
     launch(*shape)
     assert made == ["C", "C", "Python"]
-    assert armed is not None
-    taken = armed.told()
+    assert launches is not None
+    taken = launches.told()
     assert taken is not None
-    assert (taken.launches, armed.told()) == (2, None)
+    assert (taken.launches, launches.told()) == (2, None)
     calls.note(CONTEXT)
     launch(*shape)
     assert made[-1] == "Python"
     program.session.close()
+
+
+# -- planted faults --------------------------------------------------------------------------------------------------------------
+
+NOTED = test_a_launch_is_noted_as_the_callback_would_do_it
+FAULTS: dict[str, tuple[str, str, str, Any]] = {
+    "no parameters are compared": (
+        "armed->sizes[at]) != 0) return false",
+        "0) != 0) return false",
+        "adds",
+        test_other_parameters_are_left_to_python,
+    ),
+    "all receipts are equal": (
+        "armed->receipt_bytes) != 0) return false",
+        "0) != 0) return false",
+        "waits",
+        test_another_receipt_is_examined,
+    ),
+    "a receipt has always come": ("slot->number && atomic_load", "false && atomic_load", "waits", test_receipts_that_come_late),
+    "one slot for all": ("if (!armed->slots[armed->last].number) return", "return", "waits", test_receipts_that_come_late),
+    "launches are not counted": ("armed->launches++;", "", "adds", test_all_are_counted),
+    "equal ones are not counted": ("armed->equal++;", "", "waits", test_all_are_counted),
+    "a refused launch is counted": ("if (!status) finish", "finish", "adds", test_a_launch_that_the_driver_refuses_is_not_counted),
+    "another context": ("load(&filter->notes) == armed->notes && note", "note", "", NOTED),
+    "it is not noted": ("note(filter, (uint32_t)armed->call, LAUNCH, &unknown)", "true", "", NOTED),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault(fault: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, kernel, test = FAULTS[fault]
+    sources = FILTER.sources()
+    assert sources["armed.h"].count(old) == 1
+    functions = ArmedFunctions(loaded(FILTER.compiled(sources | {"armed.h": sources["armed.h"].replace(old, new)}), "faulty"))
+    for user in (armed, cupy_driver, sys.modules[__name__]):
+        monkeypatch.setattr(user, "armed_functions", lambda: functions)
+    monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)
+    monkeypatch.setattr(Judge, "examined", Judge.examined)
+    given = {"program": Program(library, kernel)} if kernel else {"library": library}
+    try:
+        with pytest.raises((AssertionError, IndexError)):
+            test(**given, **{"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(test).parameters else {})
+    finally:
+        for name in ("null_sum", "null_status", "null_late"):
+            ctypes.c_int.in_dll(library._library, name).value = 0

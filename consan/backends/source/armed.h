@@ -2,6 +2,7 @@
 // its log, and the receipt of those before it. It takes the launch back whenever it needs to know what was done (consan/backends/armed.py).
 #pragma once
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -10,8 +11,6 @@
 #define KEY 9 // the kernel's handle, grid, block, bytes of dynamic shared memory, stream
 #define SUMS 1        // words from the number in a slip to what is compared
 #define LONGEST 8000 // nanoseconds of waiting for a receipt: copies of variables for another slot take longer
-
-typedef int LaunchFunction(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 
 struct Slot {
     struct Around *around;
@@ -38,7 +37,7 @@ struct Armed {
 static struct {
     pthread_mutex_t lock;
     struct Armed armed[MOST_ARMED];
-    LaunchFunction *real, *otherwise;
+    Launch *real, *otherwise;
 } launches = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static _Atomic uint64_t last_number;
 
@@ -94,10 +93,10 @@ static bool note_launch(const struct Armed *armed) {
     static const struct CallbackData unknown;
     struct Filter *filter = armed->filter;
     if (!filter) return true;
-    while (atomic_flag_test_and_set_explicit(&filter->busy, memory_order_acquire));
-    bool done = atomic_load(&filter->notes) == armed->notes && note(filter, (uint32_t)armed->call, LAUNCH, &unknown);
-    if (done) atomic_store(&filter->stream, UINT64_MAX);
-    atomic_flag_clear_explicit(&filter->busy, memory_order_release);
+    lock(filter);
+    bool done = load(&filter->notes) == armed->notes && note(filter, (uint32_t)armed->call, LAUNCH, &unknown);
+    if (done) store(&filter->stream, UINT64_MAX);
+    unlock(filter);
     return done;
 }
 
@@ -154,7 +153,7 @@ EXPORTED int consan_launch(void *function, unsigned x, unsigned y, unsigned z, u
 }
 
 // The driver's function, and what is called for a launch that is not armed.
-EXPORTED void consan_launches(LaunchFunction *real, LaunchFunction *otherwise) { launches.real = real, launches.otherwise = otherwise; }
+EXPORTED void consan_launches(Launch *real, Launch *otherwise) { launches.real = real, launches.otherwise = otherwise; }
 
 // Arm a launch. Gives nothing if there are too many. All that it names stays as it is until it is taken back.
 EXPORTED struct Armed *consan_arm(const uint64_t *key, const struct Around *here, struct Filter *filter, uint64_t notes, uint64_t call) {

@@ -58,7 +58,7 @@ class Fake:
 
 def work() -> LaunchWork:
     data = np.frombuffer(b"variable", np.uint8)
-    return LaunchWork([(0x100, 64), (0x200, 32)], [(0x300, data)], 0xB, 0xE, None, "", 4, 128, (1, 2, 3))
+    return LaunchWork([(0x100, 64), (0x200, 32)], [(0x300, data)], POINTER(0xB), POINTER(0xE), None, "", 4, 128, (1, 2, 3))
 
 
 @pytest.fixture
