@@ -1,8 +1,8 @@
 """Launches of the program that repeat, made by C without the interpreter (source/armed.h).
 
 A program that calls `cuLaunchKernel` by a pointer gets a function of C in its place. Python arms a launch with all that does not change.
-The function makes launches that are equal, with the work around them, and looks at the receipts; all else it leaves to Python. `Armed.told`
-takes the launch back and tells what was done: until then nobody else touches the memory of its slots.
+The function makes launches that are equal, with the work around them, and looks at the receipts; all else it leaves to Python.
+`Armed.take_back` says what was done: until then nobody else touches the memory of its slots.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from consan._errors import EnvironmentFailure
+from consan.backends.base import FollowedLaunch
 from consan.backends.call_filter import FILTER
 
 MOST_SLOTS: Final = 32  # of armed.h
-_TOLD: Final = 5  # numbers, and one of each slot
+_NUMBERS: Final = 5  # numbers, and one of each slot
 _WORD: Final = ctypes.c_uint64
 _ADDRESS: Final = ctypes.c_void_p
 _FORMS: Final = {
@@ -39,16 +40,8 @@ class ArmedSlot(NamedTuple):
     number: int
 
 
-class FollowedLaunch(NamedTuple):
-    """How a launch is noted as the callback would do it: the filter's address, the context whose calls are noted, and the call's number."""
-
-    filter: int
-    context: int
-    call: int
-
-
 @dataclass(frozen=True)
-class Told:
+class MadeLaunches:
     """What was done. `equal`: launches with the receipt; `last`: the slot that was used last; `numbers`: of the launches in the slots."""
 
     launches: int
@@ -65,18 +58,18 @@ class Armed:
     def __init__(self, functions: ArmedFunctions, handle: int, slots: int, retained: object) -> None:
         self._functions, self._handle, self._slots, self._retained = functions, handle, slots, retained
 
-    def told(self) -> Told | None:
+    def take_back(self) -> MadeLaunches | None:
         """Take it back. None: it was taken back before."""
         handle, self._handle = self._handle, 0
         if not handle:
             return None
-        words = (ctypes.c_int64 * (_TOLD + self._slots))()
+        words = (ctypes.c_int64 * (_NUMBERS + self._slots))()
         self._functions.call("consan_take_back", handle, ctypes.addressof(words))
         launches, equal, nanoseconds, status, last, *numbers = words
-        return Told(launches, equal, nanoseconds * 1e-9, status, last, tuple(numbers))
+        return MadeLaunches(launches, equal, nanoseconds * 1e-9, status, last, tuple(numbers))
 
     def __del__(self) -> None:
-        self.told()
+        self.take_back()
 
 
 class ArmedFunctions:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from consan.tensormap.description import TensorMapInfo
 from consan.textures.description import TextureInfo, TextureMemory
 
 if TYPE_CHECKING:
-    from consan.backends.armed import FollowedLaunch
     from consan.backends.cpu import LaunchStats
 
 Dim3 = tuple[int, int, int]
@@ -124,6 +123,14 @@ class StreamWork(Protocol):
 
     def around(self, work: LaunchWork) -> Around | None:
         """Prepare the work around launches. None: it is not possible here."""
+
+
+class FollowedLaunch(NamedTuple):
+    """How a launch is noted as the callback would do it: the filter's address, the context whose calls are noted, and the call's number."""
+
+    filter: int
+    context: int
+    call: int
 
 
 class CallSource(Protocol):

@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 from consan._errors import ConsanError
 from consan.backends import driver as api
-from consan.backends.armed import FollowedLaunch
+from consan.backends.base import FollowedLaunch
 from consan.backends.call_filter import KINDS, MOST_CALLBACKS, CallFilter, CallKind, NotedCall, filter_of
 from consan.backends.cost import COST
 

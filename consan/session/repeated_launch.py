@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.backends.armed import ArmedFunctions
 from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
-from consan.session.executing.armed import ArmedLaunch, Arming
+from consan.session.armed_launch import ArmedLaunch, Arming
 from consan.session.executing.in_flight import Repeats, Slot
 from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared

@@ -64,6 +64,10 @@ class NullLibrary:
         setattr(self, name, found)
         return found
 
+    def set(self, name: str, value: int) -> None:
+        """Set a variable of the driver."""
+        ctypes.c_int.in_dll(self._library, name).value = value
+
     @property
     def calls(self) -> int:
         """Calls so far, of those that a launch makes."""

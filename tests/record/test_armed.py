@@ -66,7 +66,7 @@ class Program(bench_launch.Program):
 
     def switch(self, name: str, value: int) -> None:
         """Set a variable of the driver."""
-        (ctypes.c_uint64 if name == "null_sum" else ctypes.c_int).in_dll(self.library._library, name).value = value
+        self.library.set(name, value)
 
 
 @pytest.fixture(params=["waits", "adds"])
@@ -183,9 +183,9 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
     launch(*shape)
     assert made == ["C", "C", "Python"]
     assert launches is not None
-    taken = launches.told()
+    taken = launches.take_back()
     assert taken is not None
-    assert (taken.launches, launches.told()) == (2, None)
+    assert (taken.launches, launches.take_back()) == (2, None)
     calls.note(CONTEXT)
     launch(*shape)
     assert made[-1] == "Python"
@@ -235,4 +235,4 @@ def test_a_fault(fault: str, library: bench_launch.NullLibrary, monkeypatch: pyt
             test(**given, **{"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(test).parameters else {})
     finally:
         for name in ("null_sum", "null_status", "null_late"):
-            ctypes.c_int.in_dll(library._library, name).value = 0
+            library.set(name, 0)

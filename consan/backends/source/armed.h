@@ -186,12 +186,12 @@ EXPORTED void consan_arm_begin(struct Armed *armed, const char *receipt, uint64_
     pthread_mutex_unlock(&launches.lock);
 }
 
-// Take a launch back. Tells how many were made, how many had the receipt, nanoseconds of work, the driver's status, the slot that was used
+// Take a launch back. Gives how many were made, how many had the receipt, nanoseconds of work, the driver's status, the slot that was used
 // last, and of each slot the number of the launch whose receipt has not come.
-EXPORTED void consan_take_back(struct Armed *armed, uint64_t *told) {
+EXPORTED void consan_take_back(struct Armed *armed, uint64_t *result) {
     pthread_mutex_lock(&launches.lock);
-    *told++ = armed->launches, *told++ = armed->equal, *told++ = armed->nanoseconds, *told++ = armed->status, *told++ = armed->last;
-    for (uint64_t at = 0; at < armed->slot_count; at++) *told++ = armed->slots[at].number;
+    *result++ = armed->launches, *result++ = armed->equal, *result++ = armed->nanoseconds, *result++ = armed->status, *result++ = armed->last;
+    for (uint64_t at = 0; at < armed->slot_count; at++) *result++ = armed->slots[at].number;
     armed->taken = armed->armed = false;
     pthread_mutex_unlock(&launches.lock);
 }

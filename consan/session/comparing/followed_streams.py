@@ -22,8 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from consan.backends.armed import FollowedLaunch
-from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM
+from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM, FollowedLaunch
 from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name

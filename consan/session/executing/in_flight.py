@@ -13,17 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from consan.backends.armed import MOST_SLOTS, Told
+from consan.backends.armed import MOST_SLOTS, MadeLaunches
 from consan.backends.base import THREAD_STREAM, Around, DeviceLost, Dim3, Handle, LaunchWork
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
-from consan.session.executing.armed import ArmedLaunch, Arming
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
 
 if TYPE_CHECKING:
+    from consan.session.armed_launch import ArmedLaunch, Arming
     from consan.session.executing.background import Background
 
 MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then
@@ -181,17 +181,17 @@ class Repeats:
         if armed is not None:
             armed.take_back()
 
-    def taken_back(self, slots: Sequence[Slot], told: Told) -> None:
+    def taken_back(self, slots: Sequence[Slot], made: MadeLaunches) -> None:
         """C has made launches."""
-        last = self._last = self.background.last[slots[told.last].symbol] = slots[told.last]
-        for slot, number in zip(slots, told.numbers, strict=True):
+        last = self._last = self.background.last[slots[made.last].symbol] = slots[made.last]
+        for slot, number in zip(slots, made.numbers, strict=True):
             slot.slip.number = number or slot.slip.number
-        out = [slot for slot, number in zip(slots, told.numbers, strict=True) if number]
+        out = [slot for slot, number in zip(slots, made.numbers, strict=True) if number]
         self._out.extend(sorted(out, key=lambda slot: slot.slip.number))
         self._free.extend(sorted((slot for slot in slots if slot not in out), key=lambda slot: slot is last))
-        self.account.more += told.equal
+        self.account.more += made.equal
         try:
-            last.around.check(told.status)
+            last.around.check(made.status)
         except DeviceLost as error:
             self.background.lost(error)
 

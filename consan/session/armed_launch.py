@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from consan.backends.armed import Armed, ArmedFunctions, ArmedSlot, FollowedLaunch
+from consan.backends.armed import Armed, ArmedFunctions, ArmedSlot
+from consan.backends.base import FollowedLaunch
 from consan.backends.cost import COST
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ class ArmedLaunch:
 
     def take_back(self) -> None:
         """Count what was made, and give the slots back. The caller holds the lock of the launches in flight."""
-        told = self.armed.told()
-        if told is None:
+        made = self.armed.take_back()
+        if made is None:
             return
-        COST.add(told.seconds)
-        self.counter.counts(told.launches)
+        COST.add(made.seconds)
+        self.counter.counts(made.launches)
         if self.repeats is not None:
-            self.repeats.taken_back(self.slots, told)
+            self.repeats.taken_back(self.slots, made)
