@@ -51,18 +51,22 @@ static uintptr_t place_of(const symbol_table *table, size_t at) {
 
 // A copy is one piece of code: what lies among functions that are served and has such a name is one of its functions, too.
 static int redirect_all(const symbol_table *table) {
-    uintptr_t first = UINTPTR_MAX, last = 0, place;
+    uintptr_t first = UINTPTR_MAX, last = 0;
     int count = 0;
-    for (size_t at = 0; at < table->count; ++at)
-        if ((place = place_of(table, at)) && served(table->names + table->symbols[at].st_name)) {
-            first = place < first ? place : first;
-            last = place > last ? place : last;
-        }
     for (size_t at = 0; at < table->count; ++at) {
-        if (!(place = place_of(table, at)) || place < first || place > last) continue;
+        uintptr_t place = place_of(table, at);
+        if (!place || !served(table->names + table->symbols[at].st_name)) continue;
+        first = place < first ? place : first;
+        last = place > last ? place : last;
+    }
+    for (size_t at = 0; at < table->count; ++at) {
+        uintptr_t place = place_of(table, at);
+        if (!place || place < first || place > last) continue;
         const char *name = table->names + table->symbols[at].st_name;
         void *to = served(name);
-        redirect(place, to ? to : unserved(name));
+        to = to ? to : unserved(name);
+        if (!to) continue;
+        redirect(place, to);
         ++count;
     }
     return count;
