@@ -139,7 +139,6 @@ DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
     ("WEAK_ACCESS", False): ("data_of_a_sequence_lock", True),
     ("WEAK_ACCESS", True): ("mixed_size_flag", True),
     ("RELEASED_BEFORE", False): ("acknowledged_before_read", True),
-    ("RELEASED_BEFORE", True): ("fence_before_others_store", True),
 }
 # Where no kernel of the tests shows it: why.
 NO_KERNEL: dict[tuple[str, bool], str] = {
@@ -151,6 +150,7 @@ NO_KERNEL: dict[tuple[str, bool], str] = {
     ("Edge::GRID_WAIT", True): "tests/pipeline/test_planted_launches.py: it takes two launches",
     ("Inclusion::GLOBAL_SEQUENCE", True): "no kernel has a read-modify-write of narrow scope in the midst of a row",
     ("OTHER_ISSUER", False): "threads that have not waited have the same accesses in the kernels, and their reason is reported",
+    ("RELEASED_BEFORE", True): "where no loop leads back to the access, the report says so of another thread's release (test_rounds.py)",
     ("NO_FENCE_AFTER", False): "test_tensor_memory.py has findings with it: an access by hand, no kernel",
 }
 # Of a reason: a kernel of which something else is found where its findings are lost, or have no reason.
