@@ -121,7 +121,7 @@ class Grid(Cluster):
     def _on_fence(self, event: Event, threads: Array) -> None:
         super()._on_fence(event, threads)
         parts = event.data["parts"]
-        if "proxy" in parts or "mbarrier_init" in parts or "sync_restrict" in parts:
+        if "proxy" in parts or "mbarrier_init" in parts or any(part.startswith("sync_restrict") for part in parts):
             return
         level = self._level(next((part for part in parts if part in LEVELS), "sys"))
         sc = "sc" in parts or parts[0] == "membar"

@@ -27,6 +27,7 @@ NOT_SEEN = {
     "named_barrier_part_of_a_warp": "a thread count that is no multiple of 32: undefined",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",
     "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
+    **dict.fromkeys(("cluster_push_restricted_fence", "restricted_fences"), "it takes a fence of one window for a fence of all"),
     "bulk_result_loaded_by_peer": "policy isa",
     "cluster_completion_cta_scope": "policy isa",
     "cluster_pushed_then_stored": "policy isa",

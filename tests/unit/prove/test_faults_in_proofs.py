@@ -40,7 +40,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "how far copies are followed": (
         intervals, "if reached and barriers == MOST_BARRIERS:", "if False:", "a copy in flight through many barriers",
     ),
-    "barriers of all threads": (intervals, "if not self._uniform.is_uniform(number):", "if False:", "a barrier of some threads"),
+    "barriers of all threads": (intervals, "if not self._uniform.is_uniform(node):", "if False:", "a barrier of some threads"),
     "other iterations": (
         pairs, "_of_thread(each, 2) for each in one", "_of_thread(each, 1) for each in one", "copies of rounds at one place",
     ),
