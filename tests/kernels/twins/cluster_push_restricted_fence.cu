@@ -1,5 +1,5 @@
 // R-SR1: a fence with .sync_restrict::shared::cta publishes what is in the own CTA's shared memory, and no store to that of another CTA.
-// The peer may read what a thread has stored into its own CTA (`@pull`), and not what the thread has stored into the peer's (`@load`).
+// The peer may read what a thread has stored into its own CTA, and not what the thread has stored into the peer's (`@load`).
 // launch: grid=2 block=64 arch=sm_90
 // arg: out f32[128]=zeros
 // expect: data-race RAW @push @load severity=error
@@ -27,7 +27,7 @@ extern "C" __global__ void __cluster_dims__(2) kernel(float* out) {
     WAIT_AS("try_wait.parity.relaxed.cluster", &full, "r", (u32)0);
     asm volatile("fence.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
     float pulled;
-    GET(pulled, peer(own + t, rank ^ 1));  /*@pull*/
+    GET(pulled, peer(own + t, rank ^ 1));
     out[blockIdx.x * 64 + t] = pulled + pushed[t];  /*@load*/
     CLUSTER_SYNC();
 }
