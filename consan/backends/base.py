@@ -121,6 +121,10 @@ class StreamWork(Protocol):
     def next_number(self) -> int:
         """A number that no launch of the process has had; more than those before."""
 
+    @property
+    def here(self) -> int:
+        """The address of work in the backend's context, of which nothing is done, for launches that C makes."""
+
     def around(self, work: LaunchWork) -> Around | None:
         """Prepare the work around launches. None: it is not possible here."""
 
