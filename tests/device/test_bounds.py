@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from device_support import Bench, markers
+from sampled import one_in
 
 from consan.instrument.abi import sizes
 from consan.instrument.runtime import Variant
@@ -521,8 +522,9 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize(("bound", "case"), [pytest.param(b, c, id=f"{b.id}-{c.n}") for b in BOUNDS for c in b.cases])
-def test_bound(bound: Bound, case: Case) -> None:
+@pytest.mark.parametrize("given", one_in(4, [(b, c) for b in BOUNDS for c in b.cases], lambda given: f"{given[0].id}-{given[1].n}"))
+def test_bound(given: tuple[Bound, Case]) -> None:
+    bound, case = given
     report = report_of(bound, case.n)
     assert (told(report, bound.source), report.evicted > 0) == (case.found, case.evicted)
     assert (report.verdict == "incomplete") == case.evicted

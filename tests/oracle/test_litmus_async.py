@@ -12,6 +12,7 @@ import pytest
 from axioms_async import PROXY as LACKS_FENCE, RACE as ANY_RACE, Judge
 from litmus_async import PROXY, RACE, SCOPE, TESTS, WAIT, AsyncLitmus
 from oracle_run import oracle
+from sampled import one_in
 
 import consan
 
@@ -50,7 +51,7 @@ def test_oracle(test: AsyncLitmus) -> None:
     assert found == {name: {_CLASS[kind]} for name, kind in test.races.items()}
 
 
-@pytest.mark.parametrize("test", TESTS, ids=_name)
+@pytest.mark.parametrize("test", one_in(3, TESTS, _name))
 def test_product(test: AsyncLitmus) -> None:
     assert _reported(test, "cpu") == test.races
     assert _reported(test, "cpu", "isa") == test.races | test.isa

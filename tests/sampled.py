@@ -1,0 +1,13 @@
+"""Cases of which some are quick: the others are evidence of the same kind, and slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+
+def one_in(number: int, values: Iterable[Any], ids: Callable[[Any], str]) -> list[Any]:
+    """The cases, of which one in so many is quick."""
+    return [pytest.param(value, id=ids(value), marks=pytest.mark.slow if at % number else ()) for at, value in enumerate(values)]
