@@ -1,4 +1,4 @@
-"""Cases of which some are quick: the others are evidence of the same kind, and slow."""
+"""Cases of which some run in the quick tier, and all in the slow one: they show the same thing."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class CupyDriver:
         return type(ours)(functions.replaces(real, ours))
 
     def arms_for(self, real: Callable[..., int]) -> ArmedFunctions | None:
-        """What C needs to make launches by this function of the driver. None: it makes none."""
+        """The functions of C that make launches by this function of the driver. None: they make none."""
         return self._functions if real is self._armed else None
 
     def _look_up(self, real: Callable[..., int]) -> Callable[..., int]:

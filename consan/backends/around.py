@@ -37,7 +37,7 @@ class AroundLaunches:
 
     @functools.cached_property
     def here(self) -> int:
-        """The address of work in this context, of which nothing is done."""
+        """The address of an `Around` that names this driver and this context, and no work."""
         self._nothing: npt.NDArray[np.void] = np.zeros((), dtype(AROUND))
         self._nothing["driver"], self._nothing["context"] = self._table.ctypes.data, self._context
         return int(self._nothing.ctypes.data)

@@ -123,7 +123,7 @@ class StreamWork(Protocol):
 
     @property
     def here(self) -> int:
-        """The address of work in the backend's context, of which nothing is done, for launches that C makes."""
+        """The address of an `Around` that names the backend's context, and no work: for launches that C makes."""
 
     def around(self, work: LaunchWork) -> Around | None:
         """Prepare the work around launches. None: it is not possible here."""

@@ -182,6 +182,7 @@ class DriverCalls(DriverFacts):
     def __init__(self) -> None:
         self._listeners: weakref.WeakSet[Any] = weakref.WeakSet()
         self._forms: dict[int, CallForm] = {}
+        self._launch: int | None = None  # the number of cuLaunchKernel
         self._matters: Callable[[str], bool] = lambda name: False
         self._callback = _Callback(self._called)
         self._filter: CallFilter | None = None
@@ -224,6 +225,8 @@ class DriverCalls(DriverFacts):
         return (self._callback, None) if self._filter is None else (self._filter.function, self._filter.argument)
 
     def _follow_forms(self) -> None:
+        launches = (number for number, form in self._forms.items() if (form.name, form.per_thread) == (_A_LAUNCH[0], False))
+        self._launch = next(launches, None)
         if self._filter is not None:
             for number, form in self._forms.items():
                 self._filter.follow(number, form.rule() | ({} if self._matters(form.name) else {"kind": CallKind.ALLOCATION}))
@@ -280,9 +283,9 @@ class DriverCalls(DriverFacts):
 
     def followed_launch(self) -> FollowedLaunch | None:
         """See `CallSource`."""
-        context = None if self._filter is None else self._filter.context_of_notes
-        call = next((number for number, form in self._forms.items() if (form.name, form.per_thread) == ("cuLaunchKernel", False)), None)
-        return None if self._filter is None or context is None or call is None else FollowedLaunch(self._filter.address, context, call)
+        if self._filter is None or self._launch is None or (context := self._filter.context_of_notes) is None:
+            return None
+        return FollowedLaunch(self._filter.address, context, self._launch)
 
     def note(self, context: int | None) -> None:
         """See `CallSource`."""

@@ -105,7 +105,7 @@ class VirtualBackend:
         self.machine.arena.bound.pop(self.machine.arena.textures.pop(handle).reference, None)
 
     def contents(self, most: int) -> list[tuple[int, npt.NDArray[np.uint8]]]:
-        """What the memory of programs holds, by address; nothing if it is more than `most` bytes."""
+        """The bytes in memory of programs, by address; nothing if it is more than `most` bytes."""
         return self.machine.arena.contents(most)
 
     def texture_memory(self, handle: int) -> TextureMemory | None:

@@ -54,7 +54,7 @@ class StandInDriver:
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
     buffers: tuple[Argument, ...] = ()  # those that a framework has named for the launch that it is about to make
     copies: Memory | None = None  # the host's arrays that it has copied for this launch; None: its parameters are the program's own
-    parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has told them
+    parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
     needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -114,7 +114,7 @@ class OverlapQuestions:
         return ask([*asked, *facts(asked)], seconds) is not False
 
     def numbered(self, thread: int, number: int) -> list[Formula]:
-        """That a thread of a question is the one of a place in the block."""
+        """The condition under which a thread of a question is the one at a place in the block."""
         found, left = [], thread
         for each, size in zip(self.environment.tid, self.environment.block, strict=True):
             if each.constant is None:

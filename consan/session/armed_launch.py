@@ -22,8 +22,9 @@ class Counter(Protocol):
 
 
 class Arming(NamedTuple):
-    """What C needs to make launches. `key`: the parameters of the driver's function, up to the stream; `values`: parameters of the kernel.
+    """The facts by which C makes launches.
 
+    `key`: the parameters of the driver's function, up to the stream; `values`: parameters of the kernel.
     `here`: the address of work in the session's context; `followed`: how the launch is noted. None: nobody follows calls.
     """
 
@@ -34,15 +35,16 @@ class Arming(NamedTuple):
     followed: FollowedLaunch | None
     counter: Counter
 
-    def alone(self) -> ArmedLaunch | None:
-        """Arm launches of a kernel that records nothing. None: too many are armed."""
-        armed = self.functions.arm(self.key, self.here, self.values, (), b"", 0, self.followed)
-        return None if armed is None else ArmedLaunch(armed, self.counter)
+    def armed(
+        self, repeats: Repeats | None = None, slots: Sequence[Slot] = (), numbers: Sequence[int] = (), last: int = 0
+    ) -> ArmedLaunch | None:
+        """Arm launches. None: too many are armed.
 
-    def with_slots(self, repeats: Repeats, slots: list[Slot], numbers: Sequence[int], last: int) -> ArmedLaunch | None:
-        """Arm launches whose logs have slots. `numbers`: of the launches that use them; 0: none."""
+        `repeats`: whose slots have the logs; None: the kernel records nothing. `numbers`: of the launches that use the slots; 0: none.
+        """
         places = [ArmedSlot(slot.around.address, slot.slip.host_address, number) for slot, number in zip(slots, numbers, strict=True)]
-        armed = self.functions.arm(self.key, self.here, self.values, places, repeats.receipt, last, self.followed)
+        receipt = b"" if repeats is None else repeats.receipt
+        armed = self.functions.arm(self.key, self.here, self.values, places, receipt, last, self.followed)
         return None if armed is None else ArmedLaunch(armed, self.counter, repeats, slots)
 
 

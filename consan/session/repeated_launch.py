@@ -94,7 +94,7 @@ class RepeatedLaunch:
                 return
             values = self._args or () if self.asks else ()
             arming = Arming(functions, [each or 0 for each in key], values, background.work.here, followed, self)
-            self._armed = arming.alone() if self.repeats is None else self.repeats.arm(arming)
+            self._armed = arming.armed() if self.repeats is None else self.repeats.arm(arming)
 
     def counts(self, launches: int) -> None:
         """C has made launches."""

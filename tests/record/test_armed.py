@@ -69,6 +69,13 @@ class Program(bench_launch.Program):
         self.library.set(name, value)
 
 
+def launches_examined(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The launches that are examined from now on."""
+    examined, known = list[Any](), Judge.examined
+    monkeypatch.setattr(Judge, "examined", lambda *given: examined.append(given) or known(*given))
+    return examined
+
+
 @pytest.fixture(params=["waits", "adds"])
 def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)  # its look takes launches back
@@ -115,9 +122,8 @@ def test_a_report_takes_launches_back(program: Program) -> None:
 
 @pytest.mark.parametrize("program", ["waits"], indirect=True)
 def test_another_receipt_is_examined(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    examined, known = list[Any](), Judge.examined
     made = program.learn()
-    monkeypatch.setattr(Judge, "examined", lambda *given: examined.append(given) or known(*given))
+    examined = launches_examined(monkeypatch)
     program.switch("null_sum", 7)
     assert program.launch() == 1
     program.switch("null_sum", 0)
@@ -129,9 +135,8 @@ def test_another_receipt_is_examined(program: Program, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("program", ["waits"], indirect=True)
 def test_receipts_that_come_late(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    examined, known = list[Any](), Judge.examined
     made = program.learn()
-    monkeypatch.setattr(Judge, "examined", lambda *given: examined.append(given) or known(*given))
+    examined = launches_examined(monkeypatch)
     program.switch("null_late", 1)
     for times in range(6):
         program.switch("null_sum", 7 * (times == 3))
@@ -169,11 +174,11 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
     monkeypatch.setattr(Judge, "examined", Judge.examined)  # the program replaces it
     functions = armed_functions()
     assert isinstance(functions, ArmedFunctions)
-    made, told = list[str](), list[int]()
+    made, heard = list[str](), list[int]()
     real, otherwise = (KERNEL(lambda *_, name=name: made.append(name) or 0) for name in ("C", "Python"))
     launch, program = KERNEL(functions.replaces(real, otherwise)), bench_launch.Program(library, "adds", "off")
-    tell = TELL(lambda *given: told.append(1))
-    calls = CallFilter(tell)
+    python = TELL(lambda *given: heard.append(1))
+    calls = CallFilter(python)
     calls.follow(CALL, {"behind": 1, "within": -1, "kind": CallKind.LAUNCH})
     calls.note(CONTEXT)
     launches = functions.arm(KEY, program.backend.work.here, (), (), b"", 0, FollowedLaunch(calls.address, CONTEXT, CALL))

@@ -119,7 +119,7 @@ class Launch:
 
     @property
     def memory_before(self) -> Sequence[MemoryBefore]:
-        """What memory held before the launch, by address, where it is known."""
+        """The bytes in memory before the launch, by address, where they are known."""
         return self.pieces.before
 
     def texture_memory(self, handle: int) -> Any:

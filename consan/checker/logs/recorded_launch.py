@@ -33,7 +33,7 @@ class RecordedLaunch(Protocol):
 
     @property
     def memory_before(self) -> Sequence[MemoryBefore]:
-        """What memory held before the launch, by address, where it is known."""
+        """The bytes in memory before the launch, by address, where they are known."""
 
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses; None: they are not known."""

@@ -60,7 +60,7 @@ class Remembered:
 
     @property
     def memory_before(self) -> Sequence[MemoryBefore]:
-        """What memory held before the launch, where it is known."""
+        """The bytes in memory before the launch, where they are known."""
         return self._launch.memory_before
 
     def texture_memory(self, handle: int) -> TextureMemory | None:

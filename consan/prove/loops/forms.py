@@ -1,4 +1,4 @@
-"""What registers of a loop are at the begin of an iteration, where a loop adds no even step to them. The solver decides for each form.
+"""The values of a loop's registers at the begin of an iteration, where a loop adds no even step to them. The solver decides for each form.
 
 A cycle is one more behind each iteration, or zero again: the number of a stage. A parity turns when a cycle begins anew. A late counter
 counts the iterations from a number on: waits that the first rounds do without. Each form is its value before the first iteration, and what

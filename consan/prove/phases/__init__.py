@@ -1,4 +1,4 @@
-"""What mbarriers order, by their phases, for every number of iterations.
+"""The order that mbarriers make, by their phases, for every number of iterations.
 
 Each thread counts what it has done with an array of mbarriers: waits that ended, arrivals, bytes of copies (counters.py). If each of its
 waits and arrivals comes to the next mbarrier of the array, with the parity of the next phase, then one more completed phase follows from

@@ -81,7 +81,7 @@ def arrays_of(accesses: Sequence[ThreadAccess], tables: ThreadTables) -> list[Mb
 
 
 def counters_of(arrays: Collection[MbarrierArray], accesses: Sequence[ThreadAccess], tables: ThreadTables) -> PhaseCounters:
-    """What each operation counts."""
+    """The count of each operation."""
     added, waits = dict[int, tuple[Key, int]](), dict[int, Key]()
     for access, array in _placed(arrays, accesses, tables):
         action = action_of(access.instruction)

@@ -15,7 +15,7 @@ _MEASURES = ("parity", "tx-count", "count", "size")
 
 
 class PhaseAction(Enum):
-    """What an instruction does with an mbarrier. `OTHER`: what phases are not followed through."""
+    """The operations on an mbarrier. `OTHER`: phases are not followed through it."""
 
     INIT = "init"
     WAIT = "wait"
@@ -25,7 +25,7 @@ class PhaseAction(Enum):
 
 
 def action_of(instruction: Instruction) -> PhaseAction:
-    """What an instruction with an mbarrier does. A form with a flag (without order, of a part of a phase, to CTAs) is another one."""
+    """The operation of an instruction on an mbarrier. A form with a flag (without order, of a part of a phase, to CTAs) is another one."""
     row = row_of(instruction)
     if row.begins_mbarrier:
         return PhaseAction.INIT
@@ -41,7 +41,7 @@ def action_of(instruction: Instruction) -> PhaseAction:
 
 
 def is_followed(instruction: Instruction) -> bool:
-    """Whether an instruction is a bulk copy to shared memory whose completion an mbarrier tells, and whose bytes its text says."""
+    """Whether an instruction is a bulk copy to shared memory that completes on an mbarrier, and whose bytes its text says."""
     row = row_of(instruction)
     return row.is_bulk and row.does(BulkLoad) and len(row.roles(instruction)) == len(("to", "from", "size", "mbarrier"))
 

@@ -85,7 +85,7 @@ class PhaseModel:
         return either(*found)
 
     def of(self, access: ThreadAccess) -> FollowedArray | None:
-        """The array whose mbarrier a copy tells its completion."""
+        """The array of the mbarrier on which a copy completes."""
         for each in self.followed:
             if any(copy.instruction is access.instruction for copy in each.array.of(PhaseAction.COPY)):
                 return each
@@ -105,7 +105,7 @@ def model_of(arrays: Sequence[MbarrierArray], graph: Graph, whole: Sequence[Thre
 
 
 def _followed(model: PhaseModel, array: MbarrierArray, graph: Graph, whole: Sequence[ThreadAccess]) -> Iterator[FollowedArray]:
-    """What holds of one array by itself."""
+    """The facts about one array by itself."""
     tables = model.questions.tables
     if array.of(PhaseAction.OTHER) or not array.of(PhaseAction.ARRIVE) or not is_begun(array, graph, tables):
         return

@@ -25,14 +25,14 @@ class PhaseOrder:
         self._exchange = model.questions.exchanged
 
     def unordered(self, pair: AccessPair) -> list[Formula]:
-        """What holds where nothing orders a pair. Of one thread, the second access is later."""
+        """The condition under which nothing orders a pair. Of one thread, the second access is later."""
         if not pair.one_cta or pair.first.is_of_mbarrier or pair.second.is_of_mbarrier:
             return []
         found = self._before(pair.first, 1, pair.second, 2, pair.shared)
         return found if pair.own else [*found, *self._before(pair.second, 2, pair.first, 1, pair.shared)]
 
     def _before(self, one: ThreadAccess, thread: int, other: ThreadAccess, other_thread: int, shared: str) -> list[Formula]:
-        """What holds where one access is not before another one.
+        """The condition under which one access is not before another one.
 
         A copy is before what comes behind a wait for its number. Another access is before what knows of the next arrival of its thread. A
         bulk copy does not see what was written through the generic proxy without a fence, so no order of that kind counts here.
@@ -51,7 +51,7 @@ class PhaseOrder:
         return [*known, opposite(either(*found))] if found else []
 
     def _not_complete(self, copy: ThreadAccess, thread: int, counts: Mapping[Key, Number], other_thread: int, shared: str) -> list[Formula]:
-        """What holds where a thread with some counts does not know that a copy is complete."""
+        """The condition under which a thread with some counts does not know that a copy is complete."""
         signal = self._model.of(copy)
         if signal is None:
             return []
@@ -64,7 +64,7 @@ class PhaseOrder:
         return dict(zip(counts, formulas, strict=True)), known
 
     def incomplete(self, copy: ThreadAccess, state: PathState) -> list[Formula]:
-        """What holds where the thread of a copy, as its number 2, is in a state and does not know that it is complete."""
+        """The condition under which the thread of a copy, as its number 2, is in a state and does not know that it is complete."""
         return self._not_complete(copy, 1, self._of_state(state), 2, INTERVAL) if copy.late else []
 
     def _of_state(self, state: PathState) -> dict[Key, Number]:

@@ -169,7 +169,7 @@ class Repeats:
             if not (self.alive and self.is_steady and last in slots) or len(self._out) > _MOST_OUT_ARMED or len(slots) > MOST_SLOTS:
                 return None
             numbers = [0] * free + [slot.slip.number for slot in self._out]
-            self._armed = arming.with_slots(self, slots, numbers, slots.index(last))
+            self._armed = arming.armed(self, slots, numbers, slots.index(last))
             if self._armed is not None:
                 self.background.repeating.armed[last.symbol] = self
                 self._free, self._out = [], deque()

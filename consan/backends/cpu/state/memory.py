@@ -166,7 +166,7 @@ class Arena:
         return [each for each in self._live if not each.separate]
 
     def contents(self, most: int) -> list[tuple[int, npt.NDArray[np.uint8]]]:
-        """What the allocations hold, but those of consan, by address; nothing if it is more than `most` bytes."""
+        """The bytes of the allocations, but those of consan, by address; nothing if it is more than `most` bytes."""
         kept = self.allocations
         fits = sum(each.nbytes for each in kept) <= most
         return [(each.address, self.span(each.address, each.nbytes).copy()) for each in kept if fits]
