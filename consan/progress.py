@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Final
 
 from consan.reports.formats import look
@@ -104,5 +104,14 @@ class ProgressLine(Progress):
 
 def for_terminal(delay: float = 0.5) -> Progress:
     """The progress line of a command. It is shown on a terminal, unless quiet is asked for."""
-    watched = sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet()
-    return ProgressLine(sys.stderr, delay) if watched else SILENT
+    return ProgressLine(sys.stderr, delay) if _watched() else SILENT
+
+
+def remark(text: Callable[[], str]) -> None:
+    """Print a line on a terminal only: programs that read the output do not want it."""
+    if _watched():
+        print(f"consan: {text()}", file=sys.stderr, flush=True)
+
+
+def _watched() -> bool:
+    return sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet()

@@ -6,7 +6,9 @@ finding matched. A rule of pyproject.toml is unused if no finding of the run mat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from consan._errors import UsageError
 from consan.files import read_file
@@ -33,6 +35,14 @@ def finish(report: Report, rules: Iterable[Rule] = (), read: Reader = read_lines
         return suppress(embed(report, read), rules, read)
     except SuppressionError as error:
         raise UsageError(str(error)) from None
+
+
+def settled(report: Report, places: Iterable[Place], rules: Sequence[Rule], status: int) -> Report:
+    """The finished report of a program that ended with `status`. Warns of unused rules, also of comments at these places."""
+    report = finish(replace(report, exit=status), rules)
+    for warning in unused([*rules, *comments_at(places)], report):
+        print(f"consan: warning: {warning}", file=sys.stderr)
+    return report
 
 
 def comments_at(places: Iterable[Place]) -> list[Rule]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from consan import late, options
-from consan.commands.parts.base import remark
 from consan.commands.parts.output import DOCUMENT, JSON, add_output, chosen_output, put
 from consan.files import read_file
+from consan.progress import remark
 
 
 class AuditCommand:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.again import checked_again
-from consan.commands.parts.base import remark
 from consan.commands.parts.both_orders import with_outcomes
 from consan.commands.parts.deliver import deliver, judged
 from consan.commands.parts.output import choose_format
@@ -28,10 +27,9 @@ from consan.commands.parts.signatures import describe, templates
 from consan.files import check_writable, read_file
 from consan.launching.arguments import check_dimensions, parse_args, parse_dim3
 from consan.launching.entries import check_parameters, choose_entry, entries_of
-from consan.launching.placement import Placement
-from consan.launching.room import GiB, bytes_of, check_room, described
-from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
-from consan.progress import SILENT, for_terminal
+from consan.launching.room import GiB, Inputs, bytes_of, check_room, described, placed
+from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_module, read_module
+from consan.progress import SILENT, for_terminal, remark
 from consan.reports.model import Report, plural
 from consan.reports.verdict.conclusion import exit_status
 from consan.session.planning.options import SessionOptions
@@ -39,7 +37,7 @@ from consan.session.session_options import open_session
 from consan.suppressions import finish
 
 if TYPE_CHECKING:
-    from consan.instrument.ptx import Module
+    from consan.instrument.ptx import Function, Module
     from consan.session.asking.reruns import Ran
     from consan.session.asking.timing import Timer
     from consan.session.modules.prepared import Prepared
@@ -93,8 +91,7 @@ def launch_given(args: argparse.Namespace) -> bool:
 
 def show_kernels(args: argparse.Namespace) -> NoReturn:
     """Print the kernels' parameters and a command to start from. The status is not 0: nothing was checked."""
-    ptx = load_ptx(args)
-    module = read_module(ptx, args.file)
+    module = load_module(args)
     source = read_file(args.file) if is_cuda(args.file) else ""
     wanted = args.entry is not None or not entries_of(module)
     entries = [choose_entry(module, args.entry, args.file)] if wanted else entries_of(module)
@@ -141,6 +138,7 @@ class RequestedLaunch:
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
         self.module: Module | None = None  # what was launched
+        self.entry = ""  # the symbol of its kernel
         self.changed: _Changed | None = None  # what `again` has launched last
         self.ends = math.inf  # when --timeout is over, for what follows the launch too
         self.searched = 0.0  # seconds that the search for fixes has taken
@@ -152,22 +150,22 @@ class RequestedLaunch:
         """Prepare, launch, report. `opened`: is given the session before the launch. `more`: launches after it, with a seed each."""
         session = self._open(args)
         opened(session)
-        self._say_unwatched(session)
         check_room(self.specs, session.backend)
         if bytes_of(self.specs) >= GiB:
             remark(lambda: described(self.specs))
         session.show(progress := for_terminal(delay=0.0))
         with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings use the progress line
             self.arch = session.backend.arch or DEFAULT_ARCH
-            ptx = load_ptx(args, self.arch)
-        self.module = read_module(ptx, args.file)
-        prepared = self._prepare(session, args, self.module)
+            self.module = load_module(args, self.arch)
+        kernel = self._prepare(session, args, self.module)
+        self.entry = kernel.entry.name
         if args.timeout is not None:
             self.ends = time.monotonic() + args.timeout
-        status = self._launch(session, args, self.module, args.seed, prepared)
+        status = self._launch(session, kernel, placed(self.specs, session.backend, late.schedules.data_seed(args.seed)))
         for other, seed in more():
             session.seed = seed
-            status = status or other._launch(session, args, self.module, seed, prepared)
+            check_parameters(kernel.entry, other.specs, args.file)
+            status = status or other._launch(session, kernel, placed(other.specs, session.backend, late.schedules.data_seed(seed)))
         session.seed, self.searched = args.seed, session.recording.fixes.seconds
         return judged(session, args.rules, status)
 
@@ -178,94 +176,76 @@ class RequestedLaunch:
             session = self._open(argparse.Namespace(**(vars(args) | {"keep_histories": False, "explore": 0.0})))
             session.recording.fixes.off = True
             module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
-            prepared = self._prepare(session, args, module)
-            self.changed = _Changed(made_from, session, self._placed(session, args, module, args.seed, prepared))
+            kernel = self._prepare(session, args, module)
+            inputs = placed(self.specs, session.backend, late.schedules.data_seed(args.seed))
+            self.changed = _Changed(made_from, session, kernel, inputs)
         return self._ran(self.changed, args, seed)
 
     def _ran(self, changed: _Changed, args: argparse.Namespace, seed: int) -> Ran:
         """A run of a changed kernel, from the same memory."""
-        session, placed = changed.session, changed.placed
+        session, kernel, placement = changed.session, changed.kernel, changed.inputs.placement
         session.seed, executed = seed, session.executed
-        placed.placement.refresh()
-        self._started(session, placed)
-        results = hashlib.blake2b(b"".join(placed.placement.contents())).digest()
+        placement.refresh()
+        self._launch(session, kernel, changed.inputs)
+        results = hashlib.blake2b(b"".join(placement.contents())).digest()
         report = session.take()
         assert report is not None, "a kernel was launched"
-        in_all = late.schedules.no_schedule_changes(report, placed.prepared, placed.entry, self.block)
+        in_all = late.schedules.no_schedule_changes(report, kernel.prepared, kernel.entry.name, self.block)
         return late.reruns.Ran(finish(report, args.rules), results, session.executed - executed, in_all)
 
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
         backend = late.timing.gpu()
-        arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in self.specs]
-        placed = Placement(backend)
-        values = placed.parameters(arrays, "--arg")
-        assert self.module is not None
-        entry = choose_entry(self.module, args.entry, args.file)
+        inputs = placed(self.specs, backend, late.schedules.data_seed(args.seed))
 
         def launch(form: Any) -> None:
-            backend.launch(form, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
+            backend.launch(form, self.entry, self.grid, self.block, inputs.values, shared=self.smem, cluster=self.cluster)
 
         def results(run: Callable[[], None]) -> list[bytes]:
-            placed.refresh()
+            inputs.placement.refresh()
             run()
             backend.synchronize()
-            return placed.contents()
+            return inputs.placement.contents()
 
         return late.timing.Timer(backend, launch, results)
 
     def _open(self, args: argparse.Namespace) -> Session:
         watched = 0 if self.ctas is None else self.ctas * math.prod(self.cluster)
-        return open_session(SessionOptions.in_arguments(args), cta_limit=watched)
+        session = open_session(SessionOptions.in_arguments(args), cta_limit=watched)
+        if 0 < watched < math.prod(self.grid):
+            session.note(f"--ctas {self.ctas}: {watched:,} of {plural(math.prod(self.grid), 'CTA')} were checked")
+        return session
 
-    def _prepare(self, session: Session, args: argparse.Namespace, module: Module) -> Prepared:
-        check_parameters(choose_entry(module, args.entry, args.file), self.specs, args.file)
-        return session.prepare(module, name=args.file, cluster=math.prod(self.cluster))
-
-    def _launch(self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared) -> int:
-        """Launch with arguments of random `data`; returns the status."""
-        return self._started(session, self._placed(session, args, module, data, prepared))
-
-    def _placed(self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared) -> _Placed:
-        """The launch with its arguments in memory."""
-        arrays = [spec.materialise(late.schedules.data_seed(data)) for spec in self.specs]
+    def _prepare(self, session: Session, args: argparse.Namespace, module: Module) -> _Kernel:
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
-        placement = Placement(session.backend)
-        placed = _Placed(prepared, entry.name, placement, placement.parameters(arrays, "--arg"))
-        if prepared.recorded is None:
+        kernel = _Kernel(session.prepare(module, name=args.file, cluster=math.prod(self.cluster)), entry)
+        if kernel.prepared.recorded is None:
             with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
-                remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
-        return placed
+                room = session.room(kernel.prepared, entry.name, self.block, self.smem, self.cluster)
+                remark(lambda: str(room))
+        return kernel
 
-    def _started(self, session: Session, placed: _Placed) -> int:
+    def _launch(self, session: Session, kernel: _Kernel, inputs: Inputs) -> int:
         """Launch; returns the status."""
-        prepared, placement = placed.prepared, placed.placement
-        session.address_name = late.layouts.name_addresses(prepared, placed.entry, placement.buffers)
+        prepared, entry, placement = kernel.prepared, kernel.entry.name, inputs.placement
+        session.address_name = late.layouts.name_addresses(prepared, entry, placement.buffers)
         try:
             session.launch(
-                prepared, placed.entry, self.grid, self.block, placed.values,
+                prepared, entry, self.grid, self.block, inputs.values,
                 shared=self.smem, cluster=self.cluster, cooperative=prepared.synchronises_grid, restore=placement.refresh,
             )  # fmt: skip
         except KeyboardInterrupt:  # keep what was found so far
             return int(ExitCode.INTERRUPTED)
         return 0
 
-    def _say_unwatched(self, session: Session) -> None:
-        """`--ctas` leaves most of a grid unchecked: the report says how much."""
-        total, size = math.prod(self.grid), math.prod(self.cluster)
-        if self.ctas is not None and self.ctas * size < total:
-            session.note(f"--ctas {self.ctas}: {self.ctas * size:,} of {plural(total, 'CTA')} were checked")
-
 
 @dataclass(frozen=True)
-class _Placed:
-    """A kernel, with the arguments of its launch in memory, and the bytes of each parameter."""
+class _Kernel:
+    """A kernel of a module that a session has prepared."""
 
     prepared: Prepared
-    entry: str
-    placement: Placement
-    values: list[bytes]
+    entry: Function
 
 
 @dataclass(frozen=True)
@@ -274,4 +254,5 @@ class _Changed:
 
     made_from: tuple[str, float | None]
     session: Session
-    placed: _Placed
+    kernel: _Kernel
+    inputs: Inputs

@@ -26,7 +26,7 @@ from consan.launching.declarations import declarations
 from consan.launching.entries import choose_entry
 from consan.launching.parameter_kind import POINTER
 from consan.launching.signature import kinds_of
-from consan.launching.source import add_compile_options, is_cuda, load_ptx, read_module
+from consan.launching.source import add_compile_options, is_cuda, load_module
 from consan.prove.assumptions import Assumption, names_of
 from consan.prove.counterexample import RacyLaunch, launches
 from consan.prove.environment import shared_sizes
@@ -66,7 +66,7 @@ class ProveCommand:
         require()
         as_document = chosen_output(args) == JSON
         seconds = options.read_as("--within", args.within, options.read_seconds)
-        module = read_module(load_ptx(args), args.file)
+        module = load_module(args)
         subject = Subject.of(args, module)
         began = time.monotonic()
         proof = prove(subject.function, module, subject.block, subject.pointers, [each.formula for each in subject.assumptions], seconds)

@@ -23,15 +23,14 @@ from typing import TYPE_CHECKING
 
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.commands.parts.base import remark
-from consan.commands.parts.deliver import deliver, judged, settled
+from consan.commands.parts.deliver import deliver, judged
 from consan.commands.parts.output import choose_format, keep
 from consan.files import check_writable, stored_name
 from consan.process import children
 from consan.process.program import PythonProgram, add_words, drop_idle_words, find_native, find_program, run_program
 from consan.process.standard_output import send_output_to_errors
 from consan.process.supervisor import Ended, can_supervise, speaking, supervise
-from consan.progress import for_terminal
+from consan.progress import for_terminal, remark
 from consan.ranks.crew import MOST_RANKS
 from consan.reports import render
 from consan.reports.formats.json_format import dumps
@@ -40,6 +39,7 @@ from consan.reports.verdict.conclusion import exit_status
 from consan.session import spent
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
+from consan.suppressions import settled
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -107,7 +107,11 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
         if os.getpid() != process:  # a forked child returned here: its parent reports
             forks.end()
             return None, failure, _after_failure(failure, status)
-        return judged(session, args.rules, status, folder, handover.stem), failure, status
+
+        def with_children(own: Report) -> Report:
+            return children.merged(replace(own, cost=spent.spent()), folder, handover.stem)
+
+        return judged(session, args.rules, status, with_children), failure, status
 
 
 def check_ranks(args: argparse.Namespace, *, native: bool) -> None:

@@ -1,9 +1,10 @@
-"""The memory that the buffers of a launch take, before it is taken."""
+"""The memory that the buffers of a launch take, before it is taken; and takes it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from consan._errors import UsageError
 from consan.launching.arguments import ArgSpec, BufferSpec
 from consan.launching.members import MembersSpec
+from consan.launching.placement import Placement, Value
 from consan.launching.scalars import TYPES
 from consan.toolchain.host_memory import available_bytes
 
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
     from consan.backends.base import Backend
 
 GiB: Final = 1 << 30
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The arguments of a launch in memory. `values`: the bytes of each parameter."""
+
+    arrays: list[Value]
+    placement: Placement
+    values: list[bytes]
 
 
 def bytes_of(specs: Sequence[ArgSpec]) -> int:
@@ -36,6 +47,12 @@ def check_room(specs: Sequence[ArgSpec], backend: Backend) -> None:
         raise UsageError(f"--arg: the buffers take {_in_gib(taken)}{copies}, and {_in_gib(room)} of memory are free")
     if not machine and taken > backend.free_bytes():
         raise UsageError(f"--arg: the buffers take {_in_gib(taken)}, and {_in_gib(backend.free_bytes())} of the GPU's memory are free")
+
+
+def placed(specs: Sequence[ArgSpec], backend: Backend, seed: int) -> Inputs:
+    """The arguments in memory: arrays with the random contents of a seed, and their copies on the device."""
+    placement, arrays = Placement(backend), [spec.materialise(seed) for spec in specs]
+    return Inputs(arrays, placement, placement.parameters(arrays, "--arg"))
 
 
 def described(specs: Sequence[ArgSpec]) -> str:

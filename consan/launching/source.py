@@ -39,6 +39,11 @@ def is_cuda(name: str) -> bool:
     return Path(name).suffix.lower() in CUDA_SUFFIXES
 
 
+def load_module(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> Module:
+    """The module in `args.file`, as `load_ptx` and `read_module` have it."""
+    return read_module(load_ptx(args, arch), args.file)
+
+
 def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
     """The PTX of `args.file`. The compiler's warnings go to standard error with --verbose.
 
@@ -59,14 +64,14 @@ def compile_text(text: str, args: argparse.Namespace, arch: str) -> str:
     for folder in args.include_dirs:
         if not Path(folder).is_dir():
             raise UsageError(f"-I: there is no folder {folder}")
-    wanted = getattr(args, "entry", None)
+    defines, wanted = parse_defines(args.defines), getattr(args, "entry", None)
     result, symbol = compile_for(
         text,
         wanted,
         name=args.file,
         arch=args.arch or arch,
         std=args.std or DEFAULT_STD,
-        defines=parse_defines(args.defines),
+        defines=defines,
         include_dirs=args.include_dirs,
     )
     if result.log and getattr(args, "verbose", False):

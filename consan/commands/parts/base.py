@@ -1,14 +1,13 @@
-"""The common parts of commands: their interface, their parser, and remarks on a terminal."""
+"""The common parts of commands: their interface and their parser."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from consan._errors import UsageError, did_you_mean
-from consan.reports.formats import look
 from consan.reports.formats.visible import visible_lines
 
 
@@ -33,12 +32,6 @@ class Parser(argparse.ArgumentParser):
         """Refuse unknown words, and suggest the option that was most likely meant."""
         flag = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
         self.error(f"unrecognized arguments: {' '.join(words)}{did_you_mean(flag, self._option_string_actions)}")
-
-
-def remark(text: Callable[[], str]) -> None:
-    """Print a line on a terminal only: programs that read the output do not want it."""
-    if sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet():
-        print(f"consan: {text()}", file=sys.stderr, flush=True)
 
 
 def warn_of_the_cache() -> None:

@@ -11,8 +11,7 @@ from consan import late
 from consan._errors import NotSupported
 from consan.files import read_file
 from consan.launching.arguments import BufferSpec
-from consan.launching.entries import choose_entry
-from consan.launching.placement import Placement
+from consan.launching.room import placed
 from consan.launching.source import is_cuda
 from consan.reports.model import Report
 from consan.reports.source.declarations import SourceTexts
@@ -27,28 +26,26 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
     module = requested.module
     if report.device != "cpu" or module is None or report.exit or not any(each.value for each in report.active):
         return report
-    entry = choose_entry(module, args.entry, args.file)
     x, y, z = requested.block
     if late.schedules.observations(module, {each.name for each in module.functions}, x * y * z):
         return report
     backend = late.reruns.outcomes.VirtualBackend()
-    arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in requested.specs]
-    placement = Placement(backend)
-    values, loaded = placement.parameters(arrays, "--arg"), backend.machine.load(module, args.file)
-    names = _names(args, entry.name, len(requested.specs))
-    given = zip(names, arrays, requested.specs, strict=True)
+    inputs = placed(requested.specs, backend, late.schedules.data_seed(args.seed))
+    loaded = backend.machine.load(module, args.file)
+    names = _names(args, requested.entry, len(requested.specs))
+    given = zip(names, inputs.arrays, requested.specs, strict=True)
     shown = [(name, array, spec) for name, array, spec in given if isinstance(spec, BufferSpec) and isinstance(array, np.ndarray)]
 
     def run(schedule: Any) -> tuple[list[tuple[str, Any]], int]:
         backend.machine.schedules = lambda seed: schedule
-        placement.refresh()
+        inputs.placement.refresh()
         stats = backend.launch(
-            loaded, entry.name, requested.grid, requested.block, values, shared=requested.smem, cluster=requested.cluster,
+            loaded, requested.entry, requested.grid, requested.block, inputs.values, shared=requested.smem, cluster=requested.cluster,
             timeout=late.reruns.outcomes.LONGEST,
         )  # fmt: skip
         if stats.timed_out or stats.deadlocked or stats.faults:
             raise NotSupported("the launch did not end by itself")
-        return [(name, _as_numbers(placement.read(array), spec)) for name, array, spec in shown], stats.instructions
+        return [(name, _as_numbers(inputs.placement.read(array), spec)) for name, array, spec in shown], stats.instructions
 
     return late.reruns.outcomes.TwoOutcomes(run, requested.grid, requested.block, requested.ends).shown(report)
 

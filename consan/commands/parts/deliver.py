@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from consan import late
 from consan._errors import ExitCode, NotSupported
 from consan.commands.parts.output import keep
-from consan.process.children import merged
 from consan.reports import FormatError, render
 from consan.reports.model import Report, plural
-from consan.session.spent import spent
-from consan.suppressions import comments_at, finish, unused
+from consan.suppressions import settled
 
 if TYPE_CHECKING:
     from consan.reports.verdict.suppression import Rule
     from consan.session.session import Session
 
 
-def judged(session: Session, rules: Sequence[Rule], status: int, children: Path | None = None, own: str = "") -> Report:
+def judged(session: Session, rules: Sequence[Rule], status: int, merge: Callable[[Report], Report] = lambda own: own) -> Report:
     """The report of a session whose program ended with `status`, with source lines and suppressions.
 
-    `children`: folder with the reports of child processes, and of this one under the stem `own`. Unused suppressions are warned of.
-    Ctrl-C during the wait for the device stops the device, not the report.
+    `merge`: with the reports of child processes. Ctrl-C during the wait for the device stops the device, not the report.
     """
     try:
         report = session.report()
     except KeyboardInterrupt:
         report, status = session.report(), int(ExitCode.INTERRUPTED)
-    if children is not None:
-        report = merged(replace(report, cost=spent()), children, own)
-    return settled(report, session.places(report), rules, status)
-
-
-def settled(report: Report, places: Iterable[tuple[str, int]], rules: Sequence[Rule], status: int) -> Report:
-    """A report with source lines and suppressions. Warns of unused ones, also of comments at these places."""
-    report = finish(replace(report, exit=status), rules)
-    for warning in unused([*rules, *comments_at(places)], report):
-        print(f"consan: warning: {warning}", file=sys.stderr)
-    return report
+    report = merge(report)
+    places = session.places(report)
+    return settled(report, places, rules, status)
 
 
 def deliver(

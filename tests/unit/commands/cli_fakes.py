@@ -75,6 +75,10 @@ class FakeSession:
         self.prepared.append(getattr(ptx, "text", ptx))
         return FakeModule(name)
 
+    def room(self, *launch: Any) -> str:
+        """A line for the terminal."""
+        return "some memory"
+
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **options: Any) -> None:
         """Remember the launch."""
         self.launches.append((prepared, entry, grid, block, args, options))
