@@ -104,14 +104,14 @@ class ProgressLine(Progress):
 
 def for_terminal(delay: float = 0.5) -> Progress:
     """The progress line of a command. It is shown on a terminal, unless quiet is asked for."""
-    return ProgressLine(sys.stderr, delay) if _watched() else SILENT
+    return ProgressLine(sys.stderr, delay) if _is_shown() else SILENT
 
 
 def remark(text: Callable[[], str]) -> None:
     """Print a line on a terminal only: programs that read the output do not want it."""
-    if _watched():
+    if _is_shown():
         print(f"consan: {text()}", file=sys.stderr, flush=True)
 
 
-def _watched() -> bool:
+def _is_shown() -> bool:
     return sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet()
