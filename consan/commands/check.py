@@ -216,17 +216,17 @@ class RequestedLaunch:
             session.note(f"--ctas {self.ctas}: {watched:,} of {plural(math.prod(self.grid), 'CTA')} were checked")
         return session
 
-    def _prepare(self, session: Session, args: argparse.Namespace, module: Module) -> _Kernel:
+    def _prepare(self, session: Session, args: argparse.Namespace, module: Module) -> _ReadyKernel:
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
-        kernel = _Kernel(session.prepare(module, name=args.file, cluster=math.prod(self.cluster)), entry)
+        kernel = _ReadyKernel(session.prepare(module, name=args.file, cluster=math.prod(self.cluster)), entry)
         if kernel.prepared.recorded is None:
             with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
                 room = session.room(kernel.prepared, entry.name, self.block, self.smem, self.cluster)
                 remark(lambda: str(room))
         return kernel
 
-    def _launch(self, session: Session, kernel: _Kernel, inputs: Inputs) -> int:
+    def _launch(self, session: Session, kernel: _ReadyKernel, inputs: Inputs) -> int:
         """Launch; returns the status."""
         prepared, entry, placement = kernel.prepared, kernel.entry.name, inputs.placement
         session.address_name = late.layouts.name_addresses(prepared, entry, placement.buffers)
@@ -241,7 +241,7 @@ class RequestedLaunch:
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class _ReadyKernel:
     """A kernel of a module that a session has prepared."""
 
     prepared: Prepared
@@ -254,5 +254,5 @@ class _Changed:
 
     made_from: tuple[str, float | None]
     session: Session
-    kernel: _Kernel
+    kernel: _ReadyKernel
     inputs: Inputs
