@@ -3,7 +3,7 @@
 What a call of the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
 and variables are named by addresses of the program, which its start-up code registers; a module is loaded at its first use.
 
-Not handled: managed memory, graphs, textures, several devices, IPC.
+Not handled: managed memory, textures, several devices, IPC.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from consan.libcuda import calls, device_calls, launch_calls, memory_calls, module_calls, runtime_calls, stream_calls  # noqa: F401
+from consan.libcuda import calls, device_calls, graph_calls, launch_calls, memory_calls, module_calls, runtime_calls, stream_calls  # noqa: F401
 from consan.libcuda.calls import CALLS, CallFailed, accepted, serves
 from consan.libcuda.driver import HostSymbol, StandInDriver
 from consan.libcuda.module_calls import LoadedKernel
@@ -34,6 +34,15 @@ _SAME: Final = {
     "cudaStreamCreateWithPriority": "cuStreamCreateWithPriority",
     **{f"cudaStream{part}": f"cuStream{part}" for part in ("Query", "WaitEvent", "GetFlags", "GetPriority", "IsCapturing")},
     "cudaStreamDestroy": "cuStreamDestroy_v2",
+    "cudaStreamBeginCapture": "cuStreamBeginCapture_v2",
+    **{f"cudaStream{part}": f"cuStream{part}" for part in ("BeginCaptureToGraph", "EndCapture", "GetCaptureInfo_v2", "GetCaptureInfo_v3")},
+    "cudaStreamGetCaptureInfo": "cuStreamGetCaptureInfo_v3",  # of programs that CUDA 13 has built; older ones name the version
+    "cudaThreadExchangeStreamCaptureMode": "cuThreadExchangeStreamCaptureMode",
+    **{f"cudaGraph{part}": f"cuGraph{part}" for part in ("Create", "Destroy", "ExecDestroy", "Upload", "Launch", "GetNodes")},
+    **{f"cudaGraphAdd{part}": f"cuGraphAdd{part}" for part in ("ChildGraphNode", "EmptyNode", "Dependencies", "MemsetNode")},
+    **{f"cudaGraphInstantiate{part}": f"cuGraphInstantiate{part}" for part in ("WithFlags", "WithParams")},
+    "cudaGraphInstantiate": "cuGraphInstantiateWithFlags",
+    "cudaGraphExecUpdate": "cuGraphExecUpdate_v2",
     "cudaEventCreateWithFlags": "cuEventCreate",
     "cudaEventDestroy": "cuEventDestroy_v2",
     **{f"cudaEvent{part}": f"cuEvent{part}" for part in ("Record", "RecordWithFlags", "Synchronize", "Query", "ElapsedTime")},
@@ -135,6 +144,13 @@ def _attributes(driver: StandInDriver, place: int, function: int) -> None:
     shared, threads, registers, dynamic = (module_calls.attribute(driver, number, kernel) for number in (1, 0, 4, 8))
     driver.memory.write(place, struct.pack("<3Q7i", shared, 0, 0, threads, registers, 90, 90, 0, dynamic, -1))
 
+
+def _kernel_node(driver: StandInDriver, params: int) -> Any:
+    return graph_calls.kernel_node(driver, params, kernel_of)
+
+
+graph_calls.adds(_kernel_node, "_cudaGraphAddKernelNode")
+graph_calls.sets(_kernel_node, "_cudaGraphKernelNodeSetParams", "_cudaGraphExecKernelNodeSetParams")
 
 # -- memory --------------------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
 
-Not handled: several devices, managed memory, virtual memory management, arrays and textures, IPC, capture into graphs, linking.
+Not handled: several devices, managed memory, virtual memory management, arrays and textures, IPC, linking.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import bisect
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from consan.session.comparing.concurrent_launches import Memory
 
 _FIRST_HANDLE, _STEP = 0x1000, 16
 Bytes = npt.NDArray[np.uint8]
+StreamWork = Callable[[Any], None]  # what is done in a stream of the session
 
 
 @dataclass(eq=False)
@@ -35,12 +36,35 @@ class DriverContext:
     handle: int = 0
 
 
+class WorkCapture(Protocol):
+    """A graph that is being captured (graph_calls.py)."""
+
+    ends: dict[int, list[Any]]
+
+    def add(self, stream: int, work: StreamWork) -> None:
+        """Work that a stream is given becomes a node of the graph."""
+
+    def join(self, stream: int, after: Iterable[Any]) -> None:
+        """A stream belongs to it, and comes after nodes."""
+
+
 @dataclass(frozen=True)
 class HostSymbol:
     """A kernel or a variable of the program: the handle of the image that holds it, and its name there."""
 
     image: int
     name: str
+
+
+@dataclass(frozen=True)
+class FrameworkMemory:
+    """What a framework says of the launch that it is about to make: buffers with names, and the host's arrays that it has copied for it.
+
+    Without `copies` its parameters are the program's own.
+    """
+
+    buffers: tuple[Argument, ...] = ()
+    copies: Memory | None = None
 
 
 @dataclass(eq=False)
@@ -52,9 +76,9 @@ class StandInDriver:
     handles: dict[int, Any] = field(default_factory=dict)
     allocations: dict[int, int] = field(default_factory=dict)  # bytes, by address
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
-    buffers: tuple[Argument, ...] = ()  # those that a framework has named for the launch that it is about to make
-    copies: Memory | None = None  # the host's arrays that it has copied for this launch; None: its parameters are the program's own
+    of_framework: FrameworkMemory = FrameworkMemory()
     parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
+    captures: dict[int, WorkCapture] = field(default_factory=dict)  # by the handles of their streams
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
     needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -85,6 +109,14 @@ class StandInDriver:
             self._tell(f"{known_as} failed inside consan: {type(error).__name__}: {error}")
             return calls.UNKNOWN
         return calls.SUCCESS
+
+    def work(self, stream: int, work: StreamWork) -> None:
+        """Do what the program puts into a stream, or keep it for a graph."""
+        capture = self.captures.get(stream)
+        if capture is None:
+            work(self.session.streams.of(stream))
+        else:
+            capture.add(stream, work)
 
     def _tell(self, sentence: str) -> None:
         if sentence not in self._printed:

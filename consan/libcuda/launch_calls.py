@@ -10,7 +10,7 @@ from typing import Any, Final
 from consan.backends.base import Dim3
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, serves
-from consan.libcuda.driver import StandInDriver
+from consan.libcuda.driver import StandInDriver, StreamWork
 from consan.libcuda.module_calls import LoadedKernel
 from consan.reports.source.variables import Argument
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
@@ -72,6 +72,11 @@ def _three(sizes: Any) -> Dim3:
 
 def launch(driver: StandInDriver, handle: int, asked: DriverLaunch, params: int, extra: int) -> None:
     """Run a kernel with the parameters at an address, or those that `extra` names. Raises CallFailed."""
+    driver.work(asked.stream, kernel_work(driver, handle, asked, params, extra))
+
+
+def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params: int, extra: int) -> StreamWork:
+    """A launch with the parameters that are there now, whose stream is still to be said. Raises CallFailed."""
     kernel = driver.of(handle, LoadedKernel)
     x, y, z = asked.block
     if not 0 < x * y * z <= _MOST_THREADS or not all(asked.grid) or asked.shared > kernel.attributes[_DYNAMIC]:
@@ -79,17 +84,16 @@ def launch(driver: StandInDriver, handle: int, asked: DriverLaunch, params: int,
     session, prepared, entry = driver.session, kernel.module.prepared, kernel.function.name
     values = _parameters(driver, kernel, params, extra)
     grid = scaled(asked.grid, unit_of(kernel.function))
-    with session.streams.lock:
-        checked = session.launch(
-            *(prepared, entry, grid, asked.block, values),
-            shared=asked.shared,
-            cluster=asked.cluster,
-            cooperative=asked.cooperative,
-            address_name=name_addresses(prepared, entry, list(_buffers(driver, entry, values))),
-        )
-        if checked:
-            shape = LaunchShape(entry, grid, asked.block, driver.copies or Memory([], shared=True))
-            session.streams.launched(prepared, shape, session.streams.of(asked.stream), programmatic=asked.programmatic)
+    names = name_addresses(prepared, entry, list(_buffers(driver, entry, values)))
+    shape = LaunchShape(entry, grid, asked.block, driver.of_framework.copies or Memory([], shared=True))
+
+    def work(stream: Any) -> None:
+        options = {"shared": asked.shared, "cluster": asked.cluster, "cooperative": asked.cooperative, "address_name": names}
+        with session.streams.lock:
+            if session.launch(prepared, entry, grid, asked.block, values, **options):
+                session.streams.launched(prepared, shape, stream, programmatic=asked.programmatic)
+
+    return work
 
 
 def _parameters(driver: StandInDriver, kernel: LoadedKernel, params: int, extra: int) -> list[bytes]:
@@ -126,8 +130,8 @@ def _word(driver: StandInDriver, address: int) -> int:
 
 def _buffers(driver: StandInDriver, entry: str, values: list[bytes]) -> Iterator[Argument]:
     """The buffers that the framework has named, and the allocations to which other parameters point, also from within a struct."""
-    yield from driver.buffers
-    named, names = {each.begin for each in driver.buffers}, driver.parameter_names.get(entry, ())
+    yield from driver.of_framework.buffers
+    named, names = {each.begin for each in driver.of_framework.buffers}, driver.parameter_names.get(entry, ())
     for number, value in enumerate(values, 1):
         for (address,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]):
             found = driver.allocation(address)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from consan.libcuda import calls, cudart_calls, runtime_calls  # noqa: F401 - it fills the table of calls
+from consan.libcuda import calls, cudart_calls, graph_calls, runtime_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.build import DRIVER
-from consan.libcuda.driver import StandInDriver
+from consan.libcuda.driver import FrameworkMemory, StandInDriver
 from consan.reports.source.variables import Argument
 from consan.session.comparing.concurrent_launches import Memory
 
@@ -83,11 +83,11 @@ def driver() -> StandInDriver:
 def launching(buffers: Iterable[Argument], copies: Memory | None = None) -> Iterator[None]:
     """Inside the block the framework launches with these buffers: reports name memory by them. `copies`: those of arrays."""
     inner = driver()
-    inner.buffers, inner.copies = tuple(buffers), copies
+    inner.of_framework = FrameworkMemory(tuple(buffers), copies)
     try:
         yield
     finally:
-        inner.buffers, inner.copies = (), None
+        inner.of_framework = FrameworkMemory()
 
 
 def keep_ptx(folder: Path) -> None:

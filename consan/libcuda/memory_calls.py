@@ -11,7 +11,7 @@ import numpy as np
 
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import StandInDriver
+from consan.libcuda.driver import StandInDriver, StreamWork
 
 _PITCH: Final = 512
 _HOST, _DEVICE = 1, 2  # CUmemorytype
@@ -45,7 +45,7 @@ def _alloc_from_pool(driver: StandInDriver, nbytes: int, pool: int, stream: int)
 def given(driver: StandInDriver, nbytes: int, stream: int) -> int:
     """New device memory in the order of a stream. Raises CallFailed."""
     address = driver.allocate(nbytes)
-    driver.session.streams.given(address, nbytes, driver.session.streams.of(stream))
+    driver.work(stream, lambda current: driver.session.streams.given(address, nbytes, current))
     return address
 
 
@@ -64,9 +64,11 @@ def _free(driver: StandInDriver, address: int) -> None:
 
 @serves("Q Q", "cuMemFreeAsync")
 def _free_async(driver: StandInDriver, address: int, stream: int) -> None:
+    """A graph keeps the addresses of memory that it frees."""
     nbytes = driver.allocations.get(address, 0)
-    driver.session.streams.freed(address, nbytes, driver.session.streams.of(stream))
-    driver.free(address)
+    driver.work(stream, lambda current: driver.session.streams.freed(address, nbytes, current))
+    if stream not in driver.captures:
+        driver.free(address)
 
 
 @serves(">Q >Q Q", "cuMemGetAddressRange_v2")
@@ -153,13 +155,16 @@ def copier(ends: Ends, *, waits: bool) -> Callable[..., None]:
     """A call that copies between these ends. `waits`: the host waits for it."""
 
     def copy(driver: StandInDriver, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
-        data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
-        if writes:
-            writes[0][1][...] = data
-        else:
-            driver.memory.write(to, data.tobytes())
-        _operated(driver, "a copy of memory", stream, reads, writes, waits=waits)
+        def work(current: Any) -> None:
+            reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
+            data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
+            if writes:
+                writes[0][1][...] = data
+            else:
+                driver.memory.write(to, data.tobytes())
+            _operated(driver, "a copy of memory", current, reads, writes, waits=waits)
+
+        driver.work(stream, work)
 
     return copy
 
@@ -170,11 +175,10 @@ def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool 
     return [(address, driver.view(address, nbytes))] if device and nbytes else []
 
 
-def _operated(driver: StandInDriver, name: str, stream: int, reads: list[Any], writes: list[Any], *, waits: bool) -> None:
-    streams = driver.session.streams
-    streams.operated(name, streams.of(stream), reads, writes)
+def _operated(driver: StandInDriver, name: str, stream: Any, reads: list[Any], writes: list[Any], *, waits: bool) -> None:
+    driver.session.streams.operated(name, stream, reads, writes)
     if waits:
-        streams.host_waits(streams.of(stream))
+        driver.session.streams.host_waits(stream)
 
 
 for _name, _ends in (("cuMemcpy", _ANY), ("cuMemcpyHtoD", TO_DEVICE), ("cuMemcpyDtoH", TO_HOST), ("cuMemcpyDtoD", WITHIN)):
@@ -185,12 +189,21 @@ for _name, _ends in (("cuMemcpy", _ANY), ("cuMemcpyHtoD", TO_DEVICE), ("cuMemcpy
 
 def _filled(element: int) -> Callable[..., None]:
     def fill(driver: StandInDriver, address: int, value: int, count: int, stream: int = 0) -> None:
+        driver.work(stream, filling(driver, element, address, value, count))
+
+    return fill
+
+
+def filling(driver: StandInDriver, element: int, address: int, value: int, count: int) -> StreamWork:
+    """Let `count` elements of so many bytes have a value."""
+
+    def work(stream: Any) -> None:
         data = (value & (1 << 8 * element) - 1).to_bytes(element, "little")
         view = driver.view(address, count * element)
         view.reshape(count, element)[...] = np.frombuffer(data, np.uint8)
         _operated(driver, "memset", stream, [], [(address, view)], waits=False)
 
-    return fill
+    return work
 
 
 def _filled_rows(element: int) -> Callable[..., None]:

@@ -11,22 +11,36 @@ from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import StandInDriver
 
 _NON_BLOCKING: Final = 1
-_EDGE: Final = " (cuStreamWaitEvent(second, event) behind cuEventRecord(event, first))"
+_EXTERNAL: Final = 1  # the flag of an event that is a node of a graph
+EDGE: Final = " (cuStreamWaitEvent(second, event) behind cuEventRecord(event, first))"
 
 
 @dataclass(eq=False)
 class EventHandle:
-    """An event of the program: what is over once it is reached, and the host's clock when it was recorded."""
+    """An event of the program: what is over once it is reached, and the host's clock when it was recorded.
+
+    `captured`: the capture that it belongs to, and the nodes before it.
+    """
 
     handle: int = 0
     reached: Any = None
     seconds: float = 0.0
+    captured: tuple[Any, list[Any]] | None = None
+
+    def record(self, stream: Any) -> None:
+        """It is recorded in a stream of the session."""
+        self.seconds, self.reached, self.captured = time.perf_counter(), stream.record(), None
+
+    def wait(self, stream: Any) -> None:
+        """A stream of the session waits for it."""
+        if self.reached is not None:
+            stream.wait(self.reached)
 
 
 @serves(">Q I", "cuStreamCreate", "cuStreamCreateWithPriority")
 def create(driver: StandInDriver, flags: int) -> int:
     """A new stream: its handle."""
-    return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=_EDGE).handle)
+    return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=EDGE).handle)
 
 
 accepted("Q", "cuStreamDestroy_v2")
@@ -34,14 +48,21 @@ accepted("Q", "cuStreamDestroy_v2")
 
 @serves("Q", "cuStreamSynchronize", "cuStreamQuery")
 def _synchronize(driver: StandInDriver, stream: int) -> None:
+    if stream in driver.captures:
+        raise CallFailed(calls.CAPTURE_UNSUPPORTED)
     driver.session.streams.host_waits(driver.session.streams.of(stream))
 
 
 @serves("Q Q I", "cuStreamWaitEvent")
 def _wait(driver: StandInDriver, stream: int, event: int, flags: int) -> None:
-    reached = driver.of(event, EventHandle).reached
-    if reached is not None:
-        driver.session.streams.of(stream).wait(reached)
+    found, own = driver.of(event, EventHandle), driver.captures.get(stream)
+    if flags & _EXTERNAL or (found.captured is None and own is None):
+        driver.work(stream, found.wait)
+    elif found.captured is None or own not in (None, found.captured[0]):
+        raise CallFailed(calls.CAPTURE_ISOLATION)
+    else:
+        capture, nodes = found.captured
+        capture.join(stream, nodes)
 
 
 @serves("Q >I", "cuStreamGetFlags")
@@ -49,7 +70,7 @@ def _flags(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
-@serves("Q >i", "cuStreamGetPriority", "cuStreamGetDevice", "cuStreamIsCapturing", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3")
+@serves("Q >i", "cuStreamGetPriority", "cuStreamGetDevice")
 def _zero(driver: StandInDriver, stream: int) -> int:
     return 0
 
@@ -73,17 +94,27 @@ def event(driver: StandInDriver, flags: int) -> int:
 accepted("Q", "cuEventDestroy_v2")
 
 
-@serves("Q Q", "cuEventRecord", "cuEventRecordWithFlags")
-def _record(driver: StandInDriver, event: int, stream: int) -> None:
-    found = driver.of(event, EventHandle)
-    found.seconds, found.reached = time.perf_counter(), driver.session.streams.of(stream).record()
+@serves("Q Q I", "cuEventRecordWithFlags")
+def _record(driver: StandInDriver, event: int, stream: int, flags: int) -> None:
+    found, capture = driver.of(event, EventHandle), driver.captures.get(stream)
+    if capture is None or flags & _EXTERNAL:
+        driver.work(stream, found.record)
+    else:
+        found.captured = capture, list(capture.ends[stream])
+
+
+@serves("Q Q", "cuEventRecord")
+def _record_plainly(driver: StandInDriver, event: int, stream: int) -> None:
+    _record(driver, event, stream, 0)
 
 
 @serves("Q", "cuEventSynchronize", "cuEventQuery")
 def _reach(driver: StandInDriver, event: int) -> None:
-    reached = driver.of(event, EventHandle).reached
-    if reached is not None:
-        driver.session.streams.host_waits_for(reached)
+    found = driver.of(event, EventHandle)
+    if found.captured is not None:
+        raise CallFailed(calls.CAPTURED_EVENT)
+    if found.reached is not None:
+        driver.session.streams.host_waits_for(found.reached)
 
 
 @serves(">f Q Q", "cuEventElapsedTime", "cuEventElapsedTime_v2")

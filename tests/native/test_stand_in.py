@@ -46,9 +46,9 @@ def test_a_program_of_the_driver_and_its_child(of_the_driver: Path, racy: bool, 
     assert racy or "2 processes included" in report.notes
 
 
-def built(folder: Path, *options: str) -> Path:
-    """The program of the CUDA runtime, as nvcc builds it."""
-    words = ["nvcc", "-arch=compute_90", "-lineinfo", *options, "-o", "program", str(HERE / "runtime_program.cu")]
+def built(folder: Path, *options: str, source: str = "runtime_program.cu") -> Path:
+    """A program of the CUDA runtime, as nvcc builds it."""
+    words = ["nvcc", "-arch=compute_90", "-lineinfo", *options, "-o", "program", str(HERE / source)]
     subprocess.run(words, cwd=folder, check=True)
     return folder / "program"
 
@@ -79,8 +79,23 @@ def test_without_a_symbol_table_a_copy_of_the_runtime_is_not_known(tmp_path: Pat
 
 @needs_nvcc
 def test_a_call_of_a_copy_that_is_not_served_says_its_name(tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text("int main() { cudaGraph_t graph; return cudaGraphCreate(&graph, 0) == cudaErrorNotSupported ? 3 : 4; }")
+    (tmp_path / "k.cu").write_text("int main() { cudaArray_t array; return cudaFreeArray(array = 0) == cudaErrorNotSupported ? 3 : 4; }")
     subprocess.run(["nvcc", "-o", "program", "k.cu"], cwd=tmp_path, check=True)
     status, report = ran(tmp_path / "program")
     assert (status, report.verdict) == (3, "incomplete")
-    assert "cudaGraphCreate failed: consan's stand-in driver does not serve it" in report.notes
+    assert "cudaFreeArray failed: consan's stand-in driver does not serve it" in report.notes
+
+
+@needs_nvcc
+@pytest.mark.slow  # tests/unit/libcuda has a quick one, and no compiler
+@pytest.mark.parametrize("runtime", ["static", "shared"])
+def test_a_captured_graph_and_its_twin(tmp_path: Path, runtime: str) -> None:
+    program = built(tmp_path, "-cudart", runtime, source="graph_program.cu")
+    status, report = ran(program)
+    assert (status, report.verdict) == (0, "clean"), report.notes
+    assert sorted(each.launches for each in report.kernels) == [2, 3]
+    _, report = ran(program, "racy")
+    text = (HERE / "graph_program.cu").read_text().splitlines()
+    line = next(number for number, line in enumerate(text, 1) if "// second" in line)
+    assert {each.kind for each in report.findings} == {"global-race"}
+    assert all(line in {access.line for access in each.accesses} for each in report.findings), report.findings

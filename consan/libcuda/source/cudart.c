@@ -114,15 +114,17 @@ EXPORT int cudaFreeHost(void *memory) {
     free(memory);
     return SUCCESS;
 }
-EXPORT int cudaLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
-    (void)stream;
-    function(data);
-    return SUCCESS;
+
+typedef void (*host_function)(void *);
+typedef void (*host_callback)(void *, int, void *);
+
+EXPORT int cudaLaunchHostFunc(void *stream, host_function function, void *data) {
+    int (*found)(void *, host_function, void *) = (int (*)(void *, host_function, void *))in_driver("cuLaunchHostFunc");
+    return noted(found ? found(stream, function, data) : INSUFFICIENT_DRIVER);
 }
-EXPORT int cudaStreamAddCallback(void *stream, void (*function)(void *, int, void *), void *data, unsigned flags) {
-    (void)flags;
-    function(stream, SUCCESS, data);
-    return SUCCESS;
+EXPORT int cudaStreamAddCallback(void *stream, host_callback function, void *data, unsigned flags) {
+    int (*found)(void *, host_callback, void *, unsigned) = (int (*)(void *, host_callback, void *, unsigned))in_driver("cuStreamAddCallback");
+    return noted(found ? found(stream, function, data, flags) : INSUFFICIENT_DRIVER);
 }
 
 // ---- programs that hold a copy of the runtime ----

@@ -142,17 +142,25 @@ EXPORT int cuFuncGetName(const char **name, word function) {
 }
 EXPORT int cuKernelGetName(const char **name, word kernel) { return cuFuncGetName(name, kernel); }
 
-// ---- functions of the host: all work of a stream is over when a call returns ----
+// ---- functions of the host: all work of a stream is over when a call returns, and no graph calls the host ----
+
+static int refused_in_capture(void *stream) {
+    int is_capturing = 0;
+    const word words[16] = {(word)(uintptr_t)stream, (word)(uintptr_t)&is_capturing};
+    int code = call("cuStreamIsCapturing", words);
+    return is_capturing ? call("cuGraphAddHostNode", words) : code;
+}
 
 EXPORT int cuLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
-    (void)stream;
-    function(data);
-    return SUCCESS;
+    int code = refused_in_capture(stream);
+    if (code == SUCCESS) function(data);
+    return code;
 }
 EXPORT int cuStreamAddCallback(void *stream, void (*function)(void *, int, void *), void *data, unsigned flags) {
+    int code = refused_in_capture(stream);
     (void)flags;
-    function(stream, SUCCESS, data);
-    return SUCCESS;
+    if (code == SUCCESS) function(stream, SUCCESS, data);
+    return code;
 }
 
 // ---- errors ----

@@ -81,12 +81,12 @@ def test_a_launch_is_checked_and_computes(program: Program, session: Session, ba
 
 
 def test_what_is_not_served_fails_and_says_its_name(program: Program, session: Session, capsys: pytest.CaptureFixture[str]) -> None:
-    address, status, name = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_char_p(b"cuGraphCreate")
+    address, status, name = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_char_p(b"cuGraphAddMemAllocNode")
     assert program.code("cuGetProcAddress_v2", name, ctypes.byref(address), 12000, 0, ctypes.byref(status)) == 0
     call = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word)(address.value or 0)
     assert call(0, 0) == calls.NOT_SUPPORTED
-    assert "cuGraphCreate failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
-    assert any("cuGraphCreate" in note for note in session.report().notes)
+    assert "cuGraphAddMemAllocNode failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
+    assert any("cuGraphAddMemAllocNode" in note for note in session.report().notes)
     assert program.code("cuMemAllocManaged", 0, 64, 1) == calls.NOT_SUPPORTED
     assert "cuMemAllocManaged failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
     table, runtime = ctypes.c_void_p(), bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")

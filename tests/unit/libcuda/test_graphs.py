@@ -1,0 +1,142 @@
+"""Graphs of a program on the stand-in driver: captured, or made node by node; what is in order, and what is compared."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from reversed_tile import HEADER
+from test_libcuda import Program, Word
+
+from consan.libcuda import calls, library
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
+from consan.session.session_options import open_session
+
+# Each thread adds one to its number in memory.
+ADD = """.visible .entry add(.param .u64 to) {
+    .reg .b32 %r<3>; .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [to];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    ld.global.u32 %r2, [%rd2];
+    add.u32 %r2, %r2, 1;
+    st.global.u32 [%rd2], %r2;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    session = open_session(SessionOptions(device="cpu"))
+    yield session
+    session.close()
+
+
+class Graphs(Program):
+    """A program with a kernel, memory, and three streams."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        module = self("cuModuleLoadData", ctypes.c_char_p((HEADER + ADD).encode()))
+        self.kernel, self.memory = self("cuModuleGetFunction", module, ctypes.c_char_p(b"add")), self("cuMemAlloc_v2", 512)
+        self.do("cuMemsetD32_v2", self.memory, 0, 128)
+        self.do("cuCtxSynchronize")
+        self.origin, self.other, self.third = (self("cuStreamCreate", 1) for _ in range(3))
+        self.event = self("cuEventCreate", 2)
+
+    def add(self, stream: int) -> None:
+        assert self.launch(self.kernel, self.memory, stream=stream) == 0
+
+    def let(self, second: int, first: int) -> None:
+        self.do("cuEventRecord", self.event, first)
+        self.do("cuStreamWaitEvent", second, self.event, 0)
+
+    def ended(self) -> int:
+        graph = Word()
+        self.do("cuStreamEndCapture", self.origin, ctypes.byref(graph))
+        return self("cuGraphInstantiateWithFlags", graph.value, 0)
+
+    @property
+    def counted(self) -> set[int]:
+        found = np.zeros(128, np.uint32)
+        self.do("cuCtxSynchronize")
+        self.do("cuMemcpyDtoH_v2", found.ctypes.data, self.memory, 512)
+        return {*found.tolist()}
+
+
+@pytest.fixture
+def program(session: Session) -> Iterator[Graphs]:
+    library.enter(session)
+    yield Graphs()
+    library.leave()
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_captured_fork_is_compared_when_the_graph_is_launched(program: Graphs, session: Session, racy: bool) -> None:
+    program.do("cuStreamBeginCapture_v2", program.origin, 0)
+    program.let(program.other, program.origin)
+    program.add(program.other)
+    if not racy:
+        program.let(program.origin, program.other)
+    program.add(program.origin)
+    program.let(program.origin, program.other)
+    executable = program.ended()
+    assert program.counted == {0}
+    for _ in range(2):
+        program.do("cuGraphLaunch", executable, program.third)
+    assert program.counted == {4}
+    report = session.report()
+    assert (report.verdict, {each.kind for each in report.findings}) == (("violations", {"global-race"}) if racy else ("clean", set()))
+
+
+def test_launches_of_a_graph_in_two_streams_are_in_order(program: Graphs, session: Session) -> None:
+    program.do("cuStreamBeginCapture_v2", program.origin, 0)
+    program.add(program.origin)
+    executable = program.ended()
+    for stream in (program.other, program.third):
+        program.do("cuGraphLaunch", executable, stream)
+    assert (program.counted, session.report().verdict) == ({2}, "clean")
+
+
+def test_a_launch_beside_a_graph_is_compared_with_it(program: Graphs, session: Session) -> None:
+    program.do("cuStreamBeginCapture_v2", program.origin, 0)
+    program.add(program.origin)
+    program.do("cuGraphLaunch", program.ended(), program.other)
+    program.add(program.third)
+    assert {each.kind for each in session.report().findings} == {"global-race"}
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_graph_that_is_made_node_by_node(program: Graphs, session: Session, racy: bool) -> None:
+    graph, address = program("cuGraphCreate", 0), Word(program.memory)
+    places = (ctypes.c_void_p * 1)(ctypes.addressof(address))
+    words = (Word * 8)(program.kernel, 1 | 1 << 32, 1 | 128 << 32, 1 | 1 << 32, 0, ctypes.addressof(places), 0, 0)
+    fill = (Word * 5)(program.memory, 0, 5 | 4 << 32, 128, 1)
+    first = program("cuGraphAddMemsetNode", graph, 0, 0, fill, 0)
+    second = program("cuGraphAddKernelNode_v2", graph, 0, 0, words)
+    if not racy:
+        program.do("cuGraphAddDependencies", graph, (Word * 1)(first), (Word * 1)(second), 1)
+    program.do("cuGraphLaunch", program("cuGraphInstantiateWithFlags", graph, 0), program.origin)
+    assert racy or program.counted == {6}
+    report = session.report()
+    assert (report.verdict, {each.kind for each in report.findings}) == (("violations", {"global-race"}) if racy else ("clean", set()))
+
+
+def test_what_a_capture_does_not_permit(program: Graphs) -> None:
+    status = ctypes.c_int()
+    assert program.code("cuStreamBeginCapture_v2", 0, 0) == calls.CAPTURE_UNSUPPORTED, "the default stream"
+    program.do("cuStreamBeginCapture_v2", program.origin, 0)
+    program.do("cuStreamIsCapturing", program.origin, ctypes.byref(status))
+    assert (status.value, program.code("cuStreamSynchronize", program.origin)) == (1, calls.CAPTURE_UNSUPPORTED)
+    assert program.code("cuLaunchHostFunc", program.origin, None, None) == calls.NOT_SUPPORTED
+    program.let(program.other, program.origin)
+    assert program.code("cuEventSynchronize", program.event) == calls.CAPTURED_EVENT
+    program.add(program.other)
+    assert program.code("cuStreamEndCapture", program.other, ctypes.byref(Word())) == calls.CAPTURE_UNMATCHED
+    assert program.code("cuStreamEndCapture", program.origin, ctypes.byref(Word())) == calls.CAPTURE_UNJOINED
+    program.do("cuStreamIsCapturing", program.origin, ctypes.byref(status))
+    assert status.value == 0
