@@ -298,6 +298,8 @@ SEEN = [
            "0.0": "W d; atom.relaxed.gpu.add f 1", "1.0": "spin ld.relaxed.gpu f 1; st f 0; R d"}, {"d": GLOBAL}),
     Litmus("seen_by_a_red", "R-GM8", {"0.0": "st.relaxed.gpu f 1; st.relaxed.gpu g 1",
            "1.0": "spin ld.relaxed.gpu g 1; red.relaxed.gpu.add f 1; R f"}, {"f": GLOBAL}),
+    Litmus("a_look_comes_not_behind_itself", "R-GM8", {"0.0": "red.relaxed.cta.add f 1; red.relaxed.gpu.add f 1; st.relaxed.gpu g 1",
+           "1.0": "spin ld.relaxed.gpu g 1; ld.relaxed.gpu f"}, {"f": SCOPE}),
 ]  # fmt: skip
 
 READ_ONLY = [

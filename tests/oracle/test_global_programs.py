@@ -39,6 +39,18 @@ def test_litmus(test: Litmus) -> None:
         assert reported(test, policy="isa") == {**test.races, **dict.fromkeys(doubtful, WARNING)}
 
 
+def test_an_update_of_too_narrow_a_scope_ends_what_is_observed() -> None:
+    """R-GM4: who observes the second update does not observe the first, however often it looks."""
+    first, second, third = "red.relaxed.cta.add f 1; st g 1", "spin ld.relaxed.gpu g 1; red.relaxed.gpu.add f 1; st h 1", "ld.relaxed.gpu f"
+    programs = {"0.0": first, "1.0": second, "2.0": f"spin ld.relaxed.gpu h 1; {third}; {third}"}
+    text, names = Litmus("", "R-GM4", {who: program.replace("st ", "st.relaxed.gpu ") for who, program in programs.items()}).ptx()
+    report = consan.launch(consan.Kernel(text), 3, 1, [np.zeros(2048, np.int32)], device="cpu", engine="record", global_memory="on")
+    narrow, *wide = (line for line, name in names.items() if name == "f")
+    assert {frozenset(access.ptx_line for access in found.pair) for found in report.findings} == {
+        frozenset((narrow, line)) for line in wide
+    }
+
+
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("sweep", SWEEPS)

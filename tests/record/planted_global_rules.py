@@ -71,6 +71,13 @@ RULES = {
         "scope_flag_cta",
         True,
     ),
+    "G8: an access is not behind what it observes": (
+        "edges.hpp",
+        "if (done_[access.from]) receive(number, own, hops(access));",
+        "if (hops(access)) note_observer(access), receive(number, own, true);",
+        "narrow_sum_before_wide",
+        True,
+    ),
     "G11: when a store is over": (
         "completions.hpp",
         "f(groups_.bulk(of.thread).results, of.group + 1)",

@@ -78,7 +78,7 @@ class Edges {
 
     // G8: what a strong write, or a part of one, has stored was observed, by a thread that knows of itself what a thread does now.
     bool observed(i32 number, u32 cluster, u32 thread) {
-        for (; number >= 0; number = flags_[(u32)number].next) {
+        for (; number >= 0; number = continued((u32)number)) {
             for (const Observer &each : observers_[(u32)number])
                 if (same(each, cluster, thread) || views_.before(each.cluster, each.thread, each.time, cluster, thread)) return true;
         }
@@ -166,18 +166,17 @@ class Edges {
 
     void observe_part(u32 number) {
         const FlagAccess &access = flags_[number];
-        if (!access.observes || !decided<Edge::VALUE_IS_USED>(!access.unused) || access.from < 0) return;
+        if (!learns(access)) return;
         Thread &own = threads_[access.cluster][access.thread];
-        const FlagAccess &write = flags_[access.from];
-        bool hop = decided<Inclusion::GLOBAL_FLAG>(meet(write, access));
-        if (hop) note_observer((u32)access.from, {access.cluster, access.thread, views_.clocks(access.cluster).time(access.thread)});
-        if (done_[access.from]) receive(number, own, hop);
+        if (done_[access.from]) receive(number, own, hops(access));
         if (decided<Edge::GLOBAL_ACQUIRE>(access.order & IS_ACQUIRE)) acquire(access.cluster, access.thread, own, access.scope, access.address, true);
         else if (std::find(own.relaxed.begin(), own.relaxed.end(), access.site) == own.relaxed.end()) own.relaxed.push_back(access.site);
     }
 
+    // What an access has observed is before what follows it, not before the access itself (R-GM8). So it is noted here.
     void publish_part(u32 number) {
         const FlagAccess &access = flags_[number];
+        if (learns(access) && hops(access)) note_observer(access);
         done_[number] = true;
         if (!access.writes) return;
         wake(number);
@@ -224,7 +223,7 @@ class Edges {
 
     void hand_on(Handed &to, const Handed &from, const FlagAccess &access) {
         to.loose = from.loose, to.loose_root = from.loose_root, to.depth = from.depth + 1;
-        if (!decided<Inclusion::GLOBAL_SEQUENCE>(meet(flags_[access.from], access)) || !decided<Edge::READ_MODIFY_WRITE>()) return;
+        if (!in_sequence(flags_[access.from], access) || !decided<Edge::READ_MODIFY_WRITE>()) return;
         to.before = access.from, to.root = from.root, to.narrow = from.narrow;
         to.wide = from.wide, to.sc = behind_sc(access);
     }
@@ -240,10 +239,11 @@ class Edges {
         }
     }
 
-    void note_observer(u32 write, const Observer &now) {
-        std::vector<Observer> &all = observers_[write];
-        bool again = !all.empty() && same(all.back(), now.cluster, now.thread);  // its first observation is the earlier one
-        if (!again) all.push_back(now);
+    // Of several observations by a thread the first one counts.
+    void note_observer(const FlagAccess &access) {
+        std::vector<Observer> &all = observers_[(u32)access.from];
+        bool again = !all.empty() && same(all.back(), access.cluster, access.thread);
+        if (!again) all.push_back({access.cluster, access.thread, views_.clocks(access.cluster).time(access.thread)});
     }
 
     void note_narrow(u32 cluster, u32 thread, Thread &own, const effects::Fence &fence) {
@@ -256,6 +256,16 @@ class Edges {
     // Whether a write and what reads it are morally strong.
     bool meet(const FlagAccess &write, const FlagAccess &read) const {
         return includes(write.scope, write.cluster, write.thread, read) && includes(read.scope, write.cluster, write.thread, read);
+    }
+    // Whether an access gives its thread what another one has written, in a way that counts.
+    bool learns(const FlagAccess &access) const { return access.observes && decided<Edge::VALUE_IS_USED>(!access.unused) && access.from >= 0; }
+    bool hops(const FlagAccess &access) const { return decided<Inclusion::GLOBAL_FLAG>(meet(flags_[(u32)access.from], access)); }
+    // Whether who observes a read-modify-write observes the write before it, too.
+    bool in_sequence(const FlagAccess &write, const FlagAccess &update) const { return decided<Inclusion::GLOBAL_SEQUENCE>(meet(write, update)); }
+    // The read-modify-write whose observers observe a write, too; -1 if there is none.
+    i32 continued(u32 write) const {
+        i32 next = flags_[write].next;
+        return next >= 0 && in_sequence(flags_[write], flags_[(u32)next]) ? next : -1;
     }
     bool includes(Scope scope, u32 cluster, u32 thread, const FlagAccess &other) const {
         return views_.includes(scope, cluster, thread, other.cluster, other.thread);
