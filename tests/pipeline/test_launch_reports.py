@@ -9,8 +9,8 @@ from launch_programs import FOLDER, floats, situations
 
 import consan
 
-# By kernel: the fault's situations. Two arrays are read without a wait in the last one.
-REPORTED = {"scaled": 1, "loaded": 1, "product": 2}
+# By kernel: the fault's situations. Two arrays are read without a wait in `product`.
+REPORTED = {"scaled": 1, "loaded": 1, "product": 2, "merged": 1, "scheduled": 1, "transformed": 1}
 
 
 def launched(entry: str, *, racy: bool) -> consan.Report:
@@ -26,7 +26,7 @@ def launched(entry: str, *, racy: bool) -> consan.Report:
     return live.report
 
 
-@pytest.mark.parametrize("entry", ["scaled", *(pytest.param(each, marks=pytest.mark.slow) for each in ("loaded", "product"))])
+@pytest.mark.parametrize("entry", ["scaled", *(pytest.param(each, marks=pytest.mark.slow) for each in list(REPORTED)[1:])])
 def test_a_dependent_as_reported(entry: str) -> None:
     assert situations(launched(entry, racy=True)) == [("no-grid-wait", "RAW", "error")] * REPORTED[entry]
     report = launched(entry, racy=False)

@@ -54,3 +54,39 @@ extern "C" __global__ void product(const float *values, const float *scales, flo
     WAIT_OF_REPORT;
     out[i] = values[i] * scales[i / 32];
 }
+
+// cccl 5456: the bounds of a tile are read ahead of the wait, what lies between them behind it.
+extern "C" __global__ void merged(const float *values, const float *scales, float *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+#ifdef RACY
+    float scale = scales[i / 32];
+    wait();
+#else
+    wait();
+    float scale = scales[i / 32];
+#endif
+    out[i] = values[i] * scale;
+}
+
+// cutlass 2962: a thread reads the first shape while it makes its scheduler, ahead of the wait.
+extern "C" __global__ void scheduled(const float *values, const float *scales, float *out) {
+    __shared__ float first;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x == 0) {
+        WAIT_OF_REPORT;
+        first = scales[0];
+    }
+    wait();
+    __syncthreads();
+    out[i] = values[i] * first;
+}
+
+// llama.cpp 23690: a step of a Hadamard transform, launched as a dependent as all others are, and without their wait.
+extern "C" __global__ void transformed(const float *values, const float *scales, float *out) {
+    __shared__ float kept[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    WAIT_OF_REPORT;
+    kept[threadIdx.x] = values[i];
+    __syncthreads();
+    out[i] = 2.0f * (kept[threadIdx.x] + kept[threadIdx.x ^ 1]);
+}
