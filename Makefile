@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TRITON ?= triton==3.6.0
 TRITON_VENV := .venv-triton
-FRAMEWORKS ?= numba-cuda==0.30.* numpy<2.5 numba-cuda-mlir==0.6.* nvidia-nvvm nvidia-cutlass-dsl==4.8.* warp-lang==1.19.* tilelang==0.1.15 helion==1.5.* triton==3.7.* jax==0.12.* jax-cuda13-plugin==0.12.* jax-cuda13-pjrt==0.12.*
+FRAMEWORKS ?= numba-cuda==0.30.* numpy==2.4.* numba-cuda-mlir==0.6.* nvidia-nvvm nvidia-cutlass-dsl==4.8.* warp-lang==1.19.* tilelang==0.1.15 helion==1.5.* triton==3.7.* jax==0.12.* jax-cuda13-plugin==0.12.* jax-cuda13-pjrt==0.12.*
 FRAMEWORKS_VENV := .venv-frameworks
 DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
 DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \

@@ -48,6 +48,14 @@ class WorkCapture(Protocol):
         """A stream belongs to it, and comes after nodes."""
 
 
+@dataclass(eq=False)
+class GraphState:
+    """What is captured, by the handles of streams, and the addresses of memory that graphs allocate: it is theirs."""
+
+    captures: dict[int, WorkCapture] = field(default_factory=dict)
+    addresses: set[int] = field(default_factory=set)
+
+
 @dataclass(frozen=True)
 class HostSymbol:
     """A kernel or a variable of the program: the handle of the image that holds it, and its name there."""
@@ -78,7 +86,7 @@ class StandInDriver:
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
     of_framework: FrameworkMemory = FrameworkMemory()
     parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
-    captures: dict[int, WorkCapture] = field(default_factory=dict)  # by the handles of their streams
+    graphs: GraphState = field(default_factory=GraphState)
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
     needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -112,7 +120,7 @@ class StandInDriver:
 
     def work(self, stream: int, work: StreamWork) -> None:
         """Do what the program puts into a stream, or keep it for a graph."""
-        capture = self.captures.get(stream)
+        capture = self.graphs.captures.get(stream)
         if capture is None:
             work(self.session.streams.of(stream))
         else:
@@ -164,6 +172,8 @@ class StandInDriver:
 
     def free(self, address: int) -> None:
         """Free what `allocate` gave. Raises CallFailed."""
+        if address in self.graphs.addresses:
+            return
         if self.allocations.pop(address, None) is None:
             raise CallFailed(calls.INVALID_VALUE)
         self._starts.remove(address)

@@ -67,7 +67,7 @@ class StreamCapture:
         """What a stream is given later comes after these nodes, too; it belongs to the capture."""
         known = self.ends.setdefault(stream, [])
         known += [each for each in after if each not in known]
-        self.driver.captures[stream] = self
+        self.driver.graphs.captures[stream] = self
 
     def joined(self) -> bool:
         """Whether the origin comes after all that was captured in other streams."""
@@ -111,7 +111,7 @@ class GraphExecutable:
         begin, ends = origin.record(), dict[DriverNode, Any]()
         for node, work in self.works.items():
             lane = self._lanes[node]
-            stream = self._stream(streams, lane) if lane else origin
+            stream = self._stream(streams, lane, origin.edge or EDGE) if lane else origin
             for each in self._after[node]:
                 if self._lanes[each] != lane:
                     stream.wait(ends[each])
@@ -124,9 +124,9 @@ class GraphExecutable:
                 origin.wait(end)
         self._end = origin.record()
 
-    def _stream(self, streams: Any, lane: int) -> Any:
+    def _stream(self, streams: Any, lane: int, edge: str) -> Any:
         while len(self._streams) < lane:
-            self._streams.append(streams.make(blocking=False, edge=EDGE))
+            self._streams.append(streams.make(blocking=False, edge=edge))
         return self._streams[lane - 1]
 
 
@@ -136,7 +136,7 @@ class GraphExecutable:
 def _begin(driver: StandInDriver, stream: int, graph: DriverGraph, after: Iterable[DriverNode]) -> None:
     if stream in _LEGACY:
         raise CallFailed(calls.CAPTURE_UNSUPPORTED, "the default stream cannot be captured")
-    if stream in driver.captures:
+    if stream in driver.graphs.captures:
         raise CallFailed(calls.INVALID_VALUE)
     StreamCapture(driver, graph, stream).join(stream, after)
 
@@ -158,20 +158,33 @@ def _end(driver: StandInDriver, stream: int) -> int:
     capture = _captured(driver, stream)
     if capture is None or capture.origin != stream:
         raise CallFailed(calls.CAPTURE_UNMATCHED)
-    driver.captures = {each: other for each, other in driver.captures.items() if other is not capture}
+    driver.graphs.captures = {each: other for each, other in driver.graphs.captures.items() if other is not capture}
     if not capture.joined():
         raise CallFailed(calls.CAPTURE_UNJOINED, "the capture ends, and its stream does not wait for another one that belongs to it")
     return capture.graph.handle
 
 
 def _captured(driver: StandInDriver, stream: int) -> StreamCapture | None:
-    found: Any = driver.captures.get(stream)
+    found: Any = driver.graphs.captures.get(stream)
     return found  # type: ignore[no-any-return]
+
+
+def graph_of(driver: StandInDriver, stream: int) -> int:
+    """The handle of the graph that a stream is captured in; 0: none."""
+    capture = _captured(driver, stream)
+    return capture.graph.handle if capture is not None else 0
+
+
+def join_all(driver: StandInDriver, stream: int) -> None:
+    """A captured stream waits for all others of its capture."""
+    capture = _captured(driver, stream)
+    if capture is not None:
+        capture.join(stream, itertools.chain(*capture.ends.values()))
 
 
 @serves("Q >i", "cuStreamIsCapturing")
 def _is_capturing(driver: StandInDriver, stream: int) -> int:
-    return int(stream in driver.captures)
+    return int(stream in driver.graphs.captures)
 
 
 @serves("Q Q Q Q Q Q", "cuStreamGetCaptureInfo_v2")
@@ -179,7 +192,7 @@ def _info(driver: StandInDriver, stream: int, status: int, identity: int, graph:
     capture = _captured(driver, stream)
     if capture is not None and ends:
         raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver does not give the nodes of a capture")
-    handle = capture.graph.handle if capture is not None else 0
+    handle = graph_of(driver, stream)
     driver.memory.write(status, struct.pack("<i", capture is not None))
     for place, value in ((identity, handle), (graph, handle), (count, 0)):
         if place:

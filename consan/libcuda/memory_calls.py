@@ -45,6 +45,8 @@ def _alloc_from_pool(driver: StandInDriver, nbytes: int, pool: int, stream: int)
 def given(driver: StandInDriver, nbytes: int, stream: int) -> int:
     """New device memory in the order of a stream. Raises CallFailed."""
     address = driver.allocate(nbytes)
+    if stream in driver.graphs.captures:
+        driver.graphs.addresses.add(address)
     driver.work(stream, lambda current: driver.session.streams.given(address, nbytes, current))
     return address
 
@@ -64,11 +66,9 @@ def _free(driver: StandInDriver, address: int) -> None:
 
 @serves("Q Q", "cuMemFreeAsync")
 def _free_async(driver: StandInDriver, address: int, stream: int) -> None:
-    """A graph keeps the addresses of memory that it frees."""
     nbytes = driver.allocations.get(address, 0)
     driver.work(stream, lambda current: driver.session.streams.freed(address, nbytes, current))
-    if stream not in driver.captures:
-        driver.free(address)
+    driver.free(address)
 
 
 @serves(">Q >Q Q", "cuMemGetAddressRange_v2")

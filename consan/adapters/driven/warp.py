@@ -4,8 +4,8 @@ Read against Warp 1.19. Its library loads modules and launches by the driver, bu
 CUDA runtime, which the stand-in cannot serve: these functions are replaced in the library's table. Kernels are compiled to PTX with lines,
 into a cache of the run (an earlier run's code may have none).
 
-Not handled: copies and fills of arrays with gaps (kernels in Warp's library), graphs, textures, BVHs and other structures that the library
-builds.
+Not handled: copies and fills of arrays with gaps (kernels in Warp's library), conditional parts of graphs, textures, BVHs and other
+structures that the library builds.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import numpy as np
 from consan.adapters.base import SessionLike
 from consan.adapters.buffers import buffers
 from consan.adapters.seam import Seam, lacking
-from consan.libcuda import library, memory_calls
+from consan.libcuda import graph_calls, library, memory_calls
 from consan.libcuda.calls import CALLS, CallFailed
 from consan.libcuda.driver import StandInDriver
 
 _TRIED: Final = (1, 19)
 _CURRENT: Final = (1 << 64) - 1  # WP_CURRENT_STREAM
-_NEEDS: Final = ("Runtime.load_dll", "Device.set_stream")
+_NEEDS: Final = ("Runtime.load_dll", "Device.set_stream", "Stream.wait_stream")
+_EDGE: Final = " (second.wait_stream(first))"
 
 
 class WarpStandIn(Seam):
@@ -68,13 +69,14 @@ class WarpStandIn(Seam):
     def _begin(self, context: ModuleType) -> None:
         if self._known(_TRIED, _TRIED, lacking(context, *_NEEDS)):
             self._wrap(context.Runtime, "load_dll", _replaced)
+            self._wrap(context.Stream, "__init__", _spelled)
 
 
 def _replaced(original: Callable[..., Any], runtime: Any, path: str) -> Any:
     """`Runtime.load_dll`: the library, with functions of our own."""
     loaded = original(runtime, path)
     if hasattr(loaded, "wp_memset_device"):  # not Warp's compiler for the CPU
-        for name, function in _Memory(loaded).functions().items():
+        for name, function in {**_Memory(loaded).functions(), **_graphs()}.items():
             setattr(loaded, name, _Function(function))
     return loaded
 
@@ -84,6 +86,13 @@ def _named(original: Callable[..., Any], kernel: Any, dim: Any, inputs: Any = ()
     names = [each.label for each in getattr(getattr(kernel, "adj", None), "args", ())]
     with library.launching(buffers([*inputs, *outputs], names)):
         return original(kernel, dim, inputs, outputs, *others, **named)
+
+
+def _spelled(original: Callable[..., None], stream: Any, *args: Any, **named: Any) -> None:
+    """`Stream.__init__`: reports say how Warp lets one stream wait for another."""
+    original(stream, *args, **named)
+    if getattr(stream, "cuda_stream", None):
+        _driver().session.streams.of(stream.cuda_stream).edge = _EDGE
 
 
 class _Function:
@@ -107,12 +116,12 @@ class _Memory:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """By their names in the library."""
-        free = CALLS["cuMemFree_v2"].function
+        free, free_async = CALLS["cuMemFree_v2"].function, CALLS["cuMemFreeAsync"].function
         return {
             **dict.fromkeys(("wp_alloc_device", "wp_alloc_device_default"), lambda context, size, tag: self._given(size, 0)),
             "wp_alloc_device_async": lambda context, size, stream, tag: self._given(size, self._stream(context, stream)),
             **dict.fromkeys(("wp_free_device", "wp_free_device_default"), lambda context, address: free(_driver(), address)),
-            "wp_free_device_async": lambda context, address, stream: free(_driver(), address),
+            "wp_free_device_async": lambda context, address, stream: free_async(_driver(), address, self._stream(context, stream)),
             "wp_alloc_pinned": self._loaded.wp_alloc_host,
             "wp_free_pinned": self._loaded.wp_free_host,
             "wp_memcpy_h2d": self._copier(memory_calls.TO_DEVICE),
@@ -161,6 +170,43 @@ class _Memory:
         """The bytes at an address of the host, repeated in device memory."""
         driver = _driver()
         driver.view(address, size * count)[...] = np.tile(np.frombuffer(driver.memory.read(source, size), np.uint8), count)
+
+
+def _graphs() -> dict[str, Callable[..., Any]]:
+    """Functions that capture graphs and launch them, by their names in the library."""
+    return {
+        "wp_cuda_graph_begin_capture": _begin_capture,
+        "wp_cuda_graph_end_capture": _end_capture,
+        "wp_cuda_graph_create_exec": _instantiate,
+        "wp_cuda_graph_launch": _launch_graph,
+        **dict.fromkeys(("wp_cuda_graph_destroy", "wp_cuda_graph_exec_destroy"), lambda context, handle: True),
+        "wp_cuda_stream_is_capturing": lambda stream: int(stream in _driver().graphs.captures),
+        "wp_cuda_stream_get_capture_id": lambda stream: graph_calls.graph_of(_driver(), stream),
+        "wp_cuda_thread_exchange_capture_mode": lambda mode: mode,
+    }
+
+
+def _begin_capture(context: Any, stream: int, external: int, mode: int) -> bool:
+    if not external:
+        CALLS["cuStreamBeginCapture_v2"].function(_driver(), stream, mode)
+    return True
+
+
+def _end_capture(context: Any, stream: int, place: Any) -> bool:
+    """Warp joins what the program has not joined."""
+    graph_calls.join_all(_driver(), stream)
+    place._obj.value = CALLS["cuStreamEndCapture"].function(_driver(), stream)
+    return True
+
+
+def _instantiate(context: Any, stream: int, graph: int, place: Any) -> bool:
+    place._obj.value = CALLS["cuGraphInstantiateWithFlags"].function(_driver(), graph)
+    return True
+
+
+def _launch_graph(executable: int, stream: int) -> bool:
+    CALLS["cuGraphLaunch"].function(_driver(), executable, stream)
+    return True
 
 
 def _driver() -> StandInDriver:
