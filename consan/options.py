@@ -319,12 +319,21 @@ RANKS: Final = (
         metavar="N",
     ),
 )
+SOURCE: Final = (
+    Option(
+        "--unoptimized",
+        "virtual machine: compile a .cu file a second time without optimisation, and warn of races that only that text has. auto: where it"
+        " takes some tenths of a second; on: always; off: never",
+        default=AUTO,
+        choices=GLOBALS,
+    ),
+)
 TERMINAL: Final = (
     _switch("-q --quiet", "print only findings and the verdict, no progress"),
     Option("--color", "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set", default="auto", choices=COLORS),
 )
 COMPILING: Final = (_switch("-v --verbose", "show the warnings of the CUDA C++ compiler"),)
-ALL: Final = (*SESSION, *STATUS, *OUTPUT, *PICTURE, *RUN, *RANKS, *TERMINAL, *COMPILING)
+ALL: Final = (*SESSION, *STATUS, *OUTPUT, *PICTURE, *RUN, *RANKS, *SOURCE, *TERMINAL, *COMPILING)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:

@@ -181,6 +181,7 @@ class VerifiedFix:
     rerun: bool = False
     instead_of: str = ""
     schedules: int = 0
+    unoptimized: str = ""  # the kind of a race that is left where the changed source is compiled without optimisation
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ class Finding:
     situation: str = ""  # the catalogue row of its words, such as "waited-no-barrier"
     verified: VerifiedFix | None = None  # a repair that a replay of the recorded launch has confirmed
     seed: int | None = None  # of the schedule that shows it, where that of the run does not
+    unoptimized: bool = False  # only the kernel as it is compiled without optimisation shows it
     value: RacingValue | None = None  # what becomes of the value that races; None: not known
     outcomes: Outcomes | None = None  # of runs in which its accesses come in both orders; None: not run
 

@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """The first process makes the folder; its workers inherit the name."""
     if not hasattr(config, "workerinput"):
         os.environ["CONSAN_EXPLORE"] = "0"  # a test asks for the schedule that it names; those of other schedules say so
+        os.environ["CONSAN_UNOPTIMIZED"] = "off"  # tests/kernels/test_unoptimised.py asks for it
         folder = os.environ[COMPILED] = tempfile.mkdtemp(prefix="consan-tests-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 

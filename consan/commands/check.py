@@ -24,6 +24,7 @@ from consan.commands.parts.deliver import deliver, judged
 from consan.commands.parts.output import choose_format
 from consan.commands.parts.patching import with_patch, with_reruns
 from consan.commands.parts.signatures import describe, templates
+from consan.commands.parts.unoptimised import with_unoptimised
 from consan.files import check_writable, read_file
 from consan.launching.arguments import check_dimensions, parse_args, parse_dim3
 from consan.launching.entries import check_parameters, choose_entry, entries_of
@@ -58,7 +59,7 @@ class CheckCommand:
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
-        options.add(parser, (*options.SESSION, *options.STATUS), "checking")
+        options.add(parser, (*options.SESSION, *options.SOURCE, *options.STATUS), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         parser.add_argument("--patch", metavar="FILE", help="write the verified fixes as a unified diff, of the .cu file or of the PTX")
 
@@ -76,6 +77,7 @@ class CheckCommand:
         if any(session.record_lost for session in sessions):
             report = checked_again(args.argv, report)
         report = with_outcomes(requested, args, with_reruns(requested, args, report))
+        report = with_unoptimised(requested, args, report)
         if args.patch is not None:
             report = with_patch(requested, args, report)
         status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
@@ -143,6 +145,8 @@ class RequestedLaunch:
         self.ends = math.inf  # when --timeout is over, for what follows the launch too
         self.searched = 0.0  # seconds that the search for fixes has taken
         self.arch = DEFAULT_ARCH
+        self.compiling = 0.0  # seconds of processor time that the compiler has taken
+        self.executed = 0  # instructions of all threads, on the virtual machine
 
     def run(
         self, args: argparse.Namespace, opened: Callable[[Session], None] = lambda session: None, more: Callable[[], Iterable[More]] = tuple
@@ -156,7 +160,9 @@ class RequestedLaunch:
         session.show(progress := for_terminal(delay=0.0))
         with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings use the progress line
             self.arch = session.backend.arch or DEFAULT_ARCH
+            began = time.process_time()
             self.module = load_module(args, self.arch)
+            self.compiling = time.process_time() - began
         kernel = self._prepare(session, args, self.module)
         self.entry = kernel.entry.name
         if args.timeout is not None:
@@ -166,7 +172,7 @@ class RequestedLaunch:
             session.seed = seed
             check_parameters(kernel.entry, other.specs, args.file)
             status = status or other._launch(session, kernel, placed(other.specs, session.backend, late.schedules.data_seed(seed)))
-        session.seed, self.searched = args.seed, session.recording.fixes.seconds
+        session.seed, self.searched, self.executed = args.seed, session.recording.fixes.seconds, session.executed
         return judged(session, args.rules, status)
 
     def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:

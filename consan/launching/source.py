@@ -47,7 +47,8 @@ def load_module(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> Module:
 def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
     """The PTX of `args.file`. The compiler's warnings go to standard error with --verbose.
 
-    `args.entry` may name a template instance (`rev<float, 128>`). The compiler makes it, and its symbol replaces the name.
+    `args.entry` may name a template instance (`rev<float, 128>`). The compiler makes it, and its symbol replaces the name;
+    `args.instance` keeps the name for other texts of the file.
     """
     if is_cuda(args.file):
         return compile_text(read_file(args.file), args, arch)
@@ -59,12 +60,12 @@ def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
     return text
 
 
-def compile_text(text: str, args: argparse.Namespace, arch: str) -> str:
+def compile_text(text: str, args: argparse.Namespace, arch: str, *, optimised: bool = True) -> str:
     """The PTX of the text of `args.file`, or of another one in its place."""
     for folder in args.include_dirs:
         if not Path(folder).is_dir():
             raise UsageError(f"-I: there is no folder {folder}")
-    defines, wanted = parse_defines(args.defines), getattr(args, "entry", None)
+    defines, wanted = parse_defines(args.defines), getattr(args, "instance", None) or getattr(args, "entry", None)
     result, symbol = compile_for(
         text,
         wanted,
@@ -73,11 +74,12 @@ def compile_text(text: str, args: argparse.Namespace, arch: str) -> str:
         std=args.std or DEFAULT_STD,
         defines=defines,
         include_dirs=args.include_dirs,
+        optimised=optimised,
     )
     if result.log and getattr(args, "verbose", False):
         print(result.log, file=sys.stderr)
     if symbol is not None and symbol != wanted:
-        args.entry = symbol
+        args.entry, args.instance = symbol, wanted
     return result.ptx
 
 

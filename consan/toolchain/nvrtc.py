@@ -25,6 +25,7 @@ from consan.toolchain import find
 from consan.toolchain.extras import install
 from consan.toolchain.headers import VIRTUAL_HEADERS
 
+_UNOPTIMISED = ("-G",)  # "-Ofc=max" leaves out loads of values that nobody uses
 _COMPILATION_ERROR = 6
 _INVALID_OPTION = 5
 # NVRTC's "k.cu(12): error: text" is rewritten to the "k.cu:12: error: text" that editors and terminals can follow.
@@ -84,12 +85,14 @@ def compile_ptx(
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     options: Sequence[str] = (),
     instantiate: Sequence[str] = (),
+    optimised: bool = True,
 ) -> CompileResult:
     """Compile one CUDA C++ file to PTX; `name` is the path that `.file` and messages show.
 
     `instantiate`: kernels as C++ names them (`rev<float, 128>`); templates are instantiated for them.
     """
-    command = _options(name, arch, std, defines or {}, include_dirs, options)
+    given = options if optimised else (*options, *_UNOPTIMISED)
+    command = _options(name, arch, std, defines or {}, include_dirs, given)
     program = _Program(source, name)
     try:
         for expression in instantiate:

@@ -158,6 +158,7 @@ def finding_to_json(finding: Finding) -> Json:
         **({"tests": list(finding.tests)} if finding.tests else {}),
         **({"verified": _fix_to_json(finding.verified)} if finding.verified else {}),
         **({"seed": finding.seed} if finding.seed is not None else {}),
+        **({"unoptimized": True} if finding.unoptimized else {}),
         **({"value": _value_to_json(finding.value)} if finding.value else {}),
         **({"outcomes": {"text": outcomes_sentence(finding.outcomes), **_flat_to_json(finding.outcomes)}} if finding.outcomes else {}),
     }
@@ -273,6 +274,7 @@ def finding_from_json(data: Json) -> Any:
         suppressed=_flat(Suppressed, data["suppressed"]) if data.get("suppressed") else None,
         tests=tuple(data.get("tests") or ()),
         verified=_fix_from_json(data["verified"]) if data.get("verified") else None,
+        unoptimized=data.get("unoptimized", False),
         value=_value_from_json(data["value"]) if data.get("value") else None,
         outcomes=_flat(Outcomes, given, values=tuple(given.get("values", ()))) if (given := data.get("outcomes")) else None,
     )

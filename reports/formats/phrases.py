@@ -90,9 +90,16 @@ def header(file: str) -> str:
     return file if rank(file, os.getcwd()) != LIBRARY else _ROOTS.sub("", file.replace(chr(92), "/"))
 
 
+UNOPTIMIZED: Final = (
+    "found without optimisation: the compiler has removed an access of this race from the kernel as it ran; another compiler may not"
+    " (--unoptimized off leaves this text out)"
+)
+
+
 def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
     yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --seed {finding.seed} repeats it"
+    yield "text", UNOPTIMIZED if finding.unoptimized else ""
     yield "value", value_sentence(finding.value) if finding.value is not None else ""
     yield "outcomes", outcomes_sentence(finding.outcomes) if finding.outcomes is not None and finding.outcomes.output else ""
     yield "missing", finding.missing

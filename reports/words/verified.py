@@ -66,7 +66,8 @@ def sentence_of(fix: VerifiedFix) -> str:
     """The repair that was confirmed, as a sentence."""
     found = "nothing is found" if not fix.left else f"this finding is gone and none is new ({plural(fix.left, 'pair')} left)"
     where = "on runs of the changed kernel" if fix.rerun else "on the recorded launch"
-    return f"{where}: {_joined(fix, _WORDS)} {found}{_of_results(fix)}"
+    left = f", but where the changed source is compiled without optimisation, a {fix.unoptimized} is left" if fix.unoptimized else ""
+    return f"{where}: {_joined(fix, _WORDS)} {found}{_of_results(fix)}{left}"
 
 
 def _of_results(fix: VerifiedFix) -> str:

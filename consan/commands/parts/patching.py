@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from consan import late
 from consan._errors import ConsanError
+from consan.commands.parts.unoptimised import compiled, is_compared
 from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal
@@ -56,7 +57,8 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 def _source(requested: RequestedLaunch, args: argparse.Namespace) -> CudaSource | None:
     if not is_cuda(args.file):
         return None
-    return late.reruns.CudaSource(args.file, read_file(args.file), lambda text: compile_text(text, args, requested.arch))
+    other = compiled(requested, args, optimised=False) if is_compared(requested, args) else None
+    return late.reruns.CudaSource(args.file, read_file(args.file), compiled(requested, args, optimised=True), other)
 
 
 def _reported(report: Report, tried: int = 0) -> Report:
@@ -110,10 +112,20 @@ def _patches(requested: RequestedLaunch, args: argparse.Namespace, fixes: list[V
         yield _Patch(str(Path(args.file).with_suffix(".ptx")), ptx, fixed(ptx, fixes))
 
 
+def _left_unoptimised(requested: RequestedLaunch, args: argparse.Namespace, patch: _Patch) -> str:
+    """The kind of a race that the patched source has where it is compiled without optimisation."""
+    if not is_cuda(patch.name) or not is_compared(requested, args):
+        return ""
+    report = requested.again(args, compiled(requested, args, optimised=False)(patch.after), args.seed).report
+    return next((each.kind for each in late.reruns.races(report)), "")
+
+
 def _checked(requested: RequestedLaunch, args: argparse.Namespace, patch: _Patch) -> Report | str:
     """The report on the patched kernel, or why there is none."""
     try:
         ptx = compile_text(patch.after, args, requested.arch) if is_cuda(patch.name) else patch.after
-        return requested.again(args, ptx, args.seed).report
+        report = requested.again(args, ptx, args.seed).report
+        left = _left_unoptimised(requested, args, patch) if report.verdict == CLEAN else ""
+        return f"without optimisation it has a {left}" if left else report
     except ConsanError as error:
         return f"it could not be: {error}"

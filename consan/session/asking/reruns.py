@@ -61,6 +61,7 @@ LARGE_TEXT: Final = 1 << 19  # that one repair may have in all schedules
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
 _RACES: Final = ("data-race", "missing-wait", "missing-order")
+_CONFLICTS: Final = frozenset(each.name for each in KINDS.values() if each.conflicts)
 _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
@@ -87,13 +88,22 @@ class Ran:
 Run = Callable[[str, int], Ran]  # of PTX, under a schedule
 
 
+def races(report: Report) -> list[Finding]:
+    """The findings that are two accesses in conflict, and errors."""
+    return [each for each in report.findings if each.kind in _CONFLICTS and each.severity == "error"]
+
+
 @dataclass(frozen=True)
 class CudaSource:
-    """A kernel's file, its text, and what makes PTX of another text in its place."""
+    """A kernel's file, its text, and what makes PTX of another text in its place.
+
+    `other`: the same with the other optimisation, which a repair must hold in, too.
+    """
 
     file: str
     text: str
     compiled: Callable[[str], str]
+    other: Callable[[str], str] | None = None
 
 
 @dataclass
@@ -144,9 +154,11 @@ class Reruns:
                 remains = self._left(fix, finding, found)
                 if remains is not None and not remains:
                     fix = replace(fix, schedules=self._schedules)
-                    if self._holds_in_source(fix):
+                    holds, race = self._holds_in_source(fix)
+                    if holds and not race:
                         return fix
-                    whole = whole or (fix if names(own_words(finding), fix) else _of_ptx(fix))
+                    kept = fix if holds or names(own_words(finding), fix) else _of_ptx(fix)
+                    whole = whole or replace(kept, unoptimized=race)
                     continue
                 if remains is not None and best is None:
                     best, most = (fix, remains), min(most, self.tried + MORE_REPAIRS)  # perhaps one removes all findings
@@ -155,18 +167,25 @@ class Reruns:
             base, left = best or (base, left)  # the repair of another finding may be that of this one
         return None
 
-    def _holds_in_source(self, fix: VerifiedFix) -> bool:
+    def _holds_in_source(self, fix: VerifiedFix) -> tuple[bool, str]:
         """Whether new lines of the source are the repair, too, and leave its results, if it can be written so: their line may be more than
-        the instruction.
+        the instruction; and the race that they leave with the other optimisation.
         """
-        text = patched(self.source.text, [fix], self.source.file) if self.source and fix.edits else ""
+        text = patched(self.source.text, [fix], self.source.file) if self.source else ""
         if not text or self.source is None:
-            return True
+            return True, ""
         try:
-            ran = self._ran(self.source.compiled(text), 0)
+            ran = self._ran(self.source.compiled(text), 0) if fix.edits else None
+            race = self._race_in_other(self.source, text)
         except ConsanError:
-            return True
-        return ran is not None and ran.results == self._results and all(each.severity == "note" for each in ran.report.findings)
+            return True, ""
+        left = ran is None or ran.results != self._results or any(each.severity != "note" for each in ran.report.findings)
+        return not (fix.edits and left), race
+
+    def _race_in_other(self, source: CudaSource, text: str) -> str:
+        """The kind of a race that a changed source has with the other optimisation."""
+        ran = self._ran(source.other(text), 0) if source.other is not None else None
+        return next((each.kind for each in races(ran.report) if each.suppressed is None), "") if ran is not None else ""
 
     def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
         """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""

@@ -81,6 +81,7 @@ def _merge(group: list[Finding]) -> Finding:
         tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
         verified=next((finding.verified for finding in group if finding.verified), None),
         value=united_value(finding.value for finding in group),
+        unoptimized=all(finding.unoptimized for finding in group),
         seed=None if any(finding.seed is None for finding in group) else group[0].seed,
     )
 

@@ -50,6 +50,7 @@ class FakeSession:
 
     latest: FakeSession
     record_lost = False
+    executed = 0
     result: Callable[[], Report] = staticmethod(samples.clean)
 
     def __init__(self, options: SessionOptions, *, cta_limit: int = 0) -> None:

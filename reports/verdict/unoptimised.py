@@ -1,0 +1,31 @@
+"""What a race counts that only the kernel without optimisation has: a warning, where nothing else was found at its two places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from consan import late
+from consan.reports.model import Finding, Report
+
+
+def unknown_to(report: Report, found: Iterable[Finding]) -> list[Finding]:
+    """Those of the findings for which the report has nothing at both places."""
+    known = set(map(_places, report.findings))
+    return [each for each in found if _places(each) not in known]
+
+
+def with_warnings(report: Report, found: Iterable[Finding]) -> Report:
+    """The report, with findings of the kernel without optimisation. Warnings do not change the verdict."""
+    return replace(report, findings=late.merging.sort_findings((*report.findings, *map(_as_warning, found))))
+
+
+def _places(finding: Finding) -> frozenset[tuple[str, int]]:
+    return frozenset((access.file, access.line) for access in finding.pair)
+
+
+def _as_warning(finding: Finding) -> Finding:
+    """As the report has it: the user does not have the PTX whose lines and edits these would be."""
+    fix = finding.verified
+    accesses = tuple(replace(each, ptx_line=0) for each in finding.accesses)
+    return replace(finding, severity="warning", unoptimized=True, accesses=accesses, verified=fix and replace(fix, edits=()))

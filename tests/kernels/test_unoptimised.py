@@ -1,0 +1,90 @@
+"""Kernels of unoptimised/: races of accesses that the compiler removes. `consan check` compiles the source once more, and warns of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import twin_file
+
+import consan
+from consan.__main__ import main
+from consan.commands.parts import unoptimised
+
+FOLDER = Path(__file__).parent / "unoptimised"
+IN_BOTH = "barrier_before_dead_load"  # the kernel as it runs has a race, too
+REMOVED = sorted(path for path in FOLDER.glob("*.cu") if path.stem != IN_BOTH)
+QUICK = ("weight_of_zero",)  # the others are slow
+PARAMETERS = [pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in REMOVED]
+
+
+def _checked(path: Path, folder: Path, *words: str, racy: bool = True) -> Any:
+    """The report of `consan check`, as JSON."""
+    text = path.read_text()
+    launch = re.search(r"// launch: +grid=(\d+) block=(\d+)", text)
+    assert launch is not None
+    arguments = [word for each in re.findall(r"// arg: +\w+ (\S+)", text) for word in ("--arg", each)]
+    given = ["--grid", launch[1], "--block", launch[2], *arguments, *(["-DRACY"] if racy else []), *words]
+    main(["check", str(path), *given, "--device", "cpu", "-q", "--format", "json", "-o", str(folder / "report.json")])
+    return json.loads((folder / "report.json").read_text())
+
+
+@pytest.mark.parametrize("path", PARAMETERS)
+def test_a_race_that_the_compiler_removes_is_a_warning(path: Path, tmp_path: Path) -> None:
+    report = _checked(path, tmp_path, "--unoptimized", "on", "--patch", str(tmp_path / "a.diff"))
+    (expected,) = twin_file.read(path).expected
+    lines = twin_file.read(path).markers
+    found = [{access["line"] for access in each["accesses"]} for each in report["findings"] if each["kind"] in expected.kinds]
+    assert {line for marker in expected.markers for line in lines[marker]} in found
+    assert {(each["severity"], each["unoptimized"]) for each in report["findings"]} == {("warning", True)}
+    assert report["verdict"] == "clean"
+    assert not any(each.get("verified", {}).get("edits") for each in report["findings"]), "the user has no such PTX"
+
+
+@pytest.mark.parametrize("path", PARAMETERS)
+def test_its_repair_is_clean_in_both_texts(path: Path, tmp_path: Path) -> None:
+    report = _checked(path, tmp_path, "--unoptimized", "on", racy=False)
+    assert (report["verdict"], report["findings"], report["notes"]) == ("clean", [], [])
+    spec = twin_file.read(path)
+    args = spec.fresh_args()
+    consan.launch(twin_file.kernel(path, racy=False), spec.grid, spec.block, spec.parameters(args), device="cpu")
+    for name in spec.results:
+        np.testing.assert_array_equal(args[name], spec.reference(name))
+
+
+def test_the_kernel_as_it_runs_does_not_show_it(tmp_path: Path) -> None:
+    report = _checked(FOLDER / "weight_of_zero.cu", tmp_path, "--unoptimized", "off")
+    assert (report["verdict"], report["findings"]) == ("clean", [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", ["on", "off"])
+def test_a_repair_is_right_for_both_texts(chosen: str, tmp_path: Path) -> None:
+    """The compiler's text alone takes a barrier behind the load that it has removed."""
+    path = FOLDER / f"{IN_BOTH}.cu"
+    report = _checked(path, tmp_path, "--unoptimized", chosen)
+    (finding,) = report["findings"]
+    assert (finding["severity"], finding.get("unoptimized")) == ("error", None)
+    (step,) = finding["verified"]["steps"]
+    place = step["line"] + (step["where"] == "after")
+    lines = twin_file.read(path).markers
+    assert (place <= min(lines["dead"])) == (chosen == "on")
+
+
+def test_a_kernel_that_takes_long_is_left_out_and_a_note_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unoptimised, "MOST_EXECUTED", 1)
+    report = _checked(FOLDER / "weight_of_zero.cu", tmp_path, "--unoptimized", "auto")
+    assert report["findings"] == []
+    assert report["notes"] == ["not compared with the kernel without optimisation: that would take long (--unoptimized on does it)"]
+
+
+@pytest.mark.slow
+def test_a_launch_that_cannot_be_compared_says_why(tmp_path: Path) -> None:
+    path = FOLDER.parent / "clean" / "wgmma_one_wait_for_two.cu"
+    report = _checked(path, tmp_path, "--unoptimized", "on", "--entry", "kernel", racy=False)
+    assert report["verdict"] == "clean"
+    assert [note for note in report["notes"] if note.startswith("not compared with the kernel without optimisation: ")]
