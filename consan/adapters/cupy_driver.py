@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from consan.adapters.base import Patches
-from consan.backends.armed import ArmedFunctions, armed_functions
+from consan.backends.armed import armed_functions
 from consan.backends.base import Dim3
 from consan.session.repeated_launch import NOT_REPEATED
 
@@ -65,7 +65,6 @@ class CupyDriver:
         self.launched, self.repeats = launched, repeats
         self._ours: dict[str, Any] = {}  # CuPy keeps no reference
         self._pending = threading.local()
-        self._functions: ArmedFunctions | None = None
         self._armed: Any = None  # the driver's function whose launches C may make
         self._otherwise: Any = None  # ours, which C calls
 
@@ -105,12 +104,12 @@ class CupyDriver:
         functions = armed_functions()
         if functions is None:
             return ours
-        self._functions, self._armed, self._otherwise = functions, real, ours
+        self._armed, self._otherwise = real, ours
         return type(ours)(functions.replaces(real, ours))
 
-    def arms_for(self, real: Callable[..., int]) -> ArmedFunctions | None:
-        """The functions of C that make launches by this function of the driver. None: they make none."""
-        return self._functions if real is self._armed else None
+    def is_in_c(self, real: Callable[..., int]) -> bool:
+        """Whether C makes launches by this function of the driver."""
+        return real is self._armed
 
     def _look_up(self, real: Callable[..., int]) -> Callable[..., int]:
         def look_up(found: int, module: int, name: bytes) -> int:

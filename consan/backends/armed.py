@@ -1,32 +1,42 @@
-"""Launches of the program that repeat, made by C without the interpreter (source/armed.h).
+"""Launches of the program that repeat, with the work around them by C (source/armed.h).
 
-A program that calls `cuLaunchKernel` by a pointer gets a function of C in its place. Python arms a launch with all that does not change.
-The function makes launches that are equal, with the work around them, and looks at the receipts; all else it leaves to Python.
-`Armed.take_back` says what was done: until then nobody else touches the memory of its slots.
+Python arms a launch with all that does not change. A program that calls `cuLaunchKernel` by a pointer gets a function of C in its place,
+which makes launches that are alike without the interpreter. Other launches call C before and behind them (`Armed.begin`, `Armed.end`).
+C looks at the receipts, and leaves all else to Python. `Armed.take_back` says what was done: until then nobody else touches the memory of
+its slots. The values of the parameters may differ: C tells how many launches had which.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from consan._errors import EnvironmentFailure
 from consan.backends.base import FollowedLaunch
 from consan.backends.call_filter import FILTER
+from consan.backends.cost import COST
 
 MOST_SLOTS: Final = 32  # of armed.h
-_NUMBERS: Final = 5  # numbers, and one of each slot
+_MOST_SETS: Final = 32
+_NUMBERS: Final = 6  # numbers, and one of each slot
+Values = tuple[bytes, ...]
+S = TypeVar("S")  # a launch takes one, and gives it back
 _WORD: Final = ctypes.c_uint64
 _ADDRESS: Final = ctypes.c_void_p
 _FORMS: Final = {
     "consan_launches": (None, (_ADDRESS, _ADDRESS)),
     "consan_arm": (_ADDRESS, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD, _WORD)),
-    "consan_arm_values": (None, (_ADDRESS, _WORD, _ADDRESS, ctypes.c_char_p)),
+    "consan_arm_values": (None, (_ADDRESS, _WORD, _ADDRESS, _ADDRESS, _ADDRESS)),
     "consan_arm_slot": (None, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD)),
     "consan_arm_begin": (None, (_ADDRESS, ctypes.c_char_p, _WORD, _WORD)),
+    "consan_begin": (_WORD, (_ADDRESS,)),
+    "consan_end": (None, (_ADDRESS, ctypes.c_int)),
     "consan_take_back": (None, (_ADDRESS, _ADDRESS)),
     "consan_next_number": (_WORD, ()),
 }
@@ -42,21 +52,56 @@ class ArmedSlot(NamedTuple):
 
 @dataclass(frozen=True)
 class MadeLaunches:
-    """What was done. `equal`: launches with the receipt; `last`: the slot that was used last; `numbers`: of the launches in the slots."""
+    """What was done. `launches`: those that C has made, by the values of their parameters; `equal`: launches with the receipt.
 
-    launches: int
+    `last`: the slot that was used last; `busy`: that of a launch which Python makes now; `numbers`: of the launches in the slots.
+    """
+
+    launches: Mapping[Values, int]
     equal: int
     seconds: float
     status: int
     last: int
+    busy: int | None
     numbers: tuple[int, ...]
 
 
-class Armed:
-    """A launch that C makes. `retained`: what C has the addresses of."""
+@dataclass(frozen=True)
+class _Parameters:
+    """The memory that C has for the values of parameters."""
 
-    def __init__(self, functions: ArmedFunctions, handle: int, slots: int, retained: object) -> None:
-        self._functions, self._handle, self._slots, self._retained = functions, handle, slots, retained
+    sizes: Any
+    sets: Any
+    times: Any
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> _Parameters:
+        """Those of the launch before come first."""
+        sets = ctypes.create_string_buffer(b"".join(values), max(_MOST_SETS * sum(map(len, values)), 1))
+        return cls((_WORD * len(values))(*map(len, values)), sets, (_WORD * _MOST_SETS)())
+
+    def launches(self, count: int) -> dict[Values, int]:
+        """Launches by their values, of so many sets."""
+        ends = list(itertools.accumulate(self.sizes, initial=0))
+        starts = (at * ends[-1] for at in range(count))
+        found = (tuple(self.sets.raw[at + begin : at + end] for begin, end in itertools.pairwise(ends)) for at in starts)
+        return {values: times for values, times in zip(found, self.times, strict=False) if times}
+
+
+class Armed:
+    """A launch that is armed. `retained`: what C has the addresses of."""
+
+    def __init__(self, functions: ArmedFunctions, handle: int, slots: int, parameters: _Parameters, retained: object) -> None:
+        self._functions, self._handle, self._slots, self._parameters, self._retained = functions, handle, slots, parameters, retained
+
+    def begin(self) -> int | None:
+        """Before a launch that Python makes: its slot, 0 where there are none. None: it is not made like this."""
+        slot: int = self._functions.begin(self._handle)
+        return slot - 1 if slot else None
+
+    def end(self, *, made: bool) -> None:
+        """Behind it. `made`: whether the driver has taken it."""
+        self._functions.end(self._handle, made)
 
     def take_back(self) -> MadeLaunches | None:
         """Take it back. None: it was taken back before."""
@@ -65,8 +110,9 @@ class Armed:
             return None
         words = (ctypes.c_int64 * (_NUMBERS + self._slots))()
         self._functions.call("consan_take_back", handle, ctypes.addressof(words))
-        launches, equal, nanoseconds, status, last, *numbers = words
-        return MadeLaunches(launches, equal, nanoseconds * 1e-9, status, last, tuple(numbers))
+        sets, equal, nanoseconds, status, last, busy, *numbers = words
+        launches = self._parameters.launches(sets)
+        return MadeLaunches(launches, equal, nanoseconds * 1e-9, status, last, busy - 1 if busy else None, tuple(numbers))
 
     def __del__(self) -> None:
         self.take_back()
@@ -82,6 +128,7 @@ class ArmedFunctions:
             function = library[name]  # one of its own: `restype` of an attribute is everybody's
             function.restype, function.argtypes = result, arguments
             self._functions[name] = function
+        self.begin, self.end = self._functions["consan_begin"], self._functions["consan_end"]
         self._launch = ctypes.cast(library.consan_launch, ctypes.c_void_p).value
 
     def call(self, name: str, *given: Any) -> Any:
@@ -100,17 +147,140 @@ class ArmedFunctions:
         """Arm launches. None: too many are armed.
 
         `key`: the parameters of `cuLaunchKernel` up to the stream; `here`: the address of work in its context; `values`: those of the first
-        parameters of the kernel; `last`: the slot that was used last.
+        parameters of the kernel in the launch before; `last`: the slot that was used last.
         """
-        words, sizes, together = (_WORD * len(key))(*key), (_WORD * len(values))(*map(len, values)), b"".join(values)
+        words, parameters = (_WORD * len(key))(*key), _Parameters.of(values)
         handle = self.call("consan_arm", ctypes.addressof(words), here, *(followed or (None, 0, 0)))
         if not handle:
             return None
-        self.call("consan_arm_values", handle, len(values), ctypes.addressof(sizes), together)
+        places = map(ctypes.addressof, (parameters.sizes, parameters.sets, parameters.times))
+        self.call("consan_arm_values", handle, len(values), *places)
         for slot in slots:
             self.call("consan_arm_slot", handle, *slot)
         self.call("consan_arm_begin", handle, receipt, len(receipt), last)
-        return Armed(self, handle, len(slots), (sizes, together, receipt))
+        return Armed(self, handle, len(slots), parameters, receipt)
+
+
+class Arming(NamedTuple):
+    """The facts that C needs.
+
+    `key`: the parameters of the driver's function, up to the stream; `values`: parameters of the kernel.
+    `here`: the address of work in the session's context; `followed`: how the launch is noted. None: nobody follows calls.
+    """
+
+    functions: ArmedFunctions
+    key: Sequence[int]
+    values: Sequence[bytes]
+    here: int
+    followed: FollowedLaunch | None
+
+
+class Lent(NamedTuple, Generic[S]):
+    """What C gets. `taken`: what launches take, and their `slots`; `last`: the one that was used last."""
+
+    taken: Sequence[S]
+    slots: Sequence[ArmedSlot] = ()
+    last: int = 0
+    receipt: bytes = b""
+
+
+class AlikeLaunches(ABC, Generic[S]):
+    """Launches that are made alike, and the only owner of what C has of them.
+
+    The caller of `resume`, `begin`, `end`, `failed` and `arm` holds the device, and that of `take_back` the lock.
+    """
+
+    lock: threading.RLock  # of the launches in flight
+    times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
+    _armed: Armed | None = None
+    _taken: Sequence[S] = ()
+    _resumed: S | None = None  # of the launch that is made now, if it is an armed one
+
+    @abstractmethod
+    def begin(self) -> S | None:
+        """Before a launch that is not armed. None: it is made otherwise."""
+
+    @abstractmethod
+    def ended(self, taken: S) -> None:
+        """Behind it."""
+
+    @abstractmethod
+    def left(self, taken: S) -> None:
+        """It was not made."""
+
+    @abstractmethod
+    def lends(self) -> Lent[S] | None:
+        """What C gets to make launches. None: it makes none."""
+
+    @abstractmethod
+    def lent(self) -> None:
+        """C has it."""
+
+    @abstractmethod
+    def taken_back(self, taken: Sequence[S], made: MadeLaunches) -> None:
+        """C has made launches."""
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether C has them."""
+        return self._armed is not None
+
+    def resume(self) -> S | None:
+        """Before a launch that is armed. None: it is not."""
+        with self.lock:
+            at = None if self._armed is None else self._armed.begin()
+            self._resumed = None if at is None else self._taken[at]
+            return self._resumed
+
+    def end(self, taken: S, args: Values | None) -> None:
+        """Behind a launch with these parameters."""
+        with self.lock:
+            self.times[args] = self.times.get(args, 0) + 1
+            if self._ends(taken, made=True):
+                return
+        self.ended(taken)
+
+    def failed(self, taken: S) -> None:
+        """The launch was not made."""
+        with self.lock:
+            if not self._ends(taken, made=False):
+                self.left(taken)
+
+    def _ends(self, taken: S, *, made: bool) -> bool:
+        """Whether C ends a launch: it does not where the launch was taken back since it began."""
+        resumed, self._resumed = self._resumed, None
+        if self._armed is None or resumed is not taken:
+            return False
+        self._armed.end(made=made)
+        return True
+
+    def arm(self, arming: Arming) -> None:
+        """Let C make the launches that follow, if it can."""
+        with self.lock:
+            lent = self.lends() if self._armed is None else None
+            if lent is None:
+                return
+            given = arming.key, arming.here, arming.values, lent.slots, lent.receipt, lent.last, arming.followed
+            self._armed, self._taken = arming.functions.arm(*given), lent.taken
+            if self._armed is not None:
+                self.lent()
+
+    def take_back(self) -> None:
+        """Make the launches with Python again."""
+        armed, self._armed, self._resumed = self._armed, None, None
+        made = None if armed is None else armed.take_back()
+        if made is not None:
+            COST.add(made.seconds)
+            for args, times in made.launches.items():
+                self.times[args] = self.times.get(args, 0) + times
+            self.taken_back(self._taken, made)
+
+    def counts(self) -> dict[Values | None, int]:
+        """Take the launches that are not counted yet."""
+        with self.lock:
+            self.take_back()
+            times, self.times = self.times, {}
+            return times
 
 
 @functools.cache

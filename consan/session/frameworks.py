@@ -17,8 +17,9 @@ import math
 import time
 from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
+from consan.backends.armed import AlikeLaunches
 from consan.backends.base import THREAD_STREAM, Dim3, Handle
 from consan.ranges import LaunchExtents
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
@@ -39,7 +40,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
-from consan.session.repeated_launch import RepeatedLaunch
+from consan.session.repeated_launch import RepeatedLaunch, SilentLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -129,21 +130,24 @@ class Frameworks:
     def _repeated_like(self, prepared: Prepared, launch: FrameworkLaunch) -> RepeatedLaunch | None:
         if (grid := grid_in_ctas(prepared, launch.entry, launch.grid)) is not launch.grid:
             launch = replace(launch, grid=grid)
-        repeats, kernels = None, self.judge.recording.kernels
-        if not kernels.knows(prepared, launch.entry, launch.grid, launch.block, launch.cluster):
-            if not self.background.accepts(prepared, launch.entry):
-                return None
-            repeats = self.background.repeating.of(prepared, _shape(prepared, launch), launch.stream)
-            if repeats is None:
-                return None
         key = prepared.number, launch.module, launch.entry, launch.grid, launch.block, launch.cluster, launch.stream
         found = self._repeated.get(key)
-        if found is None or found.repeats is not repeats:
-            if found is not None:
-                found.tell()
-            asks = self.looks.may_tell(prepared, launch.entry)
-            found = self._repeated[key] = RepeatedLaunch(self, prepared, launch, repeats, asks, self.era)
+        alike = self._alike(prepared, launch, None if found is None else found.alike)
+        if alike is None or (found is not None and found.alike is alike):
+            return found if alike is not None else None
+        if found is not None:
+            found.tell()
+        asks = self.looks.may_tell(prepared, launch.entry)
+        found = self._repeated[key] = RepeatedLaunch(self, prepared, launch, alike, asks, self.era)
         return found
+
+    def _alike(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> AlikeLaunches[Any] | None:
+        """How launches like one are made. `before`: known so far; None: they are not made alike."""
+        if self.judge.recording.kernels.knows(prepared, launch.entry, launch.grid, launch.block, launch.cluster):
+            return before if isinstance(before, SilentLaunches) else SilentLaunches(self.device, self.background.lock, launch.stream)
+        if not self.background.accepts(prepared, launch.entry):
+            return None
+        return self.background.repeating.of(prepared, _shape(prepared, launch), launch.stream)
 
     def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether launches that look alike may not be made alike."""

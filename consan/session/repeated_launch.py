@@ -6,43 +6,78 @@ All that `Frameworks.recorded` finds out about a launch was found out for one li
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.backends.armed import ArmedFunctions
+from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
 from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
-from consan.session.armed_launch import ArmedLaunch, Arming
-from consan.session.executing.in_flight import Repeats, Slot
+from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared
 
 if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch, Frameworks
 
+_STREAM: Final = 8  # its place in a key
+_MOST_TIMES: Final = 256  # sets of parameters whose launches are not counted yet
 NOT_REPEATED: Final = object()
 """Given by `RepeatedLaunch.make` where the launch was not made."""
 
 
+NOTHING: Final = "nothing"
+"""What a launch takes that records nothing."""
+
+
+@dataclass(eq=False, repr=False)
+class SilentLaunches(AlikeLaunches[str]):
+    """Those of a kernel that records nothing: they are counted."""
+
+    device: Device
+    lock: threading.RLock
+    stream: int
+    times: dict[Parameters | None, int] = field(default_factory=dict)
+
+    def begin(self) -> str:
+        """Nothing comes before the kernel."""
+        return NOTHING
+
+    def ended(self, taken: str) -> None:
+        """Nothing comes behind it; the host waits for its stream."""
+        if self.stream not in DEFAULT_STREAMS:
+            self.device.backend.watch(self.stream)
+
+    def left(self, taken: str) -> None:
+        """Nothing is given back."""
+
+    def lends(self) -> Lent[str] | None:
+        """C asks neither whether another stream is captured nor waits for it."""
+        return Lent((NOTHING,)) if self.stream in DEFAULT_STREAMS else None
+
+    def lent(self) -> None:
+        """Nothing is given away."""
+
+    def taken_back(self, taken: Sequence[str], made: MadeLaunches) -> None:
+        """All that is known of them is their number."""
+
+
 @dataclass(eq=False, repr=False)
 class RepeatedLaunch:
-    """The launches like one that was made. `repeats`: None for a kernel that records nothing. `asks`: their parameters may tell more.
+    """The launches like one that was made. `asks`: their parameters may tell more. `era`: of the frameworks, when it was made.
 
-    `era`: of the frameworks, when it was made.
+    How they are made depends on no parameter: only the later proofs do (global_looks.py).
     """
 
     frameworks: Frameworks
     prepared: Prepared
     launch: FrameworkLaunch
-    repeats: Repeats | None
+    alike: AlikeLaunches[Any]
     asks: bool
     era: int
-    times: int = 0  # launches of a kernel that records nothing, which are not counted yet
-    _args: Parameters | None = None
-    _equal: int = 0  # launches with these parameters, which are not counted yet
-    _armed: ArmedLaunch | None = None
+    _args: Parameters | None = None  # of the last one
     _owner: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,13 +88,11 @@ class RepeatedLaunch:
 
         `asked`: reads its parameters. `gives_status`: it gives the status of the driver, which is not 0 if the launch was refused.
         """
-        frameworks, began = self.frameworks, time.perf_counter()
+        frameworks, alike, began = self.frameworks, self.alike, time.perf_counter()
         with frameworks.device.lock:
-            self._take_back()
-            if self._differs():
-                return NOT_REPEATED
-            slot, args = None, asked() if self.asks else None
-            if self.repeats is not None and (slot := self.repeats.begin()) is None:
+            args = asked() if self.asks else None
+            taken = self._begins()
+            if taken is None:
                 return NOT_REPEATED
             own = frameworks.streams.own
             own.depth += 1
@@ -67,7 +100,7 @@ class RepeatedLaunch:
             try:
                 result = launch(*given)
             except BaseException:
-                self._failed(slot)
+                alike.failed(taken)
                 with frameworks.watch.ending(self.prepared, self.launch.entry, self.launch.threads):
                     raise
                 return None
@@ -75,39 +108,39 @@ class RepeatedLaunch:
                 own.depth -= 1
                 until = time.perf_counter()
             if gives_status and result:
-                self._failed(slot)
+                alike.failed(taken)
                 return result
-            self._made(slot, args)
+            self._args = args
+            alike.end(taken, args)
+            if len(alike.times) > _MOST_TIMES:
+                self._tell(alike.counts())
         COST.add(time.perf_counter() - until + at - began)
         return result
 
-    def arm(self, functions: ArmedFunctions, key: Sequence[int | None]) -> None:
-        """Let C make the launches that follow, if it can: they have the parameters of the last one.
+    def _begins(self) -> Any:
+        """What the launch takes. None: it takes the long way."""
+        if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
+            taken = self.alike.resume()
+            if taken is not None:
+                return taken
+        with self.frameworks.background.lock:
+            self.alike.take_back()
+        return None if self._differs() else self.alike.begin()
 
-        `key`: the parameters of the driver's function, up to the stream. The launch before was made by `make`.
+    def arm(self, key: Sequence[int | None] = ()) -> None:
+        """Let C make the launches that follow, if it can. The launch before was made by `make`.
+
+        `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
         """
-        streams, background, stream = self.frameworks.streams, self.frameworks.background, self.launch.stream
+        streams, stream, functions = self.frameworks.streams, self.launch.stream, armed_functions()
+        if functions is None or self.alike.is_armed:
+            return
         with self.frameworks.device.lock:
-            if self._armed is not None or self._differs() or not streams.may_arm(stream) or (self.asks and self._args is None):
+            if self._differs() or not streams.may_arm(stream) or (self.asks and key and self._args is None):
                 return
-            if (followed := streams.followed_launch) is None and streams.facts is not None:
-                return
-            values = self._args or () if self.asks else ()
-            arming = Arming(functions, [each or 0 for each in key], values, background.work.here, followed, self)
-            self._armed = arming.armed() if self.repeats is None else self.repeats.arm(arming)
-
-    def counts(self, launches: int) -> None:
-        """C has made launches."""
-        if self.asks:
-            self._equal += launches
-        if self.repeats is None:
-            self.times += launches
-
-    def _take_back(self) -> None:
-        if self._armed is not None:
-            with self.frameworks.background.lock:
-                armed, self._armed = self._armed, None
-                armed.take_back()
+            values = self._args or () if self.asks and key else ()
+            words = [each or 0 for each in key] or [0] * _STREAM + [stream]
+            self.alike.arm(Arming(functions, words, values, self.frameworks.background.work.here, streams.followed_launch))
 
     def _differs(self) -> bool:
         """Whether this launch may not be like those before it."""
@@ -117,39 +150,17 @@ class RepeatedLaunch:
             return True
         if frameworks.judge.recording.accesses.wanted or not streams.adds_nothing(self.launch.stream):
             return True
-        return self.repeats is None and frameworks.elsewhere(self.launch.stream)
-
-    def _failed(self, slot: Slot | None) -> None:
-        if slot is not None:
-            self.repeats.failed(slot)  # type: ignore[union-attr]
-
-    def _made(self, slot: Slot | None, args: Parameters | None) -> None:
-        if self.asks:
-            self._note(args)
-        if slot is not None:
-            self.repeats.end(slot)  # type: ignore[union-attr]
-            return
-        self.times += 1
-        if self.launch.stream not in DEFAULT_STREAMS:
-            self.frameworks.device.backend.watch(self.launch.stream)
-
-    def _note(self, args: Parameters | None) -> None:
-        if args != self._args:
-            self._tell_parameters()
-            self._args = args
-        self._equal += 1
-
-    def _tell_parameters(self) -> None:
-        if self._equal and self._args is not None:
-            self.frameworks.looks.counts(self.prepared, self.launch, self._args, self._equal)
-        self._equal = 0
+        return isinstance(self.alike, SilentLaunches) and frameworks.elsewhere(self.launch.stream)
 
     def tell(self) -> None:
         """Count what was not counted yet."""
-        self._take_back()
-        self._tell_parameters()
-        times, self.times = self.times, 0
-        if times:
-            launch = self.launch
-            kernels = self.frameworks.judge.recording.kernels
-            kernels.counts_again(self.prepared, launch.entry, launch.grid, launch.block, launch.cluster, times)
+        self._tell(self.alike.counts())
+
+    def _tell(self, times: Mapping[Parameters | None, int]) -> None:
+        launch, frameworks = self.launch, self.frameworks
+        for args, count in times.items() if self.asks else ():
+            if args is not None:
+                frameworks.looks.counts(self.prepared, launch, args, count)
+        if times and isinstance(self.alike, SilentLaunches):
+            kernels = frameworks.judge.recording.kernels
+            kernels.counts_again(self.prepared, launch.entry, launch.grid, launch.block, launch.cluster, sum(times.values()))

@@ -77,8 +77,8 @@ class NullLibrary:
 class Program:
     """A session and a module that a framework has loaded."""
 
-    def __init__(self, library: NullLibrary, kernel: str, global_memory: str) -> None:
-        self.library, self.kernel = library, kernel
+    def __init__(self, library: NullLibrary, kernel: str, global_memory: str, stream: int = 0) -> None:
+        self.library, self.kernel, self.stream, self.launches = library, kernel, stream, library.null_ok
         self.backend = CudaBackend(driver=Driver(library))
         self.backend.calls = None
         options = SessionOptions.of({"device": "gpu", "global_memory": global_memory})
@@ -103,7 +103,7 @@ class Program:
         real = ctypes.cast(self.library.cuLaunchKernel, kind)
         ours = adapter.driver.in_c(real, kind(self.sees(adapter.driver.ours(real))))
         address = ctypes.addressof(self.params)
-        shape = (*GRID, *BLOCK, 0, None, address, None)
+        shape = (*GRID, *BLOCK, 0, self.stream or None, address, None)
         return lambda: real(7, *shape), lambda: ours(7, *shape)
 
     def triton(self) -> tuple[Callable[[], object], Callable[[], object]]:
@@ -113,26 +113,26 @@ class Program:
         adapter.recorded.add(self.session, self.prepared, 77)  # type: ignore[arg-type]
 
         def launcher(x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
-            self.library.null_ok()
+            self.launches()
 
         metadata = SimpleNamespace(name=self.kernel, num_ctas=1, num_warps=2, shared=0, global_scratch_size=0, profile_scratch_size=0)
         source = SimpleNamespace(signature={"out": "*u32", "from": "*u32", "n": "i32"})
         run = RecordedRun(adapter, adapter.recorded.loaded(77), SimpleNamespace(_run=launcher, metadata=metadata, src=source))
         array = SimpleNamespace(device=SimpleNamespace(type="cuda"), data_ptr=lambda: 0x7F0000000000)
-        given = (*GRID, 0, 7, None, None, None, None, array, array, 3)
-        return lambda: launcher(*given), lambda: run(*given)
+        given, number = (*GRID, self.stream, 7, None, None, None, None, array, array), self.values[2]
+        return lambda: launcher(*given, number.value), lambda: run(*given, number.value)
 
     def core(self) -> tuple[Callable[[], object], Callable[[], object]]:
         """The same of cuda.core."""
         _core(self)
         launches = CoreLaunches()
         launches.add(self.session, self.prepared, 5)  # type: ignore[arg-type]
-        stream = SimpleNamespace(__cuda_stream__=lambda: (0, 0))
+        stream = SimpleNamespace(__cuda_stream__=lambda: (0, self.stream))
         config = SimpleNamespace(grid=GRID, cluster=None, block=BLOCK, shmem_size=0)
         kernel = SimpleNamespace(handle=7)
 
         def launch(stream: Any, config: Any, kernel: Any, *args: Any) -> None:
-            self.library.null_ok()
+            self.launches()
 
         return lambda: launch(stream, config, kernel, 1, 2, 3), lambda: launches.launch(
             self.session, launch, stream, config, kernel, 1, 2, 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import ctypes
 import inspect
 import sys
@@ -14,10 +16,12 @@ import pytest
 
 from consan.adapters import cupy_driver
 from consan.backends import armed
-from consan.backends.armed import ArmedFunctions, FollowedLaunch, armed_functions
+from consan.backends.armed import Armed, ArmedFunctions, FollowedLaunch, armed_functions
 from consan.backends.call_filter import FILTER, CallFilter, CallKind
+from consan.session import repeated_launch
 from consan.session.executing import time_limit
 from consan.session.executing.judging import Judge
+from consan.session.global_looks import GlobalLooks
 from consan.toolchain.host_library import loaded
 
 sys.path.append(str(Path(__file__).parents[1] / "bench"))
@@ -30,12 +34,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrar
 
 
 class Program(bench_launch.Program):
-    """A program of CuPy. `python`: launches that C has not made."""
+    """A program of one framework. `python`: launches that no pointer led to C; `helped`: those of them before which Python called C."""
 
-    def __init__(self, library: bench_launch.NullLibrary, kernel: str) -> None:
-        super().__init__(library, kernel, "auto")
-        self.python = 0
-        _, self._checked = self.cupy()
+    def __init__(self, library: bench_launch.NullLibrary, way: str, kernel: str, stream: int = 0) -> None:
+        super().__init__(library, kernel, "auto", stream)
+        self.python = self.helped = 0
+        _, self._checked = getattr(self, way)()
+        self.way = way
 
     def sees(self, ours: Any) -> Any:
         def counted(*given: Any) -> int:
@@ -45,11 +50,12 @@ class Program(bench_launch.Program):
         return counted
 
     def launch(self, times: int = 1) -> int:
-        """Returns how many of them C has made."""
-        before, self.status = self.python, 0
+        """Returns how many of them C has made, or helped to make."""
+        before, helped, self.status = self.python, self.helped, 0
         for _ in range(times):
             self.status = self._checked()
-        return times - (self.python - before)
+        by_python = self.python - before if self.way == "cupy" else times
+        return times - by_python + self.helped - helped
 
     def learn(self) -> int:
         """Launch until C makes a launch. Gives how many were made."""
@@ -68,6 +74,12 @@ class Program(bench_launch.Program):
         """Set a variable of the driver."""
         self.library.set(name, value)
 
+    def close(self) -> None:
+        """The driver is as it was."""
+        for name in ("null_sum", "null_status", "null_late"):
+            self.switch(name, 0)
+        self.session.close()
+
 
 def launches_examined(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The launches that are examined from now on."""
@@ -76,15 +88,29 @@ def launches_examined(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return examined
 
 
-@pytest.fixture(params=["waits", "adds"])
-def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
+def opened(given: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch, stream: int = 0) -> Program:
+    """A program, by its framework and kernel."""
     monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)  # its look takes launches back
     monkeypatch.setattr(Judge, "examined", Judge.examined)  # the program replaces it
-    made = Program(library, request.param)
+    made, begin = Program(library, *given.split(), stream), Armed.begin
+
+    def counted(armed: Armed) -> int | None:
+        slot = begin(armed)
+        made.helped += slot is not None
+        return slot
+
+    monkeypatch.setattr(Armed, "begin", counted)
+    return made
+
+
+@pytest.fixture(params=["cupy waits", "cupy adds", "triton waits", "core adds"])
+def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
+    made = opened(request.param, library, monkeypatch)
     yield made
-    for name in ("null_sum", "null_status", "null_late"):
-        made.switch(name, 0)
-    made.session.close()
+    made.close()
+
+
+on_waits = pytest.mark.parametrize("program", ["cupy waits", "triton waits"], indirect=True)
 
 
 def test_all_are_counted(program: Program) -> None:
@@ -95,22 +121,65 @@ def test_all_are_counted(program: Program) -> None:
     assert program.counts()[1] in (again, made + 500 + again)
 
 
-def test_other_parameters_are_left_to_python(program: Program) -> None:
-    made = program.learn()
-    program.values[2].value = 5
-    assert program.launch() == 0
-    assert program.launch(20) >= 18
-    assert program.counts() == ("clean", made + 21)
+def test_launches_are_counted_by_their_parameters(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, counted = program.learn(), collections.Counter[int]()
+    monkeypatch.setattr(GlobalLooks, "counts", lambda *given: counted.update({int.from_bytes(given[3][2], "little"): given[4]}))
+    values, most = [*range(10, 50), 12, 3], 40
+    for value in values:
+        program.values[2].value = value
+        assert program.launch() == 1
+    program.session.frameworks.tell_repeated()
+    assert (len(counted), counted[10], counted[12]) == (most + 1, 1, 2)
+    assert program.counts() == ("clean", made + len(values))
 
 
 def test_a_launch_that_the_driver_refuses_is_not_counted(program: Program) -> None:
-    made = program.learn()
+    made, launches = program.learn(), program.launches
     program.switch("null_status", 700)
-    assert program.launch() == 1
-    assert program.status == 700
+    program.launches = lambda: 1 // 0
+    with contextlib.suppress(ZeroDivisionError):
+        assert program.launch() == 1
+        assert program.status == 700
     program.switch("null_status", 0)
+    program.launches = launches
     assert program.launch(5) == 5
-    assert program.counts() == ("clean", made + 5)
+    assert program.counts() == ("clean" if program.way == "cupy" else "incomplete", made + 5), "an exception is a reason"
+
+
+@pytest.mark.parametrize("program", ["triton waits", "core adds"], indirect=True)
+def test_a_launch_that_is_taken_back_while_it_is_made(program: Program) -> None:
+    made, launches, background = program.learn(), program.launches, program.session.frameworks.background
+
+    def taken_back() -> None:
+        background.repeating.take_out()  # as the look at the clock does
+        program.session.frameworks.tell_repeated()
+        assert all(slot.owner.lends() is None for slot in background.last.values()), "its slot is in use"
+        program.launches = launches
+
+    program.launches = taken_back
+    assert program.launch(3) == 3, "it is armed again"
+    assert program.launch(20) >= 18
+    assert program.counts() == ("clean", made + 23)
+
+
+def test_a_module_whose_variables_another_launch_changes(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = opened("triton waits", library, monkeypatch)
+    program.learn()
+    last = program.session.frameworks.background.last
+    ((symbol, slot),) = last.items()
+    slot.owner.take_back()
+    assert slot.owner.lends() is not None
+    monkeypatch.setitem(last, symbol, object())
+    assert slot.owner.lends() is None
+    program.close()
+
+
+def test_another_stream(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = opened("cupy waits", library, monkeypatch, stream=0x5000)
+    made = program.learn()
+    assert program.launch(20) == 20
+    assert program.counts() == ("clean", made + 20)
+    program.close()
 
 
 def test_a_report_takes_launches_back(program: Program) -> None:
@@ -120,7 +189,7 @@ def test_a_report_takes_launches_back(program: Program) -> None:
     assert program.launch() == 0
 
 
-@pytest.mark.parametrize("program", ["waits"], indirect=True)
+@on_waits
 def test_another_receipt_is_examined(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made = program.learn()
     examined = launches_examined(monkeypatch)
@@ -133,7 +202,7 @@ def test_another_receipt_is_examined(program: Program, monkeypatch: pytest.Monke
     assert len(examined) == 1
 
 
-@pytest.mark.parametrize("program", ["waits"], indirect=True)
+@on_waits
 def test_receipts_that_come_late(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made = program.learn()
     examined = launches_examined(monkeypatch)
@@ -150,7 +219,7 @@ def test_receipts_that_come_late(program: Program, monkeypatch: pytest.MonkeyPat
     assert len(examined) == 1, "one launch had another receipt"
 
 
-@pytest.mark.parametrize("program", ["waits"], indirect=True)
+@on_waits
 def test_the_look_at_the_clock_takes_launches_back(program: Program) -> None:
     made = program.learn()
     program.switch("null_late", 1)
@@ -188,9 +257,10 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
     launch(*shape)
     assert made == ["C", "C", "Python"]
     assert launches is not None
+    assert launches.begin() is None, "it would be noted for another context"
     taken = launches.take_back()
     assert taken is not None
-    assert (taken.launches, launches.take_back()) == (2, None)
+    assert (taken.launches, launches.take_back()) == ({(): 2}, None)
     calls.note(CONTEXT)
     launch(*shape)
     assert made[-1] == "Python"
@@ -202,42 +272,55 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
 NOTED = test_a_launch_is_noted_as_the_callback_would_do_it
 FAULTS: dict[str, tuple[str, str, str, Any]] = {
     "no parameters are compared": (
-        "armed->sizes[at]) != 0) return false",
-        "0) != 0) return false",
-        "adds",
-        test_other_parameters_are_left_to_python,
+        "set, armed->sizes[at]) != 0) return false",
+        "set, 0) != 0) return false",
+        "cupy adds",
+        test_launches_are_counted_by_their_parameters,
+    ),
+    "all sets are one": (
+        "armed->set = armed->set_count++",
+        "armed->set = 0",
+        "cupy adds",
+        test_launches_are_counted_by_their_parameters,
     ),
     "all receipts are equal": (
         "armed->receipt_bytes) != 0) return false",
         "0) != 0) return false",
-        "waits",
+        "cupy waits",
         test_another_receipt_is_examined,
     ),
-    "a receipt has always come": ("slot->number && atomic_load", "false && atomic_load", "waits", test_receipts_that_come_late),
-    "one slot for all": ("if (!armed->slots[armed->last].number) return", "return", "waits", test_receipts_that_come_late),
-    "launches are not counted": ("armed->launches++;", "", "adds", test_all_are_counted),
-    "equal ones are not counted": ("armed->equal++;", "", "waits", test_all_are_counted),
-    "a refused launch is counted": ("if (!status) finish", "finish", "adds", test_a_launch_that_the_driver_refuses_is_not_counted),
+    "a receipt has always come": ("slot->number && atomic_load", "false && atomic_load", "cupy waits", test_receipts_that_come_late),
+    "one slot for all": ("if (!armed->slots[armed->last].number) return", "return", "cupy waits", test_receipts_that_come_late),
+    "launches are not counted": ("armed->times[armed->set]++", "0", "cupy adds", test_all_are_counted),
+    "equal ones are not counted": ("armed->equal++;", "", "cupy waits", test_all_are_counted),
+    "a refused launch is counted": ("if (!status) finish", "finish", "cupy waits", test_a_launch_that_the_driver_refuses_is_not_counted),
+    "a refused launch has a receipt": ("if (made) finish", "finish", "triton waits", test_a_launch_that_the_driver_refuses_is_not_counted),
+    "a launch that is made is free": (
+        "*result++ = armed->busy",
+        "*result++ = 0",
+        "triton waits",
+        test_a_launch_that_is_taken_back_while_it_is_made,
+    ),
     "another context": ("load(&filter->notes) == armed->notes && note", "note", "", NOTED),
     "it is not noted": ("note(filter, (uint32_t)armed->call, LAUNCH, &unknown)", "true", "", NOTED),
+    "a launch that is begun is not noted": ("load(&armed->filter->notes) == armed->notes", "true", "", NOTED),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault(fault: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new, kernel, test = FAULTS[fault]
+    old, new, given, test = FAULTS[fault]
     sources = FILTER.sources()
     assert sources["armed.h"].count(old) == 1
     functions = ArmedFunctions(loaded(FILTER.compiled(sources | {"armed.h": sources["armed.h"].replace(old, new)}), "faulty"))
-    for user in (armed, cupy_driver, sys.modules[__name__]):
+    for user in (armed, cupy_driver, repeated_launch, sys.modules[__name__]):
         monkeypatch.setattr(user, "armed_functions", lambda: functions)
-    monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)
-    monkeypatch.setattr(Judge, "examined", Judge.examined)
-    given = {"program": Program(library, kernel)} if kernel else {"library": library}
+    wanted = inspect.signature(test).parameters
+    made = {"program": opened(given, library, monkeypatch)} if given else {"library": library}
     try:
-        with pytest.raises((AssertionError, IndexError)):
-            test(**given, **{"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(test).parameters else {})
+        with pytest.raises((AssertionError, IndexError, KeyError)):
+            test(**made, **{"monkeypatch": monkeypatch} if "monkeypatch" in wanted else {})
     finally:
         for name in ("null_sum", "null_status", "null_late"):
             library.set(name, 0)

@@ -142,13 +142,13 @@ def test_no_slot_is_made_while_its_stream_is_captured(backend: Streams, monkeypa
     framework.learn()
     framework.launch()
     repeated = framework.known[0, "waits"]
-    repeated.repeats.idle()
+    repeated.alike.idle()
     made: list[object] = []
     monkeypatch.setattr(in_flight.Repeating, "adds_slots", lambda _, repeats: made.append(repeats))
     assert repeated.make(lambda: (), lambda: pytest.fail("it is made"), ()) is NOT_REPEATED
     backend.captured[0] = []
     assert repeated.make(lambda: (), lambda: pytest.fail("it is made"), ()) is NOT_REPEATED
-    assert made == [repeated.repeats]
+    assert made == [repeated.alike]
     del backend.captured[0]
 
 
@@ -266,7 +266,7 @@ def test_a_second_stream_makes_launches_go_the_long_way(backend: Streams) -> Non
 def test_the_program_gets_the_memory_back(backend: Streams) -> None:
     framework = Framework(backend)
     made = framework.learn() + 1
-    repeats = framework.known[0, "waits"].repeats
+    repeats = framework.known[0, "waits"].alike
     repeats.failed(repeats.begin())  # the slot of the last launch is free
     backend.advance(0)
     device = framework.session.device

@@ -21,7 +21,6 @@ time, and torch's own kernels, which are machine code (noted).
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -97,8 +96,11 @@ class RecordedRun:
     def __call__(self, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> Any:
         """Launch, as Triton's launcher, which takes the arguments of the kernel behind these."""
         recorded, session, key = self._adapter.recorded, self._adapter.session, (function, x, y, z, stream)
-        args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
-        result = recorded.repeat(session, key, lambda _: args(), self.plain, (x, y, z, stream, function, *rest))
+
+        def args(_: object = None) -> Parameters | None:
+            return self._parameters(rest[_BEFORE_ARGUMENTS:])
+
+        result = recorded.repeat(session, key, args, self.plain, (x, y, z, stream, function, *rest))
         if result is not NOT_REPEATED:
             return result
         known = self._metadata

@@ -1,13 +1,18 @@
-// Launches of the program that repeat, made without the interpreter. Python arms a launch: how it is recognised, its parameters, memory for
-// its log, and the receipt of those before it. It takes the launch back whenever it needs to know what was done (consan/backends/armed.py).
+// Launches of the program that repeat. Python arms a launch: how it is recognised, memory for its log, and the receipt of those before it.
+// It takes the launch back whenever it needs to know what was done (consan/backends/armed.py). Two ways lead here: a program that calls
+// `cuLaunchKernel` by a pointer calls `consan_launch`, which is the launch; for all others Python calls `consan_begin` and `consan_end`.
+//
+// What is assumed: launches of one module come here one at a time, and all others of this module take it back before. Work in a stream runs
+// in its order. Events and streams are pointers. `consan_take_back` may come between `consan_begin` and `consan_end`, of any thread.
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #define EXPORTED __attribute__((visibility("default")))
-#define MOST_ARMED 64
+#define MOST_ARMED 256
 #define MOST_SLOTS 32
+#define MOST_SETS 32 // of values of the parameters, of one launch that is armed
 #define KEY 9 // the kernel's handle, grid, block, bytes of dynamic shared memory, stream
 #define SUMS 1        // words from the number in a slip to what is compared
 #define LONGEST 8000 // nanoseconds of waiting for a receipt: copies of variables for another slot take longer
@@ -21,9 +26,11 @@ struct Slot {
 struct Armed {
     bool taken, armed;
     uint64_t key[KEY];
-    uint64_t count; // of parameters; a launch with other values is not made here
+    uint64_t count; // of parameters whose values Python wants to know
     const uint64_t *sizes;
-    const char *values;
+    char *sets; // of their values, one behind the other; `times`: launches with each
+    uint64_t *times;
+    uint64_t set_bytes, set_count, set; // the last is that of the launch before
     struct Slot slots[MOST_SLOTS];
     uint64_t slot_count, last; // none: the kernel records nothing; the slot whose memory the module's variables name
     const char *receipt;
@@ -31,12 +38,14 @@ struct Armed {
     const struct Around *here; // its driver and its context
     struct Filter *filter;     // none: calls are not followed
     uint64_t notes, call;      // the context whose calls are noted, and the number of a launch
-    uint64_t launches, equal, nanoseconds, status;
+    uint64_t equal, nanoseconds, status;
+    uint64_t busy; // Python makes a launch: its slot, plus one
 };
 
 static struct {
     pthread_mutex_t lock;
     struct Armed armed[MOST_ARMED];
+    int used; // no more of them were armed at a time
     Launch *real, *otherwise;
 } launches = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static _Atomic uint64_t last_number;
@@ -51,16 +60,30 @@ static uint64_t nanoseconds(void) {
 }
 
 static struct Armed *find_armed(const uint64_t *key) {
-    for (int at = 0; at < MOST_ARMED; at++)
-        if (launches.armed[at].armed && memcmp(launches.armed[at].key, key, sizeof launches.armed[at].key) == 0) return &launches.armed[at];
+    for (struct Armed *armed = launches.armed; armed < launches.armed + launches.used; armed++)
+        if (armed->armed && !armed->busy && memcmp(armed->key, key, sizeof armed->key) == 0) return armed;
     return NULL;
 }
 
-static bool has_values(const struct Armed *armed, void **parameters) {
-    const char *expected = armed->values;
+static bool equals(const struct Armed *armed, const char *set, void **parameters) {
+    for (uint64_t at = 0; at < armed->count; set += armed->sizes[at++])
+        if (memcmp(parameters[at], set, armed->sizes[at]) != 0) return false;
+    return true;
+}
+
+// Find the values of a launch among those of earlier ones, or add them. False: there are too many, or they are not given by pointers.
+static bool find_values(struct Armed *armed, void **parameters) {
     if (armed->count && !parameters) return false;
-    for (uint64_t at = 0; at < armed->count; expected += armed->sizes[at++])
-        if (!parameters[at] || memcmp(parameters[at], expected, armed->sizes[at]) != 0) return false;
+    for (uint64_t at = 0; at < armed->count; at++)
+        if (!parameters[at]) return false;
+    for (uint64_t more = 0; more < armed->set_count; more++) {
+        uint64_t at = (armed->set + more) % armed->set_count;
+        if (equals(armed, armed->sets + at * armed->set_bytes, parameters)) return armed->set = at, true;
+    }
+    if (armed->set_count == MOST_SETS) return false;
+    char *set = armed->sets + armed->set_count * armed->set_bytes;
+    for (uint64_t at = 0; at < armed->count; set += armed->sizes[at++]) memcpy(set, parameters[at], armed->sizes[at]);
+    armed->set = armed->set_count++;
     return true;
 }
 
@@ -80,12 +103,14 @@ static bool take_receipts(struct Armed *armed, uint64_t began) {
     return true;
 }
 
-// A slot that no launch uses: the last one needs no copies of variables.
-static struct Slot *free_slot(struct Armed *armed) {
-    if (!armed->slots[armed->last].number) return &armed->slots[armed->last];
-    for (uint64_t at = 0; at < armed->slot_count; at++)
-        if (!armed->slots[at].number) return &armed->slots[at];
-    return NULL;
+// Find a slot that no launch uses: the last one needs no copies of variables. Null in `found`: none is needed.
+static bool find_slot(struct Armed *armed, struct Slot **found) {
+    *found = NULL;
+    if (!armed->slot_count) return true;
+    if (!armed->slots[armed->last].number) return *found = &armed->slots[armed->last], true;
+    for (uint64_t at = 0; at < armed->slot_count && !*found; at++)
+        if (!armed->slots[at].number) *found = &armed->slots[at];
+    return *found != NULL;
 }
 
 // The launch is noted as the callback would do it.
@@ -108,21 +133,20 @@ static bool is_here(const struct Armed *armed) {
     return !status && current == armed->here->context;
 }
 
-// All that comes before the kernel. False: Python is to make the launch, and finds out why.
-static bool prepare(struct Armed *armed, struct Slot *slot, uint64_t stream) {
-    if (!slot) return is_here(armed) && note_launch(armed);
-    if (!note_launch(armed)) return false;
+// Put into the stream what comes before the kernel. False: Python is to make the launch, and finds out why. So it may behind this, too: then
+// the memory is cleared twice.
+static bool prepare(struct Armed *armed, struct Slot *slot) {
+    if (!slot) return is_here(armed);
     uint64_t at = (uint64_t)(slot - armed->slots);
-    if (consan_before(slot->around, stream, at != armed->last)) return false;
+    if (consan_before(slot->around, armed->key[KEY - 1], at != armed->last)) return false;
     armed->last = at;
     return true;
 }
 
-static void finish(struct Armed *armed, struct Slot *slot, uint64_t stream) {
-    armed->launches++;
+static void finish(struct Armed *armed, struct Slot *slot) {
     if (!slot) return;
     slot->number = consan_next_number();
-    armed->status = (uint64_t)consan_behind(slot->around, stream, slot->number);
+    armed->status = (uint64_t)consan_behind(slot->around, armed->key[KEY - 1], slot->number);
     if (armed->status) armed->armed = false;
 }
 
@@ -135,21 +159,41 @@ EXPORTED int consan_launch(void *function, unsigned x, unsigned y, unsigned z, u
         uint64_t began = nanoseconds();
         struct Armed *armed = find_armed(key);
         struct Slot *slot = NULL;
-        made = armed && has_values(armed, parameters) && take_receipts(armed, began);
-        if (made && armed->slot_count) made = (slot = free_slot(armed)) != NULL;
-        made = made && prepare(armed, slot, key[KEY - 1]);
+        made = armed && find_values(armed, parameters) && take_receipts(armed, began) && find_slot(armed, &slot);
+        made = made && prepare(armed, slot) && note_launch(armed);
         if (made) {
             uint64_t until = nanoseconds();
             own_calls++;
             status = launches.real(function, x, y, z, a, b, c, shared, stream, parameters, extra);
             own_calls--;
             uint64_t again = nanoseconds();
-            if (!status) finish(armed, slot, key[KEY - 1]);
+            if (!status) finish(armed, slot), armed->times[armed->set]++;
             armed->nanoseconds += until - began + nanoseconds() - again;
         }
         pthread_mutex_unlock(&launches.lock);
     }
     return made ? status : launches.otherwise(function, x, y, z, a, b, c, shared, stream, parameters, extra);
+}
+
+// Before a launch that Python makes, whose call is noted as any other is. Gives its slot, plus one; 0: it is not made like this.
+EXPORTED uint64_t consan_begin(struct Armed *armed) {
+    if (pthread_mutex_trylock(&launches.lock)) return 0;
+    struct Slot *slot = NULL;
+    bool noted = !armed->filter || load(&armed->filter->notes) == armed->notes;
+    bool ready = armed->armed && !armed->busy && noted && take_receipts(armed, nanoseconds()) && find_slot(armed, &slot);
+    if (ready && prepare(armed, slot)) armed->busy = slot ? (uint64_t)(slot - armed->slots) + 1 : 1;
+    uint64_t busy = ready ? armed->busy : 0;
+    pthread_mutex_unlock(&launches.lock);
+    return busy;
+}
+
+// Behind it. `made`: whether the driver has taken it. It was not taken back since.
+EXPORTED void consan_end(struct Armed *armed, int made) {
+    pthread_mutex_lock(&launches.lock);
+    struct Slot *slot = armed->slot_count ? &armed->slots[armed->busy - 1] : NULL;
+    armed->busy = 0;
+    if (made) finish(armed, slot);
+    pthread_mutex_unlock(&launches.lock);
 }
 
 // The driver's function, and what is called for a launch that is not armed.
@@ -160,7 +204,10 @@ EXPORTED struct Armed *consan_arm(const uint64_t *key, const struct Around *here
     struct Armed *found = NULL;
     pthread_mutex_lock(&launches.lock);
     for (int at = 0; at < MOST_ARMED && !found; at++)
-        if (!launches.armed[at].taken) found = &launches.armed[at];
+        if (!launches.armed[at].taken) {
+            found = &launches.armed[at];
+            launches.used = at < launches.used ? launches.used : at + 1;
+        }
     if (found) {
         *found = (struct Armed){.taken = true, .here = here, .filter = filter, .notes = notes, .call = call};
         memcpy(found->key, key, sizeof found->key);
@@ -169,9 +216,10 @@ EXPORTED struct Armed *consan_arm(const uint64_t *key, const struct Around *here
     return found;
 }
 
-// The values of its parameters.
-EXPORTED void consan_arm_values(struct Armed *armed, uint64_t count, const uint64_t *sizes, const char *values) {
-    armed->count = count, armed->sizes = sizes, armed->values = values;
+// Room for the values of its parameters and for the launches with each. The first are those of the launch before.
+EXPORTED void consan_arm_values(struct Armed *armed, uint64_t count, const uint64_t *sizes, char *sets, uint64_t *times) {
+    armed->count = count, armed->sizes = sizes, armed->sets = sets, armed->times = times, armed->set_count = 1;
+    for (uint64_t at = 0; at < count; at++) armed->set_bytes += sizes[at];
 }
 
 // One more slot. `number`: of the launch that uses it.
@@ -186,11 +234,13 @@ EXPORTED void consan_arm_begin(struct Armed *armed, const char *receipt, uint64_
     pthread_mutex_unlock(&launches.lock);
 }
 
-// Take a launch back. Gives how many were made, how many had the receipt, nanoseconds of work, the driver's status, the slot that was used
-// last, and of each slot the number of the launch whose receipt has not come.
+// Take a launch back. Gives how many sets of values there are, how many launches had the receipt, nanoseconds of work, the driver's status,
+// the slot that was used last, that of a launch which Python makes now (plus one), and of each slot the number of the launch whose receipt
+// has not come.
 EXPORTED void consan_take_back(struct Armed *armed, uint64_t *result) {
     pthread_mutex_lock(&launches.lock);
-    *result++ = armed->launches, *result++ = armed->equal, *result++ = armed->nanoseconds, *result++ = armed->status, *result++ = armed->last;
+    *result++ = armed->set_count, *result++ = armed->equal, *result++ = armed->nanoseconds, *result++ = armed->status;
+    *result++ = armed->last, *result++ = armed->busy;
     for (uint64_t at = 0; at < armed->slot_count; at++) *result++ = armed->slots[at].number;
     armed->taken = armed->armed = false;
     pthread_mutex_unlock(&launches.lock);

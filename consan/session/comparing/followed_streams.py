@@ -166,18 +166,22 @@ class FollowedStreams(ProgramStreams):
 
     def adds_nothing(self, stream: int) -> bool:
         """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""
-        if self.facts is None or self.seen.why or (stream in DEFAULT_STREAMS and self.noting):
+        if self._needs_none or (stream in DEFAULT_STREAMS and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
 
     def may_arm(self, stream: int) -> bool:
-        """Whether C may make launches into a stream: it is the default stream, and their calls are noted, or nobody follows calls."""
-        return stream in DEFAULT_STREAMS and (self.facts is None or self.noting)
+        """Whether C may make launches into a stream: it is the default stream, and their calls are noted, or nobody needs them."""
+        return self._needs_none or (stream in DEFAULT_STREAMS and self.followed_launch is not None)
 
     @property
     def followed_launch(self) -> FollowedLaunch | None:
-        """How C notes a launch. None: nobody follows calls."""
-        return None if self.facts is None else self.facts.followed_launch()
+        """How C notes a launch. None: nobody needs calls, or none are noted."""
+        return None if self._needs_none or self.facts is None else self.facts.followed_launch()
+
+    @property
+    def _needs_none(self) -> bool:
+        return self.facts is None or bool(self.seen.why)
 
     def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
         """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""

@@ -8,22 +8,22 @@ left to `Background`: a launch with another receipt, one that runs for long, and
 from __future__ import annotations
 
 import operator
+import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from consan.backends.armed import MOST_SLOTS, MadeLaunches
+from consan.backends.armed import MOST_SLOTS, AlikeLaunches, ArmedSlot, Lent, MadeLaunches
 from consan.backends.base import THREAD_STREAM, Around, DeviceLost, Dim3, Handle, LaunchWork
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
-from consan.session.modules.device import Device
+from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
 
 if TYPE_CHECKING:
-    from consan.session.armed_launch import ArmedLaunch, Arming
     from consan.session.executing.background import Background
 
 MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then
@@ -89,38 +89,34 @@ class InFlightLaunch:
 
 
 class Slot:
-    """Memory of a launch, and its slip. `stream`: of its last launch."""
+    """Memory of a launch, and its slip. `owner`: whose launches use it; `stream`: of its last launch."""
 
-    __slots__ = ("around", "said", "slip", "started", "stream", "symbol", "words")
+    __slots__ = ("around", "owner", "said", "slip", "started", "stream", "symbol", "words")
 
-    def __init__(self, started: LaunchCheck, slip: Slip, around: Around, stream: StreamKey) -> None:
+    def __init__(self, owner: Repeats, started: LaunchCheck, slip: Slip, around: Around) -> None:
         assert started.memory is not None
-        self.started, self.slip, self.around, self.stream = started, slip, around, stream
+        self.owner, self.started, self.slip, self.around, self.stream = owner, started, slip, around, owner.stream
         view = slip.view.data
         self.words, self.said = view.cast("Q"), view[SUMS : RESULTS + started.memory.result_bytes]
         self.symbol = started.memory.symbol_addresses[0]
 
     @classmethod
-    def made(cls, device: Device, started: LaunchCheck, stream: StreamKey) -> Slot | None:
+    def made(cls, owner: Repeats, started: LaunchCheck) -> Slot | None:
         """A slot of this memory. None: the backend cannot prepare the work around launches."""
-        memory, work, receipts = started.memory, device.backend.work, device.receipts
+        memory, work, receipts = started.memory, owner.background.work, owner.background.device.receipts
         assert memory is not None
-        assert work is not None
         slip = receipts.spare()
         copies = [(address, slip.given(at, data)) for at, address, data in memory.variables()]
         around = work.around(LaunchWork(memory.pieces.to_clear, copies, slip.begun, slip.ended, *receipts.kernel(slip, *memory.receipt_of)))
         if around is None:
             receipts.free.append(slip)
             return None
-        return cls(started, slip, around, stream)
+        return cls(owner, started, slip, around)
 
 
 @dataclass(eq=False, repr=False)
-class Repeats:
-    """The launches of one shape in one stream that do what `account` has. `receipt`: theirs, behind its number.
-
-    The caller of `begin`, `end` and `failed` holds the device: one launch is made at a time.
-    """
+class Repeats(AlikeLaunches["Slot"]):
+    """The launches of one shape in one stream that do what `account` has. `receipt`: theirs, behind its number."""
 
     background: Background
     prepared: Prepared
@@ -130,10 +126,15 @@ class Repeats:
     receipt: bytes
     alive: bool = True
     is_steady: bool = False  # the module's last two launches were of these
-    _armed: ArmedLaunch | None = None  # C makes the launches, and has all slots
+    times: dict[Parameters | None, int] = field(default_factory=dict)
     _last: Slot | None = None
     _free: list[Slot] = field(default_factory=list)
     _out: deque[Slot] = field(default_factory=deque)
+
+    @property
+    def lock(self) -> threading.RLock:  # type: ignore[override]
+        """That of the launches in flight."""
+        return self.background.lock
 
     def begin(self) -> Slot | None:
         """Put into the stream what comes before the kernel. None: this launch is made otherwise."""
@@ -162,33 +163,30 @@ class Repeats:
             background.last[slot.symbol] = slot
             return slot
 
-    def arm(self, arming: Arming) -> ArmedLaunch | None:
-        """Let C make the launches that follow. None: it cannot; the next one may need Python."""
-        with self.background.lock:
-            slots, free, last = [*self._free, *self._out], len(self._free), self._last
-            if not (self.alive and self.is_steady and last in slots) or len(self._out) > _MOST_OUT_ARMED or len(slots) > MOST_SLOTS:
-                return None
-            numbers = [0] * free + [slot.slip.number for slot in self._out]
-            self._armed = arming.armed(self, slots, numbers, slots.index(last))
-            if self._armed is not None:
-                self.background.repeating.armed[last.symbol] = self
-                self._free, self._out = [], deque()
-            return self._armed
+    def lends(self) -> Lent[Slot] | None:
+        """All slots. None: the next launch may need Python."""
+        slots, last = [*self._free, *self._out], self._last
+        if not (self.alive and self.is_steady and last in slots) or len(self._out) > _MOST_OUT_ARMED or len(slots) > MOST_SLOTS:
+            return None
+        if self.background.last.get(last.symbol) is not last:  # another launch has changed the module's variables since
+            return None
+        numbers = [0] * len(self._free) + [slot.slip.number for slot in self._out]
+        given = [ArmedSlot(slot.around.address, slot.slip.host_address, number) for slot, number in zip(slots, numbers, strict=True)]
+        return Lent(slots, given, slots.index(last), self.receipt)
 
-    def take_back(self) -> None:
-        """Make the launches with Python again. The caller holds the lock."""
-        armed, self._armed = self._armed, None
-        if armed is not None:
-            armed.take_back()
+    def lent(self) -> None:
+        """C has all slots."""
+        self._free, self._out = [], deque()
 
-    def taken_back(self, slots: Sequence[Slot], made: MadeLaunches) -> None:
-        """C has made launches."""
-        last = self._last = self.background.last[slots[made.last].symbol] = slots[made.last]
-        for slot, number in zip(slots, made.numbers, strict=True):
+    def taken_back(self, taken: Sequence[Slot], made: MadeLaunches) -> None:
+        """Take the slots back, but for that of a launch which is made now."""
+        last = self._last = self.background.last[taken[made.last].symbol] = taken[made.last]
+        for slot, number in zip(taken, made.numbers, strict=True):
             slot.slip.number = number or slot.slip.number
-        out = [slot for slot, number in zip(slots, made.numbers, strict=True) if number]
+        out = [slot for slot, number in zip(taken, made.numbers, strict=True) if number]
+        free = [slot for at, slot in enumerate(taken) if slot not in out and at != made.busy]
         self._out.extend(sorted(out, key=lambda slot: slot.slip.number))
-        self._free.extend(sorted((slot for slot in slots if slot not in out), key=lambda slot: slot is last))
+        self._free.extend(sorted(free, key=lambda slot: slot is last))
         self.account.more += made.equal
         try:
             last.around.check(made.status)
@@ -233,13 +231,14 @@ class Repeats:
 
     def add(self, started: LaunchCheck) -> bool:
         """Take the memory of a launch that is over. Returns whether it serves."""
-        slot = Slot.made(self.background.device, started, self.stream)
+        slot = Slot.made(self, started)
         if slot is not None:
             self._free.append(slot)
         return slot is not None
 
-    def end(self, slot: Slot) -> None:
+    def ended(self, taken: Slot) -> None:
         """Put into the stream what comes behind the kernel."""
+        slot = taken
         background = self.background
         with background.lock:
             number = background.device.receipts.number(slot.slip)
@@ -254,12 +253,11 @@ class Repeats:
                 background.lost(error)
         background.time_limit.begin()
 
-    def failed(self, slot: Slot) -> None:
-        """The launch was not made."""
-        with self.background.lock:
-            self._free.append(slot)
-            if not self.alive:
-                self.background.repeating.empty_slots([self])
+    def left(self, taken: Slot) -> None:
+        """The slot serves the next launch."""
+        self._free.append(taken)
+        if not self.alive:
+            self.background.repeating.empty_slots([self])
 
     def taken_out(self, slot: Slot) -> InFlightLaunch:
         """The launch of a slot, which is no more."""
@@ -287,13 +285,12 @@ class Repeating:
     # The last receipt that served, behind its number, unless it has findings.
     _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)
     _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)
-    armed: dict[int, Repeats] = field(default_factory=dict)  # C makes their launches; by the address of the module's variable
 
     def take_back(self, symbol: int) -> None:
         """Another launch is to use the variables of a module. The caller holds the lock."""
-        found = self.armed.pop(symbol, None)
-        if found is not None:
-            found.take_back()
+        last = self.background.last.get(symbol)
+        if isinstance(last, Slot):
+            last.owner.take_back()
 
     def serves(self, shape: Shape, receipt: Receipt, account: ReceiptGroup) -> None:
         """A launch has a receipt that an earlier one had, too."""
