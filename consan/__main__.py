@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -25,6 +26,7 @@ from consan.reports.verdict.coverage import installed_version
 
 DEBUG: Final = "CONSAN_DEBUG"
 BROKEN_PIPE: Final = 141
+_RARELY: Final = (50_000, 10, 10)  # thresholds of Python's search for cycles: what a command imports and reads lives to its end
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -80,6 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: list[str], *, whole_process: bool) -> int:
     wanted = next((word for word in argv if not word.startswith("-")), None)  # no option before a command takes a value
     names = [entry.name for entry in COMMANDS]
+    if whole_process and wanted != "run":  # a program keeps Python's thresholds
+        gc.set_threshold(*_RARELY)
     if wanted is not None and wanted not in names:
         raise UsageError(f"there is no command '{wanted}'{did_you_mean(wanted, names)} (see consan --help)")
     arguments, unknown = build_parser(wanted).parse_known_args(argv)

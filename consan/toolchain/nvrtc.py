@@ -19,12 +19,17 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from consan._errors import EnvironmentFailure, InternalError, UsageError
 from consan.toolchain import find
+from consan.toolchain.cache import CACHE, key
 from consan.toolchain.extras import install
 from consan.toolchain.headers import VIRTUAL_HEADERS
 
+# What makes a compilation depend on more than the text and the options: other files, the time of day.
+_BY_MORE_THAN_TEXT: Final = re.compile(r"include|import|embed|__DATE__|__TIME")
+_SPLICE: Final = re.compile(r"(?:\\|\?\?/)[ \t]*\r?\n")
 _UNOPTIMISED = ("-G",)  # "-Ofc=max" leaves out loads of values that nobody uses
 _COMPILATION_ERROR = 6
 _INVALID_OPTION = 5
@@ -90,9 +95,24 @@ def compile_ptx(
     """Compile one CUDA C++ file to PTX; `name` is the path that `.file` and messages show.
 
     `instantiate`: kernels as C++ names them (`rev<float, 128>`); templates are instantiated for them.
+
+    The PTX of a source that reads no other file is kept in the cache.
     """
     given = options if optimised else (*options, *_UNOPTIMISED)
     command = _options(name, arch, std, defines or {}, include_dirs, given)
+    if instantiate or any(map(_BY_MORE_THAN_TEXT.search, (_SPLICE.sub("", source), *given))):
+        return compile_anew(source, name, arch, command, instantiate)
+
+    def make() -> str:
+        result = compile_anew(source, name, arch, command)
+        return f"{result.ptx}\0{result.log}"
+
+    ptx, log = CACHE.fetch_text(key("compiled", _identity(), os.getcwd(), name, source, *command), make).split("\0")
+    return CompileResult(ptx, log)
+
+
+def compile_anew(source: str, name: str, arch: str, command: Sequence[str], instantiate: Sequence[str] = ()) -> CompileResult:
+    """Compile with these options, whatever the cache has."""
     program = _Program(source, name)
     try:
         for expression in instantiate:
@@ -105,6 +125,13 @@ def compile_ptx(
         return CompileResult(program.text("PTX"), _readable(log), symbols)
     finally:
         program.destroy()
+
+
+def _identity() -> str:
+    """The compiler that is installed: its path, size and date. To ask for its version, it would have to be loaded."""
+    path = find.locate(find.NVRTC)
+    facts = os.stat(path) if path and os.path.exists(path) else None
+    return repr((path, facts and (facts.st_size, facts.st_mtime_ns)))
 
 
 def _options(

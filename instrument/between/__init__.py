@@ -75,8 +75,9 @@ class TextRelations:
         flow = self._flow(access.function)
         if flow is None:
             return None
-        values = self._values.setdefault(access.function, ValueUses(flow.module, flow.function, flow.data))
-        return values.of(access.ptx_line, tuple(threads))
+        if access.function not in self._values:
+            self._values[access.function] = ValueUses(flow.module, flow.function, flow.data)
+        return self._values[access.function].of(access.ptx_line, threads)
 
     def signals(self, entry: str) -> tuple[Signal, ...]:
         """See `relations.Relations`."""

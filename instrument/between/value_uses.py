@@ -49,6 +49,7 @@ class ValueUses:
         self._module, self._data, self._graph = module, data, graph_of(function)
         self._instructions = {each.start: each for each in function.instructions()}
         self._known: dict[tuple[int, tuple[Thread, ...]], ValueUse | None] = {}
+        self._follows: dict[_Step, list[_Next]] = {}
 
     def of(self, line: int, threads: tuple[Thread, ...]) -> ValueUse | None:
         """See `relations.Relations.value_use`."""
@@ -102,14 +103,19 @@ class ValueUses:
 
     def _next(self, step: _Step, inside: set[int]) -> Iterator[_Next]:
         """The steps and ends that directly follow a step."""
+        if step not in self._follows:
+            self._follows[step] = list(self._anywhere(step))
+        return (each for each in self._follows[step] if step.anyone or step.in_memory or each[0].start in inside)
+
+    def _anywhere(self, step: _Step) -> Iterator[_Next]:
+        """The same, whoever executes them."""
         instruction = self._instructions[step.start]
         if step.in_memory:
             yield from ((each, made) for each in self._instructions.values() for made in self._read_back(instruction, each, step))
             return
         for key in written(instruction):
             for user in self._users[key]:
-                if step.anyone or user.start in inside:
-                    yield from ((user, made) for made in _used(user, key, anyone=step.anyone))
+                yield from ((user, made) for made in _used(user, key, anyone=step.anyone))
 
     def _read_back(self, store: Instruction, reader: Instruction, step: _Step) -> Iterator[_Step | str]:
         """The steps of an instruction that may read the value which a store has left in memory."""

@@ -8,6 +8,7 @@ import pytest
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.toolchain import find, nvrtc
+from consan.toolchain.cache import Cache
 
 KERNEL = 'extern "C" __global__ void k(int* out) { out[threadIdx.x] = VALUE; }\n'
 HEADERS = """
@@ -161,3 +162,38 @@ def test_headers_of_torch_get_a_hint() -> None:
 )
 def test_headers_of_the_macros_define_them(headers: str) -> None:
     assert "st.global" in nvrtc.compile_ptx(f"#include {headers}\n__global__ void k(float* x) {{ x[0] = -INFINITY; x[1] = FLT_MAX; }}").ptx
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The sources that the compiler sees, with an empty cache."""
+    seen, compiled = list[str](), nvrtc.compile_anew
+    monkeypatch.setattr(nvrtc, "CACHE", Cache(tmp_path / "cache"))
+    monkeypatch.setattr(nvrtc, "compile_anew", lambda source, *others: seen.append(source) or compiled(source, *others))
+    return seen
+
+
+def test_the_ptx_of_a_text_is_kept(compilations: list[str]) -> None:
+    warns = KERNEL.replace("{", "{ int unused;")
+    first = nvrtc.compile_ptx(warns, defines={"VALUE": "7"})
+    assert first.log
+    assert nvrtc.compile_ptx(warns, defines={"VALUE": "7"}) == first
+    assert len(compilations) == 1
+
+
+def test_other_inputs_are_compiled_anew(compilations: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    nvrtc.compile_ptx(KERNEL, defines={"VALUE": "7"})
+    assert "9;" in nvrtc.compile_ptx(KERNEL, defines={"VALUE": "9"}).ptx
+    nvrtc.compile_ptx(KERNEL, defines={"VALUE": "7"}, arch="sm_80")
+    nvrtc.compile_ptx(KERNEL, defines={"VALUE": "7"}, name="other.cu")
+    monkeypatch.chdir(tmp_path)
+    assert f'"{tmp_path}/kernel.cu"' in nvrtc.compile_ptx(KERNEL, defines={"VALUE": "7"}).ptx
+    assert len(compilations) == 5
+
+
+@pytest.mark.parametrize("directive", ['#include "value.h"', '#inc\\\nlude "value.h"'])
+def test_a_source_that_reads_a_file_is_not_kept(compilations: list[str], tmp_path: Path, directive: str) -> None:
+    for value in (7, 9):
+        (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
+        assert f"{value};" in nvrtc.compile_ptx(f"{directive}\n{KERNEL}", include_dirs=[tmp_path]).ptx
+    assert len(compilations) == 2
