@@ -36,6 +36,12 @@ def _endless(found: re.Match[str]) -> str:
     return f"mov.u32 {found[1]};" if found[1] else f"{found[2]}, 0,"
 
 
+def _other_place(found: re.Match[str]) -> str:
+    """The other one of two mbarriers."""
+    before, to, stage, begin = found.groups()
+    return f"{before}mad.lo.s32 {to}, {stage}, -8, {begin};\nadd.s32 {to}, {to}, 8;"
+
+
 Case = tuple[Ring, str, str | Callable[[re.Match[str]], str]]
 """A ring, and a pattern in the text of its kernel with what comes in its place."""
 PROVEN: dict[str, Case] = {
@@ -63,6 +69,14 @@ UNPROVEN: dict[str, Case] = {
     "a stage that is handed back before it is full": (copied(1, use=(FREE, WAIT)), "", ""),
     "writers that run ahead of each other": (stored(1, fill=(WRITE, FULL)), r"rem.u32 (%r\d+, %r\d+), 1;|(%r\d+), 8,", _endless),
     "a stage that was written before, without a fence": (copied(1), r"\$I:", "st.shared.u32 [tile], 0;\n$I:"),
+    "a writer that arrives without a wait": (stored(1, fill=(replace(EMPTY, below=1), replace(WRITE, below=1), FULL)), "", ""),
+    "a wait at the other mbarrier": (stored(2), r"(\$LU:[^$]*?)mad\.lo\.s32 (%r\d+), (%r\d+), 8, (%r\d+);", _other_place),
+    "readers that write beside each other": (stored(1, use=(WAIT, READ, WRITE, FREE)), "", ""),
+    "writers that read beside each other": (
+        stored(1, fill=(EMPTY, WRITE, READ, FULL), use=(WAIT, READ, replace(FREE, behind=1))),
+        "",
+        "",
+    ),
     "an arrival without order": (stored(1), "mbarrier.arrive.shared", "mbarrier.arrive.relaxed.cta.shared"),
     "a wait without order": (stored(1), "try_wait.parity.shared", "try_wait.parity.relaxed.cta.shared"),
     "waits that give up": (stored(1), "@!%p", "@%p"),
