@@ -29,10 +29,13 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     if relations is None or first is None or second is None or not barrier:
         return finding
     one, other = finding.pair[:2]
-    wait = finding.culprit if finding.situation.removeprefix("global-").startswith(_BEHIND_WAIT) else None
+    behind_wait = finding.situation.removeprefix("global-").startswith(_BEHIND_WAIT)
+    wait = finding.culprit if behind_wait else None
     if finding.situation == "written-later":  # (2) is the write, which has to come first
         first, second, one, other = second, first, other, one
     inside = relations.in_branches(first, second, (one.thread, other.thread), wait.ptx_line if wait else 0)
+    if behind_wait and wait is None:  # nobody knows where the wait is
+        inside = False, inside[1]
     places = zip(_SIDES, caller_places(wait or one, other), inside, strict=True)
     named = [f"{side} the branch that contains {at}" for side, at, is_in in places if is_in]
     if not named:

@@ -81,12 +81,17 @@ extern "C" __global__ void stages(const float* x, float* out) {
 """
 
 
-def test_a_barrier_behind_a_wait_is_outside_of_the_branch_of_the_wait(tmp_path: Path) -> None:
-    (tmp_path / "stages.cu").write_text(WAIT_IN_BRANCH)
+@pytest.mark.parametrize(
+    ("wait", "where"),
+    [("if (t == 0) ", "after the branch that contains stages.cu:6"), ("", "after cp.async.bulk.wait_group.read and before stages.cu:7")],
+)
+def test_a_barrier_behind_a_wait_is_outside_of_the_branch_of_the_wait(tmp_path: Path, wait: str, where: str) -> None:
+    """The branch of the operation does not matter."""
+    (tmp_path / "stages.cu").write_text(WAIT_IN_BRANCH.replace("if (t == 0) bulk_wait_read", f"{wait}bulk_wait_read"))
     kernel = consan.Kernel(tmp_path / "stages.cu", arch="sm_90a", include_dirs=[str(Path(__file__).parent)])
     (finding,) = consan.launch(kernel, 1, 64, [np.zeros(256, np.float32), np.zeros(256, np.float32)], device="cpu").findings
     assert finding.situation == "waited-no-barrier"
-    assert "after the branch that contains stages.cu:6" in finding.fix
+    assert finding.fix.endswith(where)
 
 
 MISALIGNED = """#include "hopper.cuh"

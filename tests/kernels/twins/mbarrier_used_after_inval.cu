@@ -20,7 +20,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     if (t >= 32) ARRIVE(&bar);
 #endif
     __syncthreads();
-    if (t == 0) INVAL(&bar);  /*@inval*/
+    if (t == 1) INVAL(&bar);  /*@inval*/
     __syncthreads();
 #ifdef RACY
     if (t >= 32) ARRIVE(&bar);  /*@arrive*/
