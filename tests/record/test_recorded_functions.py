@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from planted import plant_in_module
 from record_support import found
 
 import consan
 from consan.instrument.record import record
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES
+from consan.instrument.rewriting import emit
 
 HEAD = """.version 8.0
 .target sm_80
@@ -107,6 +110,28 @@ def test_both_engines_agree(put: str) -> None:
         assert [kernel.engine for kernel in (*report.kernels, *inline.kernels)] == ["record", "inline"]
         assert (report.verdict, inline.verdict, found(report)) == (verdict, verdict, found(inline))
         np.testing.assert_array_equal(out, expected)
+
+
+# The same function with its parameters in registers.
+PUT_OF_REGISTERS = ".func put(.reg .b32 to, .reg .b32 value)\n{\n  st.shared.u32 [to], value;\n  ret;\n}\n.func meet"
+
+
+def _of_registers(barrier: str) -> str:
+    before, _, after = _ptx("call put, (%r4, %r5);", barrier).partition(".func put")
+    return before + PUT_OF_REGISTERS + after.partition(".func meet")[2]
+
+
+@pytest.mark.parametrize(("barrier", "verdict"), [("", "violations"), (MEET, "clean")])
+def test_parameters_in_registers(barrier: str, verdict: str) -> None:
+    report, _ = _launch(_of_registers(barrier))
+    assert (report.verdict, report.incomplete) == (verdict, ())
+
+
+def test_parameters_are_registers_of_their_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault: only what a block declares is known."""
+    users = [module for name, module in sys.modules.items() if name.startswith("consan.instrument")]
+    plant_in_module(monkeypatch, emit, "scope.parameter(name) if found is None else found[0]", "found and found[0]", users)
+    assert _launch(_of_registers(MEET) + "// a fault\n")[0].verdict != "clean"
 
 
 def test_a_function_that_fills_the_log_is_noticed() -> None:
