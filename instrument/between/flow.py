@@ -104,12 +104,13 @@ class Flow:
 
     @cached_property
     def points(self) -> list[tuple[SyncPoint, Vertices]]:
-        """The synchronising instructions, grouped by source place, with their vertices."""
+        """The synchronising instructions, grouped by source place, with their vertices. An unrolled wait may have several parities."""
         found: dict[tuple[object, ...], tuple[SyncPoint, Vertices]] = {}
         for vertex, instruction in self.instructions.items():
             if (point := self.data.point(instruction)) is not None:
-                key = (identity(point.place), point.number, point.count)
-                found.setdefault(key, (point, set()))[1].add(vertex)
+                key = (identity(point.place), None if point.row.is_phase_wait else point.number, point.count)
+                first, vertices = found.setdefault(key, (point, set()))
+                found[key] = (first if first.number == point.number else replace(first, number=None), vertices | {vertex})
         return list(found.values())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which instructions of a kernel matter between two accesses: those that access shared memory or synchronise, and calls."""
+"""Which instructions of a kernel matter between two accesses: those that access memory or synchronise, and calls."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from consan.instrument.ptx import Function, Immediate, Instruction, Module
 
 
 def matters(instruction: Instruction) -> bool:
-    """Whether an instruction may be an access or synchronises."""
+    """Whether an instruction may be an access, of shared, global or tensor memory, or synchronises."""
     row = row_of(instruction)
-    return bool(row.touches) or row.calls or row.is_asynchronous or is_sync(row)
+    return bool(row.touches) or row.calls or row.is_asynchronous or row.is_of_tensor_memory or is_sync(row)
 
 
 def touched_by(instruction: Instruction, kinds: tuple[str, ...]) -> Iterator[MemoryAccess]:

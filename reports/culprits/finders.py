@@ -29,6 +29,7 @@ from consan.reports.culprits.cases import (
     thread_of,
     waits_for_operation,
 )
+from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.words.wording import place, place_of
 
 
@@ -254,18 +255,47 @@ def foreign_wait(case: Case) -> Culprit:
 
 def other_phase(case: Case) -> Culprit:
     """The thread of (2) always waits before (2), so it waited for a phase other than that of (1)."""
-    wait = last_of(case.around.before_second, is_phase_wait)
-    if wait is None or not wait.always or case.operation not in ("bulk load", "st.async"):
+    wait = _wait_of_reader(case)
+    if wait is None or not (case.operation in ("bulk load", "st.async") or _is_of_first(case, wait)):
         return None
     return wait, {"other": _other_parity(case, wait)}
 
 
+def phase_in_loop(case: Case) -> SyncPoint | None:
+    """The same, in a loop, at the mbarrier of (1): its parity does not follow the rounds of the mbarrier."""
+    wait = _wait_of_reader(case)
+    return wait if wait is not None and case.around.repeats and _is_of_first(case, wait) else None
+
+
 def constant_parity(case: Case) -> Culprit:
-    """The same, in a loop: a parity that is a constant is that of every second phase."""
-    found = other_phase(case) if case.around.repeats else None
-    wait = found[0] if isinstance(found, tuple) else None
+    """The same: a parity that is a constant is that of every second phase."""
+    return _asked(phase_in_loop(case))
+
+
+def constant_parity_of_first(case: Case) -> Culprit:
+    """The thread of (1) reads, in a loop, behind a wait for a constant parity, and the copy (2) refills the stage."""
+    wait = last_of(case.around.before_first, is_phase_wait)
+    copied = {each.symbol for each in case.signals if each.verb == "copy" and each.place.ptx_line == case.second.ptx_line} - {""}
+    if wait is None or not wait.always or not case.around.repeats or case.variable(wait) not in copied:
+        return None
+    return _asked(wait)
+
+
+def _asked(wait: SyncPoint | None) -> Culprit:
     parity = wait.number.of(None) if wait is not None and wait.number else None
     return None if wait is None or parity is None else (wait, {"asked": str(parity & 1)})
+
+
+def _wait_of_reader(case: Case) -> SyncPoint | None:
+    """The last wait for an mbarrier before (2), where (2) reads what (1) brings. The wait before a copy is for other threads' reads."""
+    wait = last_of(case.around.before_second, is_phase_wait)
+    return wait if wait is not None and wait.always and case.finding.hazard != "WAW" else None
+
+
+def _is_of_first(case: Case, wait: SyncPoint) -> bool:
+    """Whether a wait is at the mbarrier that completes (1), or another element of its array."""
+    name = name_without_element((case.finding.barrier or {}).get("name", ""))
+    return bool(name) and name == variable_name(case.variable(wait))
 
 
 def _other_parity(case: Case, wait: SyncPoint) -> str:
@@ -287,13 +317,19 @@ def of_other_space(case: Case) -> Culprit:
 
 def fence_of_some(case: Case) -> Culprit:
     """A proxy fence in a branch that neither thread has taken where the fence would help."""
-    around = case.around
-    points = (*around.after_first, *around.before_second, *around.between)
-    fences = [point for point in points if point.fenced]
+    fences = [point for point in _late_fences(case) if point.fenced]
     if not fences or any(point.always for point in fences):
         return None
     barrier = _ordering(case)
     return fences[-1], {"barrier": f"the {named(barrier, case.words)} at {place_of(barrier.place)}" if barrier else "the barrier"}
+
+
+def _late_fences(case: Case) -> list[SyncPoint]:
+    """The proxy fences that may come after (1). One that only comes before (1), such as one before a loop, was not meant to order it."""
+    around = case.around
+    later = (*around.after_first, *around.between)
+    earlier = [point for point in around.before_first if not same(point, later)]
+    return [point for point in (*later, *around.before_second) if is_proxy_fence(point) and not same(point, earlier)]
 
 
 def _ordering(case: Case) -> SyncPoint | None:
@@ -309,7 +345,7 @@ def _orders(point: SyncPoint) -> bool:
 def unfenced(case: Case) -> Culprit:
     """The barrier or arrival after (1), with no proxy fence before it. A copy must have been waited for before the fence."""
     point = _ordering(case)
-    if point is None or any(map(is_proxy_fence, (*case.around.after_first, *case.around.before_second))):
+    if point is None or _late_fences(case):
         return None
     if case.operation != "cp.async" or not case.first.asynchronous:
         return point, {"after": f"the {case.first.role} at {place(case.first)}"}

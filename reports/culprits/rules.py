@@ -13,6 +13,7 @@ from consan.reports.culprits.finders import (
     commit_after_wait,
     committed_only,
     constant_parity,
+    constant_parity_of_first,
     fence_after_barrier,
     fence_before,
     fence_of_some,
@@ -28,6 +29,7 @@ from consan.reports.culprits.finders import (
     other_arrival,
     other_phase,
     passed_by,
+    phase_in_loop,
     relaxed,
     source_only,
     thread_fence,
@@ -53,6 +55,17 @@ _UNHEARD: Final = (
     "no instruction waits for {variable}, on which the {culprit} at {culprit_at} arrives",
     "wait for {variable} before the {writer_role} at {writer_at} of the next round (mbarrier.try_wait.parity with parity 1, which passes in"
     " the first round, then 0, and so on): the {culprit} at {culprit_at} arrives on it, and nobody waits",
+)
+_CONSTANT: Final = (
+    "the {culprit} at {culprit_at} asks for parity {asked} in each round: while a phase of the other parity is under way, it returns at"
+    " once",
+    "let the parity of the wait at {culprit_at} change from round to round: 0 in the first one, then 1, and so on (phase ^= 1)",
+)
+_EARLIER: Final = "the {culprit} at {culprit_at} was for an earlier phase of this mbarrier than {group}"
+# The counter of a ring of n stages goes once round in n steps.
+_FOLLOW: Final = (
+    "let the parity of the wait at {culprit_at} change each time that its mbarrier comes round again, and not before: (step / stages) & 1"
+    " in a ring, and counted on from one loop to the next"
 )
 _RACES: Final = (
     (
@@ -120,6 +133,11 @@ _RACES: Final = (
         orders_nothing(lambda point: point.row.exchanges),
         "the {culprit} at {culprit_at} exchanges registers and orders no memory",
         "put {warp_barrier} beside the {culprit} at {culprit_at}: after {first_at} and before {second_at}",
+    ),
+    (
+        ("refilled-too-early",),
+        constant_parity_of_first,
+        *_CONSTANT,
     ),
     (
         ("no-barrier", "refilled-too-early"),
@@ -205,13 +223,9 @@ _WAITS: Final = (
         "the {culprit} at {culprit_at} waits for the groups of the threads that execute it only",
         "execute the {culprit} at {culprit_at} in the thread that executed {first_at}, then {cta_barrier}, before {second_at}",
     ),
-    (
-        ("not-waited",),
-        constant_parity,
-        "the {culprit} at {culprit_at} asks for parity {asked} in each round: while a phase of the other parity is under way, it returns"
-        " at once",
-        "let the parity of the wait at {culprit_at} change from round to round: 0 in the first one, then 1, and so on (phase ^= 1)",
-    ),
+    (("not-waited", "waited-no-barrier"), constant_parity_of_first, *_CONSTANT),
+    (("not-waited", "refilled"), constant_parity, *_CONSTANT),
+    (("not-waited",), phase_in_loop, _EARLIER, f"{_FOLLOW}: {{group}} has parity {{parity}}"),
     (
         ("not-waited",),
         other_phase,
@@ -225,6 +239,13 @@ _WAITS: Final = (
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
     ),
     (("refilled",), heard_by_nobody, *_UNHEARD),
+    (
+        ("refilled",),
+        phase_in_loop,
+        _EARLIER,
+        f"if {{second_at}} uses what {{group}} brings, {_FOLLOW}; if it uses bytes of an earlier phase, let the copy at {{first_at}} wait"
+        " until {second_at} is over",
+    ),
 )
 _FENCES: Final = (
     (

@@ -23,6 +23,7 @@ CULPRITS = (
     ("mbarrier_lanes_release", "ARRIVE(&empty)", "comes before the read", "move the mbarrier.arrive"),
     ("mbarrier_wrong_parity", "WAIT", "does not wait for phase 0", "which has parity 0"),
     ("mbarrier_parity_constant", "WAIT", "asks for parity 0 in each round", "change from round to round"),
+    ("mbarrier_parity_of_step", "WAIT(&full", "was for an earlier phase of this mbarrier", "(step / stages) & 1 in a ring"),
     ("cluster_relaxed_arrive", "relaxed", "is relaxed", "barrier.cluster.arrive.release"),
     ("cluster_arrive_cta_scope", "", "releases at .cta scope", "mbarrier.arrive.release.cluster"),
     ("cluster_wait_cta_scope", "", "acquires at .cta scope", "write .acquire.cluster"),
@@ -38,6 +39,7 @@ CULPRITS = (
     ("global_store_fence_too_early", "fence_async_global", "comes before the write", "move the fence.proxy.async.global"),
     ("global_store_no_proxy_fence", "fence_async_shared", "is for shared memory", "that of global memory"),
     ("tma_fence_by_all_but_issuer", "fence_async_shared", "is in a branch or loop", "out of its branch or loop"),
+    ("wgmma_filled_no_fence", "arrive(full[k])", "orders the threads only", "before the mbarrier.arrive"),
     ("tma_epilogue_issuer_fences", "fence_async_shared", "comes after the __syncthreads()", "before the __syncthreads()"),
 )
 

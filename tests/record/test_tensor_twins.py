@@ -48,6 +48,9 @@ def test_the_racy_twin_is_reported(path: Path) -> None:
     known = spec.expected + spec.allowed
     others = [each for each in report.findings if not any(_fits(each, expected, spec) for expected in known)]
     assert not others, [(each.kind, each.message) for each in others]
+    if "culprit" in spec.markers:
+        assert report.findings[0].culprit is not None
+        assert {frame.line for frame in report.findings[0].culprit.inlined} & spec.markers["culprit"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=_name)
