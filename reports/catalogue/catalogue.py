@@ -203,6 +203,12 @@ _DEADLOCK = CatalogueEntry(
             " let it write before that",
             "threads poll {barrier} in loops that never end: no thread that is left writes there",
         ),
+        "grid": Situation(
+            "an arrival of each CTA: some have exited, or wait for something else",
+            "let every thread of every CTA reach grid.sync() as often as the others, also where it has nothing to do: no return and no"
+            " branch before it",
+            "threads wait at {barrier}, and not all CTAs come there",
+        ),
         "lock": Situation(
             "a release of {barrier}: the thread that has it has exited, or waits for threads that try to take it",
             "release the lock on every path ({gpu_fence}, then an exchange that stores 0), before any exit and before any barrier that"
@@ -230,6 +236,7 @@ _DEADLOCK = CatalogueEntry(
     caption="Nobody who could complete the barrier can run: the threads wait for ever.",
     captions={
         "polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
+        "grid": "Some CTA does not come to the barrier of the grid: the others wait for ever.",
         "lock": "Nobody who is left releases the lock: the threads try for ever.",
         "loop": "Nothing that is left can end the loop.",
         "timeout": "The launch did not end in time: this is where its threads stood.",

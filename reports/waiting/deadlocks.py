@@ -19,6 +19,7 @@ from consan.reports.waiting.signals import Lack, by_mask, explained
 from consan.reports.words.wording import describe
 
 _IN_ALLOC: Final = {"pair": "the other CTA of the pair", "columns": "columns of tensor memory"}
+OF_GRID: Final = "the barrier of the grid"  # of cooperative groups, which is polled memory
 NAMED: Final = 3  # barriers in the message; the waiters list all
 
 
@@ -99,6 +100,8 @@ def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[st
     for why, awaited in _IN_ALLOC.items():
         if any(waiter.get("why") == why for waiter in waiters):
             return why, awaited
+    if {poll.text for poll in polls} == {OF_GRID}:
+        return "grid", OF_GRID
     if polls:
         return "lock" if all(poll.lock for poll in polls) else "polled", _first_of([poll.text for poll in polls])
     return ("loop", "") if any(waiter.get("why") == "loop" for waiter in waiters) else None

@@ -58,6 +58,8 @@ def explained(finding: Finding, lacks: Iterable[Lack], numbers: Sequence[int], p
     """The deadlock with its culprits and its repair. `numbers`: awaited named barriers. `polled`: polled variables."""
     awaited, signals = set(lacks), relations.signals(finding.kernel)
     explanation = None
+    if finding.situation == "grid":  # the threads at a barrier of their CTA wait for the one that polls
+        return finding
     if finding.situation == "polled":
         explanation = _of_variable(finding, polled[0], signals, relations) if len(set(polled)) == 1 else None
     elif len(awaited) == 1 and not numbers:
@@ -235,19 +237,16 @@ def _of_named_barrier(finding: Finding, number: int, signals: Sequence[Signal]) 
         return None
     missing = f"{expected - arrived:,} of the {plural(expected, 'thread')} that barrier {number} counts; {arrived:,} have arrived"
     own = [signal for signal in here if signal.verb == "arrive"]
+    fewer = f"or make the count at {_places(here)} the number of threads that reach it in one round"
     if own:
         more = f"{expected - arrived:,} more threads"
-        fix = f"its arrivals are at {_places(own)}: let {more} come there, as often as others wait for barrier {number}"
+        fix = f"its arrivals are at {_places(own)}: let {more} come there, as often as others wait for barrier {number}, {fewer}"
         return SignalAdvice(own, fix, missing)
     if elsewhere:
         others = " and ".join(sorted({f"barrier {signal.barrier}" for signal in elsewhere}))
         fix = f"the arrival at {_places(elsewhere)} is on {others}: if it is meant for barrier {number}, give it the number {number}"
         return SignalAdvice(elsewhere, fix, missing)
-    fix = (
-        f"let {expected - arrived:,} more threads reach barrier {number},"
-        f" or make the count at {_places(here)} the number of threads that reach it in one round"
-    )
-    return SignalAdvice([], fix, missing)
+    return SignalAdvice([], f"let {expected - arrived:,} more threads reach barrier {number}, {fewer}", missing)
 
 
 def _counted(finding: Finding, number: int, here: Sequence[Signal]) -> tuple[int | None, int | None]:

@@ -223,3 +223,15 @@ def test_a_command_ends_where_a_kernel_on_a_gpu_does_not() -> None:
         line = [*words, "--arg", "i32[256]=zeros", "--timeout", "3"]
         done = subprocess.run(line, check=False, timeout=150, capture_output=True, text=True)  # the first fills the cache
         assert done.returncode == 66, done.stdout + done.stderr
+
+
+@pytest.mark.slow  # NVRTC takes long for cooperative groups
+def test_a_cta_that_does_not_come_to_the_barrier_of_the_grid(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("grid.cu").write_text(
+        "#include <cooperative_groups.h>\n"
+        'extern "C" __global__ void k(int* a) { if (blockIdx.x == 1) return; cooperative_groups::this_grid().sync(); a[threadIdx.x] = 1; }\n'
+    )
+    assert main(["check", "grid.cu", "--grid", "2", "--block", "32", "--arg", "i32[32]=zeros", "--device", "cpu"]) == 66
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Threads wait at the barrier of the grid, and not all CTAs come there" in text
+    assert "let every thread of every CTA reach grid.sync() as often as the others" in text

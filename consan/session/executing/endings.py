@@ -21,7 +21,7 @@ from consan.reports.positions import unfinished
 from consan.reports.records.bounds import extent_named, outside
 from consan.reports.records.divergence import TOGETHER, executed_in_part
 from consan.reports.source.places import located as place_fields, shown_at
-from consan.reports.waiting.deadlocks import Phase, Poll
+from consan.reports.waiting.deadlocks import OF_GRID, Phase, Poll
 from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.reports.words.between_ranks import of_ranks
 from consan.reports.words.wording import GENERAL, describe
@@ -305,7 +305,8 @@ def _polls(blocked: Blocked, prepared: Prepared, entry: str) -> list[Poll]:
 
 def poll_of(polled: Polled, prepared: Prepared, entry: str) -> Poll:
     """Memory that a loop polls, as a report has it."""
-    return Poll(_memory(polled, prepared, entry), polled.lock, _variable(polled, prepared, entry))
+    text = OF_GRID if polled.is_grid_barrier else _memory(polled, prepared, entry)
+    return Poll(text, polled.lock, _variable(polled, prepared, entry))
 
 
 def _variable(polled: Polled, prepared: Prepared, entry: str) -> str:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from consan._errors import UsageError
 from consan.backends.cpu.decode.special import LaunchInfo
-from consan.backends.cpu.state.faults import Dim3, LaunchStats
+from consan.backends.cpu.state.faults import GRID_BARRIER, Dim3, LaunchStats
 from consan.backends.cpu.state.memory import CODE_BASE, RESERVED_SHARED, Arena
 from consan.backends.cpu.state.queue import LaunchQueue, resident
 from consan.backends.cpu.state.schedule import Schedule
@@ -172,7 +172,7 @@ class Machine:
     def _grid_workspace(self) -> int:
         """Cleared memory for the barrier of a cooperative grid (its layout is cooperative groups' own)."""
         if self._workspace is None:
-            self._workspace = self.alloc(64, name="grid workspace")
+            self._workspace = self.alloc(64, name=GRID_BARRIER)
         self.write(self._workspace, bytes(64))
         return self._workspace
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from consan.backends.cpu.decode.operands import DecodeContext
 from consan.backends.cpu.decode.program import FunctionCode, MemoryVariable
 from consan.backends.cpu.semantics.access import SPACES
-from consan.backends.cpu.state.faults import Blocked, Polled
+from consan.backends.cpu.state.faults import GRID_BARRIER, Blocked, Polled
 from consan.backends.cpu.state.memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.instrument.isa import lookup, polls, row_of, swaps
@@ -141,6 +141,8 @@ class Polls:
         found = self.wave.arena.find(address)
         if found is None:
             return "", 0
+        if found.name == GRID_BARRIER:
+            return found.name, address - found.address
         module = self.plan.module
         if isinstance(module.program.names.get(found.name), MemoryVariable):
             return source_name(found.name), address - found.address

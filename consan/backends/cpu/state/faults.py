@@ -7,6 +7,7 @@ recorded. It does raise `UnsupportedInstruction`, because the state after an unk
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from consan._errors import NotSupported
 
@@ -63,6 +64,9 @@ class BarrierState:
     tx: int
 
 
+GRID_BARRIER: Final = "grid barrier"  # the memory of the barrier of a cooperative launch
+
+
 @dataclass(frozen=True)
 class Polled:
     """Memory that a loop reads and that never changes: `inside` bytes into `name`, or at `address` (of shared memory: an offset)."""
@@ -75,6 +79,11 @@ class Polled:
     inside: int = 0
     lock: bool = False  # by an exchange or a compare-and-swap
     others: int = 0  # addresses that other lanes of the warp read by the same instruction
+
+    @property
+    def is_grid_barrier(self) -> bool:
+        """Whether threads wait there for those of all CTAs."""
+        return self.name == GRID_BARRIER
 
 
 @dataclass(frozen=True)
