@@ -89,6 +89,7 @@ _BROKEN: Final = _misuse(
     *("not-initialised", "invalidated", "initialised-twice", "init-not-published", "bytes-used"),
     *("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced"),
 )
+_EARLY_REFILL: Final = Which(("data-race",), ("refilled-too-early",))
 _LAPPED: Final = _misuse("phase-lapped")  # an mbarrier that goes on unwaited for: of a race it is the effect
 _UNPUBLISHED: Final = _misuse("init-not-published")
 _NARROW_EDGE: Final = Which(("scope",), but=("store-scope",))
@@ -102,6 +103,8 @@ _OF_REPAIR: Final = Which(known="culprit")
 _VERIFIED: Final = Which(known="verified")
 
 BELONGS: Final = (
+    # A copy that comes too early brings its bytes before the receiver has announced them: of a peer's stage, in a multicast.
+    Belongs(((_EARLY_REFILL, _misuse("bytes-not-announced"), shared.last_place),), MAY_FOLLOW, certain=False),
     Belongs(((_BROKEN, _FOLLOWING, shared.misused_mbarrier), (_LAPPED, _STUCK, shared.misused_mbarrier)), FOLLOWS),
     Belongs(((_misuse("counts-disagree", "divergent"), _STUCK, shared.waited_barrier),), FOLLOWS),
     Belongs(((Which(("missing-wait",)), _LIFETIME, shared.copy), (_TOUCHED, _LIFETIME, shared.product)), FOLLOWS),

@@ -89,6 +89,9 @@ OVERWRITES = Finding("missing-wait", "k", situation="not-waited", hazard="WAR", 
 LATE = Finding("global-race", "k", situation="released-before", accesses=(at("write", 4, **THERE), at("read", 6, **HERE)))
 LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", count=9, accesses=(LATE.accesses[0], at("write", 4, **HERE)))
 
+REFILL = Finding("data-race", "k", situation="refilled-too-early", hazard="WAR", accesses=(at("read", 7), COPY))
+UNANNOUNCED = replace(MISUSE, situation="bytes-not-announced", fix="a fence", count=9, accesses=(at("arrival", 13), COPY))
+
 
 def run(*findings: Finding) -> Report:
     return assemble(device="cpu", kernels=[KernelSummary("k", launches=1), KernelSummary("other", launches=1)], findings=findings)
@@ -107,6 +110,7 @@ FOLLOWING = {
     "a deadlock at a lapped mbarrier": (replace(LAP, fix="one arrives"), STUCK_AT_FULL),
 }
 MAY_FOLLOW = {
+    "bytes that come before the receiver announces them": (REFILL, UNANNOUNCED),
     "a counter beside a lock": (WEAK_LOCK, AT_COUNTER),
     "a write behind its release": (LATE, LATE_TOO),
     "data beside a flag": (WEAK_FLAG, replace(AT_COUNTER, situation="no-synchronisation", accesses=BETWEEN_CTAS.accesses)),
