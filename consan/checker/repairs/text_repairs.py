@@ -73,8 +73,12 @@ class TextRepairs(PathForms):
     # -- other forms -------------------------------------------------------------------------------------------------------
 
     def _unaligned(self) -> Iterator[TextRepair]:
-        """A barrier that the lanes of a warp need not reach together; all barriers of the finding's kernel change."""
+        """A barrier that the lanes of a warp need not reach together; all named barriers of the finding's kernel change.
+
+        Not `bar.sync 0`: that is `__syncthreads()`, which CUDA C++ has in no other form, and which all threads have to reach.
+        """
         found = [(function, each) for function, each in self._of_kinds((effects.CtaBarrier,)) if _unaligned(each) != each.text]
+        found = [(function, each) for function, each in found if [operand.text for operand in each.operands] != ["0"]]
         if found and self.situation.startswith("divergent"):
             steps = tuple(RepairStep("alter", _unaligned(each).split()[0], "at", self._site(function, each)) for function, each in found)
             yield TextRepair(steps, tuple((each.start, each.end, _unaligned(each)) for _, each in found))
