@@ -258,7 +258,8 @@ def other_phase(case: Case) -> Culprit:
     wait = _wait_of_reader(case)
     if wait is None or not (case.operation in ("bulk load", "st.async") or _is_of_first(case, wait)):
         return None
-    return wait, {"other": _other_parity(case, wait)}
+    fault = _other_parity(case, wait)
+    return (wait, {"other": fault}) if fault else None
 
 
 def phase_in_loop(case: Case) -> SyncPoint | None:
@@ -299,11 +300,12 @@ def _is_of_first(case: Case, wait: SyncPoint) -> bool:
 
 
 def _other_parity(case: Case, wait: SyncPoint) -> str:
-    """The fault of a wait for another phase: its parity, if it is a constant that the phase does not have."""
+    """The fault of a wait for another phase. Empty if it asks for the right one: then nobody looks at its result, or it gives up."""
     waited, phase = wait.number.of(case.second.thread) if wait.number else None, case.facts.get("phase")
-    if waited is None or phase is None or waited & 1 == int(phase) & 1:
-        return "its parity or its mbarrier is another one"
-    return f"it asks for parity {waited & 1}, and in phase {phase} (parity {int(phase) & 1}) such a wait returns at once"
+    if waited is not None and phase is not None and waited & 1 != int(phase) & 1:
+        return f"it asks for parity {waited & 1}, and in phase {phase} (parity {int(phase) & 1}) such a wait returns at once"
+    own = (case.finding.barrier or {}).get("name", "") == variable_name(case.variable(wait))
+    return "" if own and waited is not None else "its parity or its mbarrier is another one"
 
 
 def of_other_space(case: Case) -> Culprit:
