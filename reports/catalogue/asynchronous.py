@@ -331,7 +331,8 @@ MBARRIER_DEADLOCKS: Final = {
     "bytes": Situation(
         "{lacking}: expect_tx announced more bytes than copies have brought",
         "make expect_tx the bytes that the copies of one phase write: a tensor copy counts its whole box, also what lies outside the"
-        " tensor; check that every copy that was announced is issued, and on this barrier",
+        " tensor; check that every copy that was announced is issued, and on this barrier; in a cluster, that the mask of a multicast names"
+        " this CTA",
     ),
     "excess": Situation(
         "{lacking}: copies have brought more bytes than expect_tx announced",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from consan.instrument.relations import Signal, Stretches, SyncPoint
 from consan.reports.model import Access, Finding
+from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.source.places import culprit_at
 
 Culprit = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
@@ -37,6 +38,15 @@ class Case:
     def variable(self, point: SyncPoint) -> str:
         """The symbol of the mbarrier of an instruction; empty if it is not known."""
         return next((each.symbol for each in self.signals if each.place.ptx_line == point.place.ptx_line), "")
+
+    def may_be_of_first(self, point: SyncPoint) -> bool:
+        """Whether an instruction may be on the mbarrier of the finding, or on another element of its array."""
+        return len({self.mbarrier, variable_name(self.variable(point))} - {""}) < 2
+
+    @property
+    def mbarrier(self) -> str:
+        """The variable of the finding's mbarrier; empty if it is not known."""
+        return name_without_element((self.finding.barrier or {}).get("name", ""))
 
     def is_waited_for(self, symbol: str) -> bool:
         """Whether an instruction of the kernel may wait for an mbarrier."""
@@ -159,7 +169,9 @@ def commits(case: Case, point: SyncPoint) -> bool:
 def waits_for_operation(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
     """The waits for the completion of (1): for its group, or for a phase of an mbarrier."""
     points = tuple(points)
-    return group_waits(case, points) if case.groups else list(filter(is_phase_wait, points))
+    if case.groups:
+        return group_waits(case, points)
+    return [point for point in points if is_phase_wait(point) and case.may_be_of_first(point)]
 
 
 def same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:

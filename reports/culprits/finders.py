@@ -29,7 +29,7 @@ from consan.reports.culprits.cases import (
     thread_of,
     waits_for_operation,
 )
-from consan.reports.source.names import name_without_element, variable_name
+from consan.reports.source.names import variable_name
 from consan.reports.words.wording import place, place_of
 
 
@@ -231,10 +231,11 @@ def barrier_before_wait(case: Case) -> Culprit:
 
 
 def wait_of_another(case: Case) -> Culprit:
-    """A wait between (1) and (2) that the thread of (2) cannot reach, with no barrier after it."""
+    """A wait between (1) and (2) that the thread of (2) cannot reach, or did not, as it is in a branch; with no barrier after it."""
     points = case.around.between
     waits, barrier = waits_for_operation(case, points), last_of(points, is_barrier)
-    if not waits or waits_for_operation(case, case.around.before_second):
+    own = waits_for_operation(case, case.around.before_second)
+    if not waits or any(point.always for point in own) or (own and case.around.repeats):
         return None
     if barrier is not None and points.index(barrier) > points.index(waits[-1]):
         return None
@@ -260,6 +261,14 @@ def other_phase(case: Case) -> Culprit:
         return None
     fault = _other_parity(case, wait)
     return (wait, {"other": fault}) if fault else None
+
+
+def late_phase_wait(case: Case) -> Culprit:
+    """The wait for the mbarrier of (1) comes only after (2) in the thread of (2), at least in the first iteration of a loop."""
+    around = case.around
+    wait = first_of(around.after_second, lambda point: is_phase_wait(point) and point.always and _is_of_first(case, point))
+    earlier = any(is_phase_wait(point) and point.always and _is_of_first(case, point) for point in around.before_second)
+    return None if earlier else wait
 
 
 def phase_in_loop(case: Case) -> SyncPoint | None:
@@ -295,8 +304,7 @@ def _wait_of_reader(case: Case) -> SyncPoint | None:
 
 def _is_of_first(case: Case, wait: SyncPoint) -> bool:
     """Whether a wait is at the mbarrier that completes (1), or another element of its array."""
-    name = name_without_element((case.finding.barrier or {}).get("name", ""))
-    return bool(name) and name == variable_name(case.variable(wait))
+    return bool(case.mbarrier and case.variable(wait)) and case.may_be_of_first(wait)
 
 
 def _other_parity(case: Case, wait: SyncPoint) -> str:

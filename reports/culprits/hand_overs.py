@@ -60,6 +60,18 @@ def heard_by_nobody(case: Case) -> Culprit:
     return None
 
 
+def not_waited_for(case: Case) -> Culprit:
+    """The thread of (2) arrives at the mbarrier at which that of (1) arrives, and some path has no wait between its arrival and (2)."""
+    first, points = first_of(case.around.after_first, is_release), case.around.before_second
+    arrival = last_of(points, is_release)
+    if first is None or arrival is None or not (first.always and arrival.always and case.variable(arrival)):
+        return None
+    if case.variable(first) != case.variable(arrival) or any(map(is_barrier, case.around.between)):
+        return None
+    later = points[points.index(arrival) + 1 :]
+    return None if any(is_phase_wait(point) and point.always for point in later) else arrival
+
+
 def published_early(case: Case) -> Culprit:
     """The thread of (1) arrives at an mbarrier before (1), and not after it before its next wait; the thread of (2) waits at one."""
     around, copies = case.around, case.operation == "cp.async"

@@ -19,6 +19,7 @@ from consan.reports.culprits.finders import (
     fence_of_some,
     foreign_wait,
     in_branch,
+    late_phase_wait,
     late_wait,
     leaves,
     leaves_last,
@@ -39,7 +40,7 @@ from consan.reports.culprits.finders import (
     wait_of_another,
     warp_barrier,
 )
-from consan.reports.culprits.hand_overs import heard_by_nobody, published_early, released_early
+from consan.reports.culprits.hand_overs import heard_by_nobody, not_waited_for, published_early, released_early
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
@@ -61,11 +62,11 @@ _CONSTANT: Final = (
     " once",
     "let the parity of the wait at {culprit_at} change from round to round: 0 in the first one, then 1, and so on (phase ^= 1)",
 )
-_EARLIER: Final = "the {culprit} at {culprit_at} was for an earlier phase of this mbarrier than {group}"
+_EARLIER: Final = "the {culprit} at {culprit_at} was not for {group}, but for an earlier phase, or for the mbarrier of another stage"
 # The counter of a ring of n stages goes once round in n steps.
 _FOLLOW: Final = (
-    "let the parity of the wait at {culprit_at} change each time that its mbarrier comes round again, and not before: (step / stages) & 1"
-    " in a ring, and counted on from one loop to the next"
+    "wait at {culprit_at} for {group}: at the mbarrier of the stage that {second_at} reads, and with a parity that changes each time that"
+    " this mbarrier comes round again, and not before ((step / stages) & 1 in a ring, counted on from one loop to the next)"
 )
 _RACES: Final = (
     (
@@ -153,6 +154,12 @@ _RACES: Final = (
         "the {culprit} at {culprit_at} waits for another phase than the one that the {the_arrival} at {arrival_at} is part of",
         "wait at {culprit_at} on the mbarrier of {arrival_at}, with the parity of the phase that this arrival completes",
     ),
+    (
+        ("no-barrier",),
+        not_waited_for,
+        "the {culprit} at {culprit_at} arrives, and its thread does not wait for that phase on every path to (2)",
+        "wait for the phase of the {culprit} at {culprit_at} before {second_at} ({mbarrier_wait}; with the token of the arrival)",
+    ),
 )
 _WAITS: Final = (
     ((SIGNALLED_COPY,), published_early, *_EARLY),
@@ -223,9 +230,15 @@ _WAITS: Final = (
         "the {culprit} at {culprit_at} waits for the groups of the threads that execute it only",
         "execute the {culprit} at {culprit_at} in the thread that executed {first_at}, then {cta_barrier}, before {second_at}",
     ),
+    (
+        (SIGNALLED_COPY, "not-waited", "waited-no-barrier"),
+        late_phase_wait,
+        "the {culprit} at {culprit_at} comes only after the {second_role}",
+        "move the {culprit} at {culprit_at} before the {second_role} at {second_at}",
+    ),
     (("not-waited", "waited-no-barrier"), constant_parity_of_first, *_CONSTANT),
     (("not-waited", "refilled"), constant_parity, *_CONSTANT),
-    (("not-waited",), phase_in_loop, _EARLIER, f"{_FOLLOW}: {{group}} has parity {{parity}}"),
+    (("not-waited",), phase_in_loop, _EARLIER, _FOLLOW),
     (
         ("not-waited",),
         other_phase,

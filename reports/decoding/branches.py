@@ -19,6 +19,7 @@ from consan.reports.words.wording import caller_places
 _BARRIERS: Final = {"cta_barrier": "the barrier where all threads", "warp_barrier": "it where all lanes of the warp"}
 _SIDES: Final = ("after", "before")
 _BEHIND_WAIT: Final = "waited-no-barrier"  # the barrier belongs behind the wait for (1), and not behind (1)
+_BEHIND_INVAL: Final = "bytes-used"  # and here behind the mbarrier.inval, which is not there yet
 
 
 def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, framework: str) -> Finding:
@@ -26,7 +27,7 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     first, second = pair
     words = frameworks.words_of(framework, "")
     barrier = next((text for name, text in _BARRIERS.items() if words[name] in finding.fix), "")
-    if relations is None or first is None or second is None or not barrier:
+    if relations is None or first is None or second is None or not barrier or finding.situation == _BEHIND_INVAL:
         return finding
     one, other = finding.pair[:2]
     behind_wait = finding.situation.removeprefix("global-").startswith(_BEHIND_WAIT)

@@ -89,7 +89,8 @@ class _Sites:
 
 
 def _of_mbarrier(finding: Finding, lack: Lack, signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
-    sites = _sites(name_without_element(lack.variable), signals)
+    inside = lack.variable.startswith("bytes ")  # of a structure: the text does not tell which mbarrier in it an instruction is for
+    sites = None if inside else _sites(name_without_element(lack.variable), signals)
     rule = _RULES.get(finding.situation)
     explanation = rule(lack, sites) if rule is not None and sites is not None else None
     return _with_loops(finding, lack, explanation, relations) if explanation is not None and explanation.ended else explanation
