@@ -246,14 +246,24 @@ def place_of(module: Module, instruction: Instruction) -> Place:
 
 
 def _location(instruction: Instruction) -> Loc | None:
-    """Its location. A load that the compiler has made of loads of several lines has line 0: then that of the next use of its register."""
+    """Its location. The compiler gives line 0 to an instruction that it has made of those of several lines: of loads; of the stores of two
+    branches, whose value then has two definitions. The line is then that of the next use of the loaded register, or of a definition.
+    """
     loc = instruction.loc
-    if loc is None or loc.line or not instruction.opcode.startswith("ld.") or not isinstance(loaded := instruction.operands[0], Register):
+    if loc is None or loc.line:
+        return loc
+    loads, stores = instruction.opcode.startswith("ld."), instruction.opcode.startswith("st.")
+    value = instruction.operands[0 if loads else 1] if loads or stores else None
+    if not isinstance(value, Register):
         return loc
     lines = list(instruction.scope.instructions())
     below = lines.index(instruction) + 1
-    uses = (each.loc for each in lines[below:] + lines[:below] if loaded in each.operands[1:])
-    return next((use for use in uses if use is not None and use.line), loc)
+    if loads:
+        found = [each.loc for each in lines[below:] + lines[:below] if value in each.operands[1:]]
+    else:
+        found = [each.loc for each in reversed(lines[:below]) if each.operands[:1] == (value,)]
+        found = found if len(found) > 1 else []
+    return next((each for each in found if each is not None and each.line), loc)
 
 
 def _frames(module: Module, loc: Loc | None) -> Iterator[InlinedCall]:

@@ -19,6 +19,12 @@ st.shared.u32 [%r3], %r4;
 add.u32 %r5, %r4, %r6;
 .loc 1 17 5
 add.u32 %r5, %r1, %r6;
+.loc 1 0 0
+st.shared.u32 [%r3], %r5;
+.loc 1 20 1
+add.u32 %r7, %r1, %r6;
+.loc 1 0 0
+st.shared.u32 [%r3], %r7;
 ret;
 }
 """
@@ -29,3 +35,9 @@ def test_a_load_that_the_compiler_has_merged_is_where_its_value_is_used() -> Non
     load, store, *_ = module.functions[0].instructions()
     assert (place_of(module, load).line, place_of(module, load).column) == (17, 5)
     assert place_of(module, store).line == 0
+
+
+def test_a_store_that_the_compiler_has_merged_is_where_one_of_its_values_is_made() -> None:
+    module = parse(TEXT, "k.ptx")
+    stores = [each for each in module.functions[0].instructions() if each.opcode == "st.shared.u32"]
+    assert [place_of(module, each).line for each in stores] == [0, 17, 0]  # the last one has one value only, computed elsewhere
