@@ -229,7 +229,11 @@ def test_a_command_ends_where_a_kernel_on_a_gpu_does_not() -> None:
 def test_a_cta_that_does_not_come_to_the_barrier_of_the_grid(capsys: pytest.CaptureFixture[str]) -> None:
     Path("grid.cu").write_text(
         "#include <cooperative_groups.h>\n"
-        'extern "C" __global__ void k(int* a) { if (blockIdx.x == 1) return; cooperative_groups::this_grid().sync(); a[threadIdx.x] = 1; }\n'
+        'extern "C" __global__ void k(int* a) {\n'
+        "    if (blockIdx.x == 1) return;\n"
+        "    cooperative_groups::this_grid().sync();\n"
+        "    a[threadIdx.x] = 1;\n"
+        "}\n"
     )
     assert main(["check", "grid.cu", "--grid", "2", "--block", "32", "--arg", "i32[32]=zeros", "--device", "cpu"]) == 66
     text = " ".join(capsys.readouterr().out.split())
