@@ -13,7 +13,7 @@ from consan.instrument.abi.bits import ADDRESS
 from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
 from consan.instrument.abi.variant import Variant
-from consan.instrument.isa import InstructionEvent, Row, fenced_spaces
+from consan.instrument.isa import InstructionEvent, Row, fenced_spaces, row_of
 from consan.instrument.ptx import Edits, Function, Instruction, Loc, Module, Operand, Register
 from consan.instrument.rewriting.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, Site, UnmodelledInstruction
@@ -252,13 +252,13 @@ def _location(instruction: Instruction) -> Loc | None:
     loc = instruction.loc
     if loc is None or loc.line:
         return loc
-    loads, stores = instruction.opcode.startswith("ld."), instruction.opcode.startswith("st.")
-    value = instruction.operands[0 if loads else 1] if loads or stores else None
+    row = row_of(instruction)
+    value = instruction.operands[0 if row.is_load else 1] if row.is_load or row.is_store else None
     if not isinstance(value, Register):
         return loc
     lines = list(instruction.scope.instructions())
     below = lines.index(instruction) + 1
-    if loads:
+    if row.is_load:
         found = [each.loc for each in lines[below:] + lines[:below] if value in each.operands[1:]]
     else:
         found = [each.loc for each in reversed(lines[:below]) if each.operands[:1] == (value,)]
