@@ -235,7 +235,7 @@ def wait_of_another(case: Case) -> Culprit:
     points = case.around.between
     waits, barrier = waits_for_operation(case, points), last_of(points, is_barrier)
     own = waits_for_operation(case, case.around.before_second)
-    if not waits or any(point.always for point in own) or (own and case.around.repeats):
+    if not waits or (own and (case.groups or case.around.repeats or any(point.always for point in own))):
         return None
     if barrier is not None and points.index(barrier) > points.index(waits[-1]):
         return None

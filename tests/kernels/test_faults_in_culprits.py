@@ -12,7 +12,15 @@ from planted import plant_in_module
 
 from consan.instrument.between.flow import Flow
 from consan.reports import culprits
-from consan.reports.culprits.finders import constant_parity
+from consan.reports.culprits.finders import (
+    constant_parity,
+    constant_parity_of_first,
+    late_phase_wait,
+    phase_in_loop,
+    unfenced,
+    wait_of_another,
+)
+from consan.reports.culprits.hand_overs import not_waited_for
 from consan.reports.decoding import branches, decode
 
 ORDER = next(row for row in test_culprits.ORDERS if row[0] == "exchange_in_functions")
@@ -24,13 +32,29 @@ def _calls_do_not_stand_for_accesses(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Flow, "at", lambda flow, site: at(flow, site) if site.function == flow.function.name else set())
 
 
-def _no_constant_parity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(culprits, "RULES", tuple(rule for rule in culprits.RULES if rule.find is not constant_parity))
+# Finders of culprits; a twin, and what they say of it.
+FINDERS = {
+    (constant_parity, constant_parity_of_first): ("mbarrier_parity_constant", "asks for parity 0 in each round"),
+    (phase_in_loop,): ("mbarrier_parity_of_step", "but for an earlier phase"),
+    (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
+    (not_waited_for,): ("mbarrier_arrival_not_waited", "does not wait for that phase"),
+    (wait_of_another,): ("mbarrier_warp_waits", "does not execute the mbarrier.try_wait"),
+    (unfenced,): ("wgmma_filled_no_fence", "orders the threads only"),
+}
 
 
-def _names_the_parity(_: Path) -> None:
-    (report,) = test_culprits._racy("mbarrier_parity_constant")
-    assert any("asks for parity 0 in each round" in finding.message for finding in report.findings)
+@pytest.mark.slow
+@pytest.mark.parametrize("finders", FINDERS, ids=lambda finders: finders[0].__name__)
+def test_without_a_finder_nothing_is_said(finders: tuple[Callable[..., Any], ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    twin, sentence = FINDERS[finders]
+
+    def says() -> bool:
+        (report,) = test_culprits._racy(twin)
+        return any(sentence in finding.message for finding in report.findings)
+
+    assert says()
+    monkeypatch.setattr(culprits, "RULES", tuple(rule for rule in culprits.RULES if rule.find not in finders))
+    assert not says()
 
 
 def _no_branch_of_the_wait(patch: pytest.MonkeyPatch) -> None:
@@ -46,7 +70,6 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
         _calls_do_not_stand_for_accesses,
         lambda _: test_culprits.test_a_race_reads_the_same_in_each_schedule(*ORDER),
     ),
-    "a constant parity": (_no_constant_parity, _names_the_parity),
     "the branch of a wait": (_no_branch_of_the_wait, lambda folder: BARRIER(folder, "", "before stages.cu:7")),
     "the wait stands for the operation": (
         _no_wait,
