@@ -5,7 +5,8 @@ stores the two sums, how many threads have not exited, and the results of the la
 the launch comes last: once it is there, all is. Launches of one kernel and shape with equal receipts did the same.
 
 A node of a graph has one slip for all of its launches. They are counted where they begin. The receipt counts those that it was written of,
-and those that differ from the one before, or run beside another launch of the node: a graph may be made launchable more than once.
+and those that differ from the one before, or run beside another launch of the node: a graph may be made launchable more than once. What the
+device reads again is in a copy of the slip in its own memory: the next kernel of the graph would wait for the host's.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Slip:
     begun: Any  # marks before and behind the kernel
     ended: Any
     number: int = 0
+    copy: int = 0  # of a node: the address of the copy on the device
 
     def __post_init__(self) -> None:
         self._words = self.view.view("<u8")
@@ -82,9 +84,9 @@ class Slip:
         begun, runs, changes = self._words[BEGUN // 8 : CHANGES // 8 + 1].tolist()
         return begun, runs, changes
 
-    def clear_counts(self) -> None:
-        """A node takes the slip."""
-        self._words[BEGUN // 8 : CHANGES // 8 + 1] = 0
+    def begin_node(self, copy: int) -> None:
+        """A node takes the slip. `copy`: that of the device, which is zero."""
+        self.copy, self._words[BEGUN // 8 : CHANGES // 8 + 1] = copy, 0
 
     def read(self, nbytes: int) -> Receipt:
         """The receipt, with so many bytes of results."""
@@ -140,15 +142,17 @@ class Receipts:
 
     def begins(self, slip: Slip, stream: int) -> None:
         """Have a launch of a node counted, before its kernel."""
-        self.memory.backend.work.launch(self._module, _BEGINS, 1, 1, (slip.address,), stream)
+        self.memory.backend.work.launch(self._module, _BEGINS, 1, 1, (slip.address, slip.copy), stream)
 
     def ask(self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int, *, counts: bool = False) -> None:
         """Have the receipt written behind the work of a stream. `hashes`: of so many threads; `results`: where, and how many bytes.
 
         `counts`: the work is a node of a graph.
         """
-        module, entry, *how = self.kernel(slip, hashes, threads, work, results)
-        self.memory.backend.work.launch(module, _COUNTING if counts else entry, *how, stream)
+        module, entry, ctas, of_cta, numbers = self.kernel(slip, hashes, threads, work, results)
+        if counts:
+            entry, numbers = _COUNTING, (*numbers[:-1], slip.copy)
+        self.memory.backend.work.launch(module, entry, ctas, of_cta, numbers, stream)
 
     def kernel(
         self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int]
@@ -220,34 +224,39 @@ setp.ne.u32 %p, %t, 0;
 @%p bra done;
 ld.relaxed.gpu.global.u64 %s0, [%w]; ld.relaxed.gpu.global.u64 %s1, [%w+8]; ld.relaxed.gpu.global.u64 %s2, [%w+16];
 """
-# What the slip has is from the launch before.
-_COMPARED = f"ld.global.u32 %b, [%m+{RESULTS}]; setp.ne.or.u32 %q, %a, %b, %q;"
-_COUNTED = f"""ld.global.u64 %n, [%o+{RUNS}]; ld.global.u64 %m, [%o+{CHANGES}];
-ld.global.u64 %x, [%o+{SUMS}]; setp.ne.or.u64 %q, %x, %s0, %q;
-ld.global.u64 %x, [%o+{SUMS + 8}]; setp.ne.or.u64 %q, %x, %s1, %q;
+# What the copy of the slip has, at `%number`, is from the launch before.
+_COMPARED = f"""add.u64 %m, %x, %number; ld.global.u32 %b, [%m+{RESULTS}]; setp.ne.or.u32 %q, %a, %b, %q;
+st.global.u32 [%m+{RESULTS}], %a; add.u64 %m, %x, %o;"""
+_COUNTED = f"""ld.global.u64 %n, [%number+{RUNS}]; ld.global.u64 %m, [%number+{CHANGES}];
+ld.global.u64 %one, [%number+{SUMS}]; ld.global.u64 %other, [%number+{SUMS + 8}]; ld.relaxed.gpu.global.u64 %x, [%number+{BEGUN}];
+setp.ne.or.u64 %q, %one, %s0, %q; setp.ne.or.u64 %q, %other, %s1, %q;
 setp.ne.and.u64 %q, %n, 0, %q;
-add.u64 %n, %n, 1; ld.relaxed.gpu.global.u64 %x, [%o+{BEGUN}]; setp.ne.or.u64 %q, %x, %n, %q;
+add.u64 %n, %n, 1; setp.ne.or.u64 %q, %x, %n, %q;
 @%q add.u64 %m, %m, 1;
+st.global.u64 [%number+{RUNS}], %n; st.global.u64 [%number+{CHANGES}], %m;
+st.global.u64 [%number+{SUMS}], %s0; st.global.u64 [%number+{SUMS + 8}], %s1;
 st.global.u64 [%o+{RUNS}], %n; st.global.u64 [%o+{CHANGES}], %m;
 """
 _WRITTEN = f"""st.global.u64 [%o+{SUMS}], %s0; st.global.u64 [%o+{SUMS + 8}], %s1; st.global.u64 [%o+{UNENDED}], %s2;
-st.release.sys.global.u64 [%o+{NUMBER}], %number;
-done:
+"""
+_LAST = f"st.release.sys.global.u64 [%o+{NUMBER}], %number;\n"  # the host looks at it while the device works
+_END = """done:
 ret;
-}}
+}
 """
 
 
-def _kernel(entry: str, compared: str = "", counted: str = "") -> str:
+def _kernel(entry: str, compared: str = "", counted: str = "", last: str = "") -> str:
     sums = _HEAD + _SUMS_OF_THREAD + _SUMS_OF_GRID
-    return f".visible .entry {entry}{sums}{_COPIED.format(compared=compared)}{counted}{_WRITTEN}"
+    return f".visible .entry {entry}{sums}{_COPIED.format(compared=compared)}{counted}{_WRITTEN}{last}{_END}"
 
 
-_COUNT = f""".visible .entry {_BEGINS}(.param .u64 slip) {{
-.reg .b64 %o;
-ld.param.u64 %o, [slip];
-red.relaxed.gpu.global.add.u64 [%o+{BEGUN}], 1;
+_COUNT = f""".visible .entry {_BEGINS}(.param .u64 slip, .param .u64 copy) {{
+.reg .b64 %o, %c, %n;
+ld.param.u64 %o, [slip]; ld.param.u64 %c, [copy];
+atom.relaxed.gpu.global.add.u64 %n, [%c+{BEGUN}], 1; add.u64 %n, %n, 1;
+st.global.u64 [%o+{BEGUN}], %n;
 ret;
 }}
 """
-KERNEL = ".version 7.8\n.target sm_70\n.address_size 64\n" + _kernel(_ENTRY) + _kernel(_COUNTING, _COMPARED, _COUNTED) + _COUNT
+KERNEL = ".version 7.8\n.target sm_70\n.address_size 64\n" + _kernel(_ENTRY, last=_LAST) + _kernel(_COUNTING, _COMPARED, _COUNTED) + _COUNT

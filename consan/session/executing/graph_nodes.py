@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from consan.backends.base import Handle
 from consan.checker.judging.starting import give_module
 from consan.checker.logs.launch import Launch
-from consan.checker.logs.receipts import MOST_RESULTS, Slip
+from consan.checker.logs.receipts import MOST_RESULTS, SLIP_BYTES, Slip
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
@@ -85,7 +85,9 @@ class GraphNodes:
         form.launched = True
         own = replace(form, handle=None, code=replace(form.code, load_later=None))
         node = RecordedNode(own, entry, started, stream, self.device.receipts.take())
-        node.slip.clear_counts()
+        copy = self.device.logs.take("slips of nodes", SLIP_BYTES, clear=False)
+        self.device.backend.poke(copy, bytes(SLIP_BYTES))
+        node.slip.begin_node(copy)
         self.modules.used[form.number] = form
         self.modules.load(node.prepared)
         self._nodes.append(node)
