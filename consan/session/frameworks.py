@@ -232,7 +232,7 @@ class Frameworks:
             return prepared
         self.names.note_parameters(node.prepared, launch.entry, launch.args)
         try:
-            yield self.graphs.arm(node)
+            yield self.graphs.arm(node, self.streams.capture_of(launch.stream))
         except BaseException:
             node.void = True
             raise

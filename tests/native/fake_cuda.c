@@ -142,13 +142,22 @@ static void receipt(const uint64_t *arguments, int counts) {
     __atomic_store_n(slip, arguments[6], __ATOMIC_RELEASE);
 }
 
+// The one before nodes of a graph. An entry of its table: a slip, its copy, addresses and bytes to clear.
+static void begins(const uint64_t *table, int counts) {
+    for (uint64_t n = 1; n <= *table; n++) {
+        const uint64_t *entry = table + 8 * n;
+        if (counts) ((uint64_t *)entry[0])[BEGUN] = ++((uint64_t *)entry[1])[BEGUN];
+        for (int at = 2; at < 6; at += 2) memset((void *)entry[at], 0, entry[at + 1]);
+    }
+}
+
 static int is_own(const struct Kernel *kernel) {
     return !strcmp(kernel->name, "consan_receipt") || !strncmp(kernel->name, "consan_node_", 12);
 }
 static Result run_own(const struct Kernel *kernel, const uint64_t *arguments) {
-    if (getenv("FAKE_CUDA_DROPS") && !strcmp(kernel->name, getenv("FAKE_CUDA_DROPS"))) return 0;
-    if (!strcmp(kernel->name, "consan_node_begins")) ((uint64_t *)arguments[0])[BEGUN]++;
-    else receipt(arguments, !strcmp(kernel->name, "consan_node_receipt"));
+    int dropped = getenv("FAKE_CUDA_DROPS") && !strcmp(kernel->name, getenv("FAKE_CUDA_DROPS"));
+    if (!strcmp(kernel->name, "consan_node_begins")) begins((const uint64_t *)arguments[0], !dropped);
+    else if (!dropped) receipt(arguments, !strcmp(kernel->name, "consan_node_receipt"));
     return 0;
 }
 

@@ -10,6 +10,8 @@ from leaving_support import slow_clock
 from streams_support import Streams
 from test_background import BLOCK, GRID, Framework
 
+from consan.checker.logs import receipts
+from consan.session.comparing.captures import Capture
 from consan.session.executing import graph_nodes
 from consan.session.frameworks import FrameworkLaunch
 
@@ -40,8 +42,12 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Streams:
     return Streams()
 
 
-def capture(framework: Framework, number: int = 0, entry: str = "waits", nodes: int = 1) -> list[Callable[[], bool]]:
-    backend, stream = framework.backend, 7
+def capture(
+    framework: Framework, number: int = 0, entry: str = "waits", nodes: int = 1, *, followed: bool = False
+) -> list[Callable[[], bool]]:
+    """`followed`: consan knows that the nodes come one behind the other."""
+    backend, stream, known = framework.backend, 7, Capture(7) if followed else None
+    framework.session.followed.capture_of = lambda stream: known  # type: ignore[method-assign]
     backend.captured[stream] = []
     for _ in range(nodes):
         launch = FrameworkLaunch(entry, GRID, BLOCK, (1, 1, 1), stream, framework.module)
@@ -61,6 +67,32 @@ def test_the_launches_of_a_graph_are_recorded(number: int, verdict: str, backend
     report = framework.session.report()
     assert {kernel.engine for kernel in report.kernels if kernel.launches} == {"record"}
     assert [finding.kind for finding in report.findings] == ["data-race"] * number
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(0, "clean"), (1, "violations")])
+def test_nodes_of_a_capture_share_what_comes_before_them(
+    number: int, verdict: str, backend: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The front has room for two nodes here: the third gets another one."""
+    monkeypatch.setattr(receipts, "MOST_OF_FRONT", 2)
+    framework = Framework(backend)
+    graph, other = (capture(framework, number, nodes=nodes, followed=True) for nodes in (3, 1))
+    assert (len(graph), len(other)) == (2 + 3 + 3, 3), "fronts, kernels, receipts"
+    for stream in (3, 4):
+        backend.replay(graph, stream)
+        backend.synchronize()
+    backend.replay(other, 5)
+    assert framework.counts()[:3] == (verdict, 7, 14)
+
+
+def test_a_large_log_is_cleared_by_the_device(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_nodes, "MOST_CLEARED", 0)
+    framework = Framework(backend)
+    graph = capture(framework)
+    assert len(graph) > 3
+    for _ in range(3):
+        backend.replay(graph, 3)
+    assert framework.counts()[:3] == ("clean", 3, 6)
 
 
 def test_a_graph_that_is_not_launched_has_no_launches(backend: Streams) -> None:
@@ -146,7 +178,7 @@ def test_a_graph_beside_itself_makes_the_report_incomplete(backend: Streams) -> 
     backend.advance(4, 1)
     report = framework.session.report()
     assert report.verdict == "incomplete"
-    assert "of 2 launches in a graph 1 differ from the one before or ran beside it" in report.incomplete[0]
+    assert "waits left no log" in " ".join(report.incomplete), "the second has cleared what the receipt of the first works in"
 
 
 def test_launches_without_a_receipt_make_the_report_incomplete(backend: Streams) -> None:

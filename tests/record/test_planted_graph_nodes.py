@@ -64,10 +64,23 @@ def _reported_twice(framework: Framework) -> None:
     framework.backend.replay(graph, 3)
 
 
+def _two_graphs(framework: Framework) -> None:
+    graphs = [capture(framework, followed=True) for _ in range(2)]
+    for graph in (*graphs, graphs[1]):
+        framework.backend.replay(graph, 3)
+
+
+def _not_followed(framework: Framework) -> None:
+    capture(framework)
+    framework.backend.replay(capture(framework), 3)
+
+
 # What is replaced by what, in `GraphNodes`, and the program that shows it.
 FAULTS: dict[str, tuple[str, str, str, Callable[[Framework], None]]] = {
-    "the log is cleared": ("arm", "work.clear(address, nbytes, node.stream)", "pass", _repeated),
-    "launches are counted": ("arm", "self.device.receipts.begins(node.slip, node.stream)", "pass", _repeated),
+    "the log is cleared": ("arm", "if nbytes <= MOST_CLEARED]", "if not nbytes]", _repeated),
+    "launches are counted": ("arm", "receipts.put_front(front, node.slip, clears)", "pass", _repeated),
+    "a front for each capture": ("arm", "shared[0] is capture", "True", _two_graphs),
+    "a front for each node": ("arm", "self._shared if capture is None else (capture, front)", "(capture, front)", _not_followed),
     "receipts are counted": ("ended", ", counts=True)", ")", _repeated),
     "a receipt is asked for": ("ended", "self.device.receipts.ask(", "(lambda *_, counts: None)(", _repeated),
     "variables": ("begun", "self.device.backend.poke(address, data)", "pass", _repeated),

@@ -11,9 +11,11 @@ device reads again is in a copy of the slip in its own memory: the next kernel o
 
 from __future__ import annotations
 
+import itertools
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,11 @@ _ENTRY, _COUNTING, _BEGINS = "consan_receipt", "consan_node_receipt", "consan_no
 OWN_ENTRIES = frozenset((_ENTRY, _COUNTING, _BEGINS))
 """The names of these kernels: a graph may have them as nodes."""
 _WARP = 32
+MOST_OF_FRONT, _PIECES = 63, 2  # nodes of a front, pieces of memory of one
+_FRONT_ENTRY, _ENTRY_BYTES = "<6Q", 64  # of its table: the slip, its copy, addresses and bytes. The first has the number of nodes
+_FRONT_BYTES = _ENTRY_BYTES * (1 + MOST_OF_FRONT)
+_CLEARED_BY_THREAD = 64  # bytes, at least, where all are known
+MOST_CLEARED: Final = 1 << 20  # bytes of a piece of memory: all of the device clears a larger one
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,19 @@ class Slip:
 
 
 @dataclass
+class NodeFront:
+    """A kernel before the nodes of a graph: it counts their launches, and clears their memory. `address`: of its table on the device."""
+
+    address: int
+    nodes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has no room for one more node."""
+        return self.nodes == MOST_OF_FRONT
+
+
+@dataclass
 class Receipts:
     """The slips of a device. A slip serves one launch at a time."""
 
@@ -140,9 +160,25 @@ class Receipts:
             self._add_ring()
         return self.free.pop()
 
-    def begins(self, slip: Slip, stream: int) -> None:
-        """Have a launch of a node counted, before its kernel."""
-        self.memory.backend.work.launch(self._module, _BEGINS, 1, 1, (slip.address, slip.copy), stream)
+    def front(self) -> NodeFront:
+        """A front that no node has yet."""
+        address = self.memory.take("fronts of nodes", _FRONT_BYTES, clear=False)
+        self.memory.backend.poke(address, bytes(8))
+        return NodeFront(address)
+
+    def put_front(self, front: NodeFront, slip: Slip, clears: Sequence[tuple[int, int]]) -> None:
+        """Have the front count the launches of one more node, and clear these pieces of memory: addresses and bytes."""
+        pieces = [*clears, *[(0, 0)] * (_PIECES - len(clears))]
+        place = front.address + _ENTRY_BYTES * (1 + front.nodes)
+        self.memory.backend.poke(place, struct.pack(_FRONT_ENTRY, slip.address, slip.copy, *itertools.chain(*pieces)))
+        front.nodes += 1
+        self.memory.backend.poke(front.address, struct.pack("<Q", front.nodes))
+
+    def begins(self, nbytes: int | None, front: NodeFront, stream: int) -> None:
+        """Put a front into a captured stream. `nbytes`: those that it clears; None: not known yet."""
+        most = _CTAS_OF_SM * self.memory.backend.sm_count
+        ctas = most if nbytes is None else max(1, min(most, nbytes // (_THREADS * _CLEARED_BY_THREAD)))
+        self.memory.backend.work.launch(self._module, _BEGINS, ctas, _THREADS, (front.address,), stream)
 
     def ask(self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int, *, counts: bool = False) -> None:
         """Have the receipt written behind the work of a stream. `hashes`: of so many threads; `results`: where, and how many bytes.
@@ -251,12 +287,40 @@ def _kernel(entry: str, compared: str = "", counted: str = "", last: str = "") -
     return f".visible .entry {entry}{sums}{_COPIED.format(compared=compared)}{counted}{_WRITTEN}{last}{_END}"
 
 
-_COUNT = f""".visible .entry {_BEGINS}(.param .u64 slip, .param .u64 copy) {{
-.reg .b64 %o, %c, %n;
-ld.param.u64 %o, [slip]; ld.param.u64 %c, [copy];
+# A thread clears 16 bytes of each `%step`; pieces are multiples of that. What follows may begin before all is seen: hence the fence.
+_CLEARS = """ld.global.u64 %at, [%e+{0}]; ld.global.u64 %end, [%e+{1}]; mov.b64 %x, %i;
+clear{0}:
+setp.ge.u64 %p, %x, %end;
+@%p bra cleared{0};
+add.u64 %c, %at, %x; st.global.v2.u64 [%c], {{%zero, %zero}}; add.u64 %x, %x, %step;
+bra clear{0};
+cleared{0}:
+"""
+# Each node has CTAs of its own, so that a front of many takes no longer than one of a few.
+_FRONT = f""".visible .entry {_BEGINS}(.param .u64 table) {{
+.reg .b64 %table, %e, %o, %c, %n, %at, %end, %x, %i, %step, %zero;
+.reg .b32 %t, %a, %b, %ctas, %nodes, %each, %node, %more;
+.reg .pred %p, %first;
+ld.param.u64 %table, [table]; ld.global.u32 %nodes, [%table]; mov.b64 %zero, 0;
+setp.eq.u32 %p, %nodes, 0;
+@%p bra done;
+mov.u32 %t, %tid.x; mov.u32 %a, %ntid.x; mov.u32 %b, %ctaid.x; mov.u32 %ctas, %nctaid.x;
+div.u32 %each, %ctas, %nodes; max.u32 %each, %each, 1; div.u32 %node, %b, %each; rem.u32 %b, %b, %each; div.u32 %more, %ctas, %each;
+mad.lo.u32 %b, %b, %a, %t; setp.eq.u32 %first, %b, 0; mul.wide.u32 %i, %b, 16;
+mul.lo.u32 %a, %each, %a; mul.wide.u32 %step, %a, 16;
+again:
+setp.ge.u32 %p, %node, %nodes;
+@%p bra done;
+mad.wide.u32 %e, %node, {_ENTRY_BYTES}, %table; add.u64 %e, %e, {_ENTRY_BYTES}; add.u32 %node, %node, %more;
+@!%first bra counted;
+ld.global.u64 %o, [%e]; ld.global.u64 %c, [%e+8];
 atom.relaxed.gpu.global.add.u64 %n, [%c+{BEGUN}], 1; add.u64 %n, %n, 1;
 st.global.u64 [%o+{BEGUN}], %n;
+counted:
+{"".join(_CLEARS.format(at, at + 8) for at in (16, 32))}bra again;
+done:
+fence.acq_rel.gpu;
 ret;
 }}
 """
-KERNEL = ".version 7.8\n.target sm_70\n.address_size 64\n" + _kernel(_ENTRY, last=_LAST) + _kernel(_COUNTING, _COMPARED, _COUNTED) + _COUNT
+KERNEL = ".version 7.8\n.target sm_70\n.address_size 64\n" + _kernel(_ENTRY, last=_LAST) + _kernel(_COUNTING, _COMPARED, _COUNTED) + _FRONT

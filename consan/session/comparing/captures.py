@@ -27,8 +27,9 @@ _NONE: Final[Numbers] = frozenset()
 
 @dataclass(eq=False)
 class Capture:
-    """A graph that is being captured. `whole`: all that was put into it is in `concurrent`."""
+    """A graph that is being captured. `whole`: all that was put into it is in `concurrent`; `began`: the stream that it began with."""
 
+    began: int
     concurrent: ConcurrentLaunches = field(default_factory=lambda: ConcurrentLaunches(required=False, of_program=True))
     streams: dict[int, Stream] = field(default_factory=dict)
     whole: bool = True
@@ -80,7 +81,7 @@ class Captures:
 
     def begin(self, handle: int) -> None:
         """A stream is captured from now on."""
-        self._join(handle, Capture())
+        self._join(handle, Capture(handle))
 
     def _join(self, handle: int, capture: Capture) -> None:
         """The driver is asked nothing of the stream: a query may end its capture."""

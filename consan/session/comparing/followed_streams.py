@@ -26,7 +26,7 @@ from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM, FollowedLaunch
 from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
-from consan.session.comparing.captures import Captures
+from consan.session.comparing.captures import Capture, Captures
 from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen
 
@@ -169,6 +169,11 @@ class FollowedStreams(ProgramStreams):
         if self._needs_none or (stream in DEFAULT_STREAMS and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
+
+    def capture_of(self, stream: int) -> Capture | None:
+        """The capture that began with a stream. None: there is none, or calls are not followed that may change the order of its nodes."""
+        capture = None if self._needs_none else self.captures.place(stream).capture
+        return capture if capture is not None and capture.began == stream else None
 
     def may_arm(self, stream: int) -> bool:
         """Whether C may make launches into a stream: it is the default stream, and their calls are noted, or nobody needs them."""

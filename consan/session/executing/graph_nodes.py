@@ -1,8 +1,8 @@
 """Recorded launches that become nodes of a graph: a log serves all launches of its node, and is read when the report is made.
 
-In the captured stream, before the kernel: its log is cleared; behind it: its receipt. The driver makes nodes of these, too. The last
-launch of a node is checked, and stands for those before it if their receipts are equal: the node counts them. A kernel that records
-nothing is only counted.
+In the captured stream, before the kernel: its log is cleared, by one kernel for all nodes of the stream that a capture began with, if all
+calls of the program are followed; behind it: its receipt. The driver makes nodes of these, too. The last launch of a node is checked, and
+stands for those before it if their receipts are equal: the node counts them. A kernel that records nothing is only counted.
 
 Each node has a module of its own, whose variables are written once, so that nodes and other launches may run at the same time. Its memory
 is never given back, since the program may launch its graph at any time.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from consan.backends.base import Handle
 from consan.checker.judging.starting import give_module
 from consan.checker.logs.launch import Launch
-from consan.checker.logs.receipts import MOST_RESULTS, SLIP_BYTES, Slip
+from consan.checker.logs.receipts import MOST_CLEARED, MOST_RESULTS, SLIP_BYTES, NodeFront, Slip
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
@@ -65,6 +65,7 @@ class GraphNodes:
     modules: Modules
     judge: Judge
     _nodes: list[RecordedNode] = field(default_factory=list)
+    _shared: tuple[object, NodeFront] | None = None  # the front of the last capture
     _bytes: int = 0
 
     def begun(self, prepared: Prepared, entry: str, launch: PlannedLaunch, stream: int, args: Parameters) -> RecordedNode | None:
@@ -110,14 +111,29 @@ class GraphNodes:
         has_room = memory.result_bytes <= MOST_RESULTS and self._bytes + memory.log_bytes <= most
         return "" if memory.silent or has_room else _NO_ROOM
 
-    def arm(self, node: RecordedNode) -> Handle | None:
-        """Before the kernel. Returns the module whose kernel becomes the node."""
-        work, memory = self.device.backend.work, node.memory
+    def arm(self, node: RecordedNode, capture: object | None) -> Handle | None:
+        """Before the kernel. Returns the module whose kernel becomes the node.
+
+        `capture`: that began with its stream; each node of it comes behind all nodes before. None: not known.
+        """
+        work, receipts, outside = self.device.backend.work, self.device.receipts, self.device.backend.outside_captures
         assert work is not None
+        pieces = [] if node.memory.silent else node.memory.pieces.to_clear
+        clears = [(address, nbytes) for address, nbytes in pieces if nbytes <= MOST_CLEARED]
+        shared = self._shared
+        front = shared[1] if shared is not None and shared[0] is capture and not shared[1].is_full else None
+        if front is None:
+            with outside():
+                front = receipts.front()
+            with work.entered():
+                receipts.begins(sum(nbytes for _, nbytes in clears) if capture is None else None, front, node.stream)
+            self._shared = self._shared if capture is None else (capture, front)
+        with outside():
+            receipts.put_front(front, node.slip, clears)
         with work.entered():
-            self.device.receipts.begins(node.slip, node.stream)
-            for address, nbytes in () if memory.silent else memory.pieces.to_clear:
-                work.clear(address, nbytes, node.stream)
+            for address, nbytes in pieces:
+                if nbytes > MOST_CLEARED:
+                    work.clear(address, nbytes, node.stream)
         return node.prepared.loaded
 
     def ended(self, node: RecordedNode) -> None:
