@@ -29,7 +29,11 @@ class CallFailed(Exception):  # noqa: N818 - what a program is answered, not an 
 
 
 class ProgramMemory(Protocol):
-    """The memory of the program that calls."""
+    """The memory of the program that calls. `is_own`: this process is the program."""
+
+    @property
+    def is_own(self) -> bool:
+        """As above."""
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes of it."""

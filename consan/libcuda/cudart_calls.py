@@ -3,7 +3,7 @@
 What a call of the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
 and variables are named by addresses of the program, which its start-up code registers; a module is loaded at its first use.
 
-Not handled: managed memory, textures, several devices, IPC.
+Not handled: variables in managed memory, textures, several devices, IPC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from consan.libcuda.module_calls import LoadedKernel
 
 _INVALID_FUNCTION: Final = 98
 _VERSION: Final = 13000
-_DEVICE, _UNREGISTERED = 2, 0  # cudaMemoryType
+_UNREGISTERED, _DEVICE, _MANAGED = 0, 2, 3  # cudaMemoryType
 
 _SAME: Final = {
     "cudaMallocAsync": "cuMemAllocAsync",
@@ -52,7 +52,7 @@ _SAME: Final = {
 CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
 accepted("", "_cudaInitModule", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
 accepted("", "_cudaProfilerStop", "_cudaDeviceSetLimit", "_cudaDeviceSetCacheConfig", "_cudaFuncSetCacheConfig", "_cudaSetDeviceFlags")
-accepted("", "_cudaHostRegister", "_cudaHostUnregister")
+accepted("", "_cudaHostRegister", "_cudaHostUnregister", "_cudaMemAdvise", "_cudaMemPrefetchAsync", "_cudaStreamAttachMemAsync")
 serves(">Q", "_cudaStreamCreate")(lambda driver: stream_calls.create(driver, 0))
 serves(">Q", "_cudaEventCreate")(lambda driver: stream_calls.event(driver, 0))
 serves(">i", "_cudaRuntimeGetVersion")(lambda driver: _VERSION)
@@ -190,9 +190,11 @@ for _name, _function in (("_cudaMemcpyToSymbol", _to_symbol), ("_cudaMemcpyFromS
 
 @serves("Q Q", "_cudaPointerGetAttributes")
 def _pointer(driver: StandInDriver, place: int, address: int) -> None:
-    known = driver.allocation(address) is not None
-    kind, device, host = (_DEVICE, address, 0) if known else (_UNREGISTERED, 0, address)
-    driver.memory.write(place, struct.pack("<2i2Q", kind, 0 if known else -2, device, host))
+    found = driver.allocation(address)
+    kind, device, host = (_DEVICE, address, 0) if found else (_UNREGISTERED, 0, address)
+    if found and found[0] in driver.special.managed:
+        kind, host = _MANAGED, address
+    driver.memory.write(place, struct.pack("<2i2Q", kind, 0 if found else -2, device, host))
 
 
 # -- the device ----------------------------------------------------------------------------------------------------------------------

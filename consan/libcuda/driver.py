@@ -2,12 +2,12 @@
 
 Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
 
-Not handled: several devices, managed memory, virtual memory management, arrays and textures, IPC, linking.
+Not handled: several devices, host and device that use managed memory at the same time, virtual memory management, arrays and textures, IPC,
+linking.
 """
 
 from __future__ import annotations
 
-import bisect
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -49,11 +49,11 @@ class WorkCapture(Protocol):
 
 
 @dataclass(eq=False)
-class GraphState:
-    """What is captured, by the handles of streams, and the addresses of memory that graphs allocate: it is theirs."""
+class SpecialMemory:
+    """Addresses of memory that graphs allocate, which is theirs, and of managed memory: pages of the program have its address, too."""
 
-    captures: dict[int, WorkCapture] = field(default_factory=dict)
-    addresses: set[int] = field(default_factory=set)
+    of_graphs: set[int] = field(default_factory=set)
+    managed: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ class StandInDriver:
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
     of_framework: FrameworkMemory = FrameworkMemory()
     parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
-    graphs: GraphState = field(default_factory=GraphState)
+    captures: dict[int, WorkCapture] = field(default_factory=dict)  # by the handles of their streams
+    special: SpecialMemory = field(default_factory=SpecialMemory)
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
     needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)
-    _starts: list[int] = field(default_factory=list)
     _stacks: threading.local = field(default_factory=threading.local)
     _printed: set[str] = field(default_factory=set)
 
@@ -119,12 +119,17 @@ class StandInDriver:
         return calls.SUCCESS
 
     def work(self, stream: int, work: StreamWork) -> None:
-        """Do what the program puts into a stream, or keep it for a graph."""
-        capture = self.graphs.captures.get(stream)
-        if capture is None:
-            work(self.session.streams.of(stream))
-        else:
+        """Do what the program puts into a stream, or keep it for a graph. Host and device have managed memory in turn."""
+        capture = self.captures.get(stream)
+        if capture is not None:
             capture.add(stream, work)
+            return
+        managed = [(address, self.view(address, self.allocations[address])) for address in self.special.managed]
+        for address, view in managed:
+            view[...] = np.frombuffer(self.memory.read(address, view.size), np.uint8)
+        work(self.session.streams.of(stream))
+        for address, view in managed:
+            self.memory.write(address, view.tobytes())
 
     def _tell(self, sentence: str) -> None:
         if sentence not in self._printed:
@@ -165,25 +170,26 @@ class StandInDriver:
         """New device memory. Raises CallFailed."""
         if not nbytes:
             raise CallFailed(calls.INVALID_VALUE)
-        address: int = self.session.backend.alloc(nbytes)
+        return self.keep(self.session.backend.alloc(nbytes), nbytes)
+
+    def keep(self, address: int, nbytes: int) -> int:
+        """Know an allocation of the virtual machine: its address."""
         self.allocations[address] = nbytes
-        bisect.insort(self._starts, address)
         return address
 
     def free(self, address: int) -> None:
         """Free what `allocate` gave. Raises CallFailed."""
-        if address in self.graphs.addresses:
+        if address in self.special.of_graphs:
             return
         if self.allocations.pop(address, None) is None:
             raise CallFailed(calls.INVALID_VALUE)
-        self._starts.remove(address)
+        self.special.managed.discard(address)
         self.session.backend.free(address)
 
     def allocation(self, address: int) -> tuple[int, int] | None:
         """Begin and size of the allocation that an address lies in."""
-        index = bisect.bisect_right(self._starts, address) - 1
-        begin = self._starts[index] if index >= 0 else 0
-        return (begin, self.allocations[begin]) if index >= 0 and address < begin + self.allocations[begin] else None
+        found = self.session.backend.machine.arena.find(address)
+        return (found.address, self.allocations[found.address]) if found is not None and found.address in self.allocations else None
 
     def is_device(self, address: int) -> bool:
         """Whether an address is one of device memory. Addresses of the host may lie in the same range."""

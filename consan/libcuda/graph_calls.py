@@ -67,7 +67,7 @@ class StreamCapture:
         """What a stream is given later comes after these nodes, too; it belongs to the capture."""
         known = self.ends.setdefault(stream, [])
         known += [each for each in after if each not in known]
-        self.driver.graphs.captures[stream] = self
+        self.driver.captures[stream] = self
 
     def joined(self) -> bool:
         """Whether the origin comes after all that was captured in other streams."""
@@ -136,7 +136,7 @@ class GraphExecutable:
 def _begin(driver: StandInDriver, stream: int, graph: DriverGraph, after: Iterable[DriverNode]) -> None:
     if stream in _LEGACY:
         raise CallFailed(calls.CAPTURE_UNSUPPORTED, "the default stream cannot be captured")
-    if stream in driver.graphs.captures:
+    if stream in driver.captures:
         raise CallFailed(calls.INVALID_VALUE)
     StreamCapture(driver, graph, stream).join(stream, after)
 
@@ -158,14 +158,14 @@ def _end(driver: StandInDriver, stream: int) -> int:
     capture = _captured(driver, stream)
     if capture is None or capture.origin != stream:
         raise CallFailed(calls.CAPTURE_UNMATCHED)
-    driver.graphs.captures = {each: other for each, other in driver.graphs.captures.items() if other is not capture}
+    driver.captures = {each: other for each, other in driver.captures.items() if other is not capture}
     if not capture.joined():
         raise CallFailed(calls.CAPTURE_UNJOINED, "the capture ends, and its stream does not wait for another one that belongs to it")
     return capture.graph.handle
 
 
 def _captured(driver: StandInDriver, stream: int) -> StreamCapture | None:
-    found: Any = driver.graphs.captures.get(stream)
+    found: Any = driver.captures.get(stream)
     return found  # type: ignore[no-any-return]
 
 
@@ -184,7 +184,7 @@ def join_all(driver: StandInDriver, stream: int) -> None:
 
 @serves("Q >i", "cuStreamIsCapturing")
 def _is_capturing(driver: StandInDriver, stream: int) -> int:
-    return int(stream in driver.graphs.captures)
+    return int(stream in driver.captures)
 
 
 @serves("Q Q Q Q Q Q", "cuStreamGetCaptureInfo_v2")

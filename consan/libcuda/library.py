@@ -27,6 +27,8 @@ _SERVER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(
 class OwnMemory:
     """The memory of this process."""
 
+    is_own: Final = True
+
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes of it."""
         return ctypes.string_at(address, nbytes)

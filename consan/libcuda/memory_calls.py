@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,10 +46,28 @@ def _alloc_from_pool(driver: StandInDriver, nbytes: int, pool: int, stream: int)
 def given(driver: StandInDriver, nbytes: int, stream: int) -> int:
     """New device memory in the order of a stream. Raises CallFailed."""
     address = driver.allocate(nbytes)
-    if stream in driver.graphs.captures:
-        driver.graphs.addresses.add(address)
+    if stream in driver.captures:
+        driver.special.of_graphs.add(address)
     driver.work(stream, lambda current: driver.session.streams.given(address, nbytes, current))
     return address
+
+
+@serves(">Q Q", "cuMemAllocManaged")
+def _managed(driver: StandInDriver, nbytes: int) -> int:
+    """Memory on pages of its own. The library asks for it, and lays pages of the program at its address (source/libcuda.c)."""
+    if driver.memory.is_own:  # the virtual machine may lie where the device's addresses point
+        raise CallFailed(calls.NOT_SUPPORTED, "managed memory is not served in a Python process")
+    if not nbytes:
+        raise CallFailed(calls.INVALID_VALUE)
+    return driver.keep(driver.session.backend.machine.arena.alloc(nbytes, mmap.PAGESIZE).address, nbytes)
+
+
+@serves("Q", "_consan_managed")
+def _managed_from_now_on(driver: StandInDriver, address: int) -> None:
+    driver.special.managed.add(address)
+
+
+accepted("", "cuMemAdvise", "cuMemAdvise_v2", "cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cuStreamAttachMemAsync")
 
 
 @serves(">Q >Q Q Q I", "cuMemAllocPitch_v2")
@@ -112,7 +131,7 @@ def _pointer_attribute(driver: StandInDriver, attribute: int, address: int) -> b
     if attribute == 2:  # memory type
         return struct.pack("<I", _DEVICE) if begin else None
     words = {1: driver.primary, 3: address, 7: begin, 11: begin, 12: nbytes, 17: 0}
-    bits = {8: False, 10: False, 13: True}  # managed memory, memory of another process, mapped
+    bits = {8: begin in driver.special.managed, 10: False, 13: True}  # managed memory, memory of another process, mapped
     if begin and attribute in words:
         return struct.pack("<Q", words[attribute])
     if begin and attribute in bits:
@@ -171,7 +190,8 @@ def copier(ends: Ends, *, waits: bool) -> Callable[..., None]:
 
 def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool | None) -> list[Any]:
     """The bytes at an end of a copy, if it is device memory."""
-    device = driver.is_device(address) if known is None else known
+    found = driver.allocation(address) if known is False else None
+    device = driver.is_device(address) if known is None else known or (found is not None and found[0] in driver.special.managed)
     return [(address, driver.view(address, nbytes))] if device and nbytes else []
 
 

@@ -9,7 +9,7 @@ import contextlib
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from consan.libcuda import cudart_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.driver import StandInDriver
@@ -30,6 +30,7 @@ class SocketMemory:
     """The memory of the program, as the thread reaches it that waits for an answer."""
 
     connection: socket.socket
+    is_own: ClassVar[bool] = False
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes of it."""

@@ -48,14 +48,14 @@ accepted("Q", "cuStreamDestroy_v2")
 
 @serves("Q", "cuStreamSynchronize", "cuStreamQuery")
 def _synchronize(driver: StandInDriver, stream: int) -> None:
-    if stream in driver.graphs.captures:
+    if stream in driver.captures:
         raise CallFailed(calls.CAPTURE_UNSUPPORTED)
     driver.session.streams.host_waits(driver.session.streams.of(stream))
 
 
 @serves("Q Q I", "cuStreamWaitEvent")
 def _wait(driver: StandInDriver, stream: int, event: int, flags: int) -> None:
-    found, own = driver.of(event, EventHandle), driver.graphs.captures.get(stream)
+    found, own = driver.of(event, EventHandle), driver.captures.get(stream)
     if flags & _EXTERNAL or (found.captured is None and own is None):
         driver.work(stream, found.wait)
     elif found.captured is None or own not in (None, found.captured[0]):
@@ -96,7 +96,7 @@ accepted("Q", "cuEventDestroy_v2")
 
 @serves("Q Q I", "cuEventRecordWithFlags")
 def _record(driver: StandInDriver, event: int, stream: int, flags: int) -> None:
-    found, capture = driver.of(event, EventHandle), driver.graphs.captures.get(stream)
+    found, capture = driver.of(event, EventHandle), driver.captures.get(stream)
     if capture is None or flags & _EXTERNAL:
         driver.work(stream, found.record)
     else:

@@ -3,13 +3,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 typedef uint64_t address;
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxGetCurrent(void **);
 int cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuCtxSynchronize(void);
-int cuMemAlloc_v2(address *, size_t), cuMemcpyHtoD_v2(address, const void *, size_t), cuMemcpyDtoH_v2(void *, address, size_t);
+int cuMemAlloc_v2(address *, size_t), cuMemAllocManaged(address *, size_t, unsigned), cuMemFree_v2(address), cuMemcpyHtoD_v2(address, const void *, size_t), cuMemcpyDtoH_v2(void *, address, size_t);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 
 #define OK(call) \
@@ -37,14 +38,17 @@ static int run(const char *ptx) {
     OK(cuModuleLoadData(&module, ptx));
     OK(cuModuleGetFunction(&kernel, module, "reverse"));
     OK(cuMemAlloc_v2(&to, sizeof found));
-    OK(cuMemAlloc_v2(&from, sizeof given));
+    OK(cuMemAllocManaged(&from, sizeof given, 1));
     for (int at = 0; at < 128; ++at) given[at] = at;
-    OK(cuMemcpyHtoD_v2(from, given, sizeof given));
+    memcpy((void *)(uintptr_t)from, given, sizeof given);
     void *params[] = {&to, &from};
     OK(cuLaunchKernel(kernel, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
     OK(cuCtxSynchronize());
     OK(cuMemcpyDtoH_v2(found, to, sizeof found));
     for (int at = 0; at < 128; ++at) OK(found[at] != 127 - at);
+    OK(cuMemcpyDtoH_v2((void *)(uintptr_t)from, to, sizeof given));  // managed memory as memory of the host
+    OK(memcmp((void *)(uintptr_t)from, found, sizeof found));
+    OK(cuMemFree_v2(from));
     return 0;
 }
 

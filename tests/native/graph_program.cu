@@ -18,7 +18,7 @@ __global__ void scale(int *values, int by) { values[threadIdx.x] *= by; }  // se
 
 int main(int count, char **) {
     bool racy = count > 1;
-    int given[N] = {}, found[N], *values, seven = 7;
+    int given[N] = {}, found[N], *values, *shared, seven = 7;
     cudaStream_t stream, other;
     cudaEvent_t forked, joined;
     cudaGraph_t graph, by_hand;
@@ -66,6 +66,13 @@ int main(int count, char **) {
     OK(cudaMemcpy(found, values, BYTES, cudaMemcpyDeviceToHost));
     for (int each : found)
         if (each != seven) return 4;
+    OK(cudaMallocManaged(&shared, BYTES));
+    for (int at = 0; at < N; ++at) shared[at] = at;
+    add<<<1, N, 0, stream>>>(shared, seven);
+    OK(cudaStreamSynchronize(stream));
+    for (int at = 0; at < N; ++at)
+        if (shared[at] != at + seven) return 5;
+    OK(cudaFree(shared));
     OK(cudaGraphExecDestroy(executable));
     OK(cudaGraphDestroy(by_hand));
     std::puts("right");

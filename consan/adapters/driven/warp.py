@@ -180,7 +180,7 @@ def _graphs() -> dict[str, Callable[..., Any]]:
         "wp_cuda_graph_create_exec": _instantiate,
         "wp_cuda_graph_launch": _launch_graph,
         **dict.fromkeys(("wp_cuda_graph_destroy", "wp_cuda_graph_exec_destroy"), lambda context, handle: True),
-        "wp_cuda_stream_is_capturing": lambda stream: int(stream in _driver().graphs.captures),
+        "wp_cuda_stream_is_capturing": lambda stream: int(stream in _driver().captures),
         "wp_cuda_stream_get_capture_id": lambda stream: graph_calls.graph_of(_driver(), stream),
         "wp_cuda_thread_exchange_capture_mode": lambda mode: mode,
     }

@@ -110,6 +110,10 @@ EXPORT int cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
     (void)flags;
     return cudaMallocHost(memory, bytes);
 }
+EXPORT int cudaMallocManaged(word *memory, size_t bytes, unsigned flags) {
+    int (*found)(word *, size_t, unsigned) = (int (*)(word *, size_t, unsigned))in_driver("cuMemAllocManaged");
+    return noted(found ? found(memory, bytes, flags) : INSUFFICIENT_DRIVER);
+}
 EXPORT int cudaFreeHost(void *memory) {
     free(memory);
     return SUCCESS;
@@ -146,6 +150,7 @@ static const struct {
     OWN(cudaMallocHost),
     OWN(cudaHostAlloc),
     OWN(cudaFreeHost),
+    OWN(cudaMallocManaged),
     OWN(cudaLaunchHostFunc),
     OWN(cudaStreamAddCallback),
 };

@@ -5,11 +5,13 @@
 // function may read more words than it was given; so one signature serves all calls. Bits above a short parameter are not defined.
 //
 // In a program that is not Python nobody registers a function. Calls go to consan through a socket then (remote.h).
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "words.h"
 
@@ -111,6 +113,26 @@ EXPORT int cuMemFreeHost(void *memory) {
     return SUCCESS;
 }
 
+// ---- managed memory: pages of the program at an address that the device knows; consan copies them before and behind each operation ----
+
+EXPORT int cuMemAllocManaged(word *memory, size_t bytes, unsigned flags) {
+    for (int tries = 0; tries < 64; ++tries) {  // something of the program may lie at an address: the next one is tried then
+        word address = 0;
+        const word asked[16] = {(word)(uintptr_t)&address, bytes, flags};
+        int code = call("cuMemAllocManaged", asked);
+        if (code != SUCCESS) return code;
+        void *wanted = (void *)(uintptr_t)address;
+        void *found = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        const word laid[16] = {address};
+        if (found == wanted) {
+            *memory = address;
+            return call("_consan_managed", laid);
+        }
+        if (found != MAP_FAILED) munmap(found, bytes);
+    }
+    return OUT_OF_MEMORY;
+}
+
 // ---- names of kernels: the program keeps the pointer ----
 
 static const char *kept(const char *text) {
@@ -199,8 +221,8 @@ static const struct {
 #include "calls.h"
 #undef CALL
 #define OWN(name) {#name, (void *)name}
-    OWN(cuMemAllocHost_v2),   OWN(cuMemHostAlloc), OWN(cuMemFreeHost),    OWN(cuFuncGetName),    OWN(cuKernelGetName),     OWN(cuLaunchHostFunc),
-    OWN(cuStreamAddCallback), OWN(cuGetErrorName), OWN(cuGetErrorString), OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
+    OWN(cuMemAllocHost_v2), OWN(cuMemHostAlloc),      OWN(cuMemFreeHost),  OWN(cuMemAllocManaged), OWN(cuFuncGetName),    OWN(cuKernelGetName),
+    OWN(cuLaunchHostFunc),  OWN(cuStreamAddCallback), OWN(cuGetErrorName), OWN(cuGetErrorString),  OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
 };
 
 // Versions of a call with other parameters, and the first CUDA that has each. Of all other calls the newest serves every program.

@@ -87,8 +87,10 @@ def test_what_is_not_served_fails_and_says_its_name(program: Program, session: S
     assert call(0, 0) == calls.NOT_SUPPORTED
     assert "cuGraphAddMemAllocNode failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
     assert any("cuGraphAddMemAllocNode" in note for note in session.report().notes)
-    assert program.code("cuMemAllocManaged", 0, 64, 1) == calls.NOT_SUPPORTED
-    assert "cuMemAllocManaged failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
+    assert program.code("cuMemAllocManaged", ctypes.byref(Word()), 64, 1) == calls.NOT_SUPPORTED
+    assert "cuMemAllocManaged failed: managed memory is not served in a Python process" in capsys.readouterr().err
+    assert program.code("cuMemCreate", 0, 64, 0, 0) == calls.NOT_SUPPORTED
+    assert "cuMemCreate failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
     table, runtime = ctypes.c_void_p(), bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
     for identity in (bytes(16), runtime):
         assert capsys.readouterr().err == ""
@@ -208,7 +210,7 @@ def test_the_library_has_each_call_that_is_served() -> None:
     assert not {*refused} & {*listed, *own}
     assert len(listed) == len(set(listed))
     assert cudart_calls.CALLS is calls.CALLS
-    assert set(calls.CALLS) == {*listed, *runtime, "cuFuncGetName", "_cudaRegisterFatBinary"}
+    assert set(calls.CALLS) == {*listed, *runtime, "cuFuncGetName", "cuMemAllocManaged", "_consan_managed", "_cudaRegisterFatBinary"}
     assert "cuFuncGetName" in own
     assert not set(own) & set(listed)
     assert all(re.fullmatch(r">?[iIQfs]", part) for call in calls.CALLS.values() for part in call.layout)
