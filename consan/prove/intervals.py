@@ -6,6 +6,7 @@ does there, and in each later interval up to the one in which its own thread wai
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from consan.prove.pairs import CTA, INTERVAL, AccessPair, OverlapQuestions
 from consan.prove.phases.arrays import arrays_of, counters_of, with_events
 from consan.prove.phases.model import PhaseModel, model_of
 from consan.prove.phases.order import PhaseOrder
+from consan.prove.phases.warps import WarpOrder
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
@@ -61,6 +63,7 @@ class Intervals:
         self._edges = list(graph.successors)
         self._cut = [() if number in kernel.barriers else each for number, each in enumerate(self._edges)]
         self._uniform, self._lines = Uniformity(graph, has_one_value), [_line(graph, number) for number in range(len(graph.nodes))]
+        self._warps = WarpOrder(graph, self._cut, self._uniform, math.prod(environment.block))
         self._steps = SymbolicSteps(kernel, function, environment)
         self._views: dict[int, View] = {}
         self._order = PhaseOrder(PhaseModel(questions, environment.symbols), [])
@@ -102,7 +105,7 @@ class Intervals:
         accesses = here.walker.accesses
         for place, one in enumerate(accesses):
             for other in accesses[place:]:
-                found.pairs += _raced(AccessPair(one, other, INTERVAL))
+                found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=self._warps.holds(here.walker.view, one, other)))
         copies = [each for each in accesses if each.is_copy]
         for copy in copies:
             for other in accesses:

@@ -1,7 +1,7 @@
 """A kernel as the proof reads it: its nodes, cut behind each barrier of the CTA, and what is not modelled.
 
-What synchronises in other ways (fences, warp barriers, named barriers, flags) is passed over: it only orders more. An instruction whose
-accesses are not those of the executing thread at addresses of the text has no proof.
+What synchronises in other ways (fences, named barriers, flags) is passed over: it only orders more. phases/warps.py has barriers of warps.
+An instruction whose accesses are not those of the executing thread at addresses of the text has no proof.
 """
 
 from __future__ import annotations

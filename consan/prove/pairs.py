@@ -19,7 +19,7 @@ from typing import Any, Final
 from consan.prove.environment import Environment
 from consan.prove.solver import Formula, ask, both, either, opposite, z3
 from consan.prove.step import ThreadAccess
-from consan.prove.tables import SplitAddress, ThreadTables, meet
+from consan.prove.tables import WARP, SplitAddress, ThreadTables, meet
 
 # The kinds of variables that two threads share (numbers.py): of one CTA between two barriers, of one CTA at any time, of two CTAs.
 INTERVAL: Final = "pcu"
@@ -36,6 +36,7 @@ class AccessPair:
     second: ThreadAccess
     shared: str
     own: bool = False
+    in_warps: bool = False  # threads of one warp make them in order
 
     @property
     def one_cta(self) -> bool:
@@ -66,6 +67,7 @@ class OverlapQuestions:
         """The formulas that hold where two threads make a pair at the same bytes, and nothing orders it."""
         one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
         distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
+        distinct += [self._other_warp()] if pair.in_warps else []
         met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes)
         return [*self._assumed_here(), *one[1:], *other[1:], *distinct, met, *self.unordered(pair)]
 
@@ -82,7 +84,8 @@ class OverlapQuestions:
         names = self._symbols.closure([term for term, _ in one.rest.values()])
         if one.rest == other.rest and all(name[0] in pair.shared for name in names):
             many = pair.first.own or pair.second.own
-            return not meet(one, pair.first.nbytes, other, pair.second.nbytes, same=pair.own or many, others=not pair.own)
+            how = {"same": (pair.own or many) and not pair.in_warps, "others": not pair.own, "warps": pair.in_warps}
+            return not meet(one, pair.first.nbytes, other, pair.second.nbytes, **how)
         if one.ends is None or other.ends is None:
             return True
         asked, places = list(self._assumed_here()), []
@@ -179,6 +182,18 @@ class OverlapQuestions:
         if pair.first.own or pair.second.own:
             return z3.BoolVal(True)
         return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.tid if each.constant is None))
+
+    def _other_warp(self) -> Formula:
+        return self._warp(1) != self._warp(2)
+
+    def _warp(self, number: int) -> Formula:
+        """The warp of a thread of a question: threads are numbered along x first."""
+        linear, stride = z3.IntVal(0), 1
+        for each, size in zip(self.environment.tid, self.environment.block, strict=True):
+            if each.constant is None:
+                linear += stride * _of_thread(each.term, number)
+            stride *= size
+        return linear / z3.IntVal(WARP)
 
     def _other_cta(self) -> Formula:
         return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.cta if each.constant is None))

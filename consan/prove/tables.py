@@ -19,6 +19,7 @@ from consan.prove.solver import Formula, z3
 from consan.prove.step import ThreadAccess
 
 Table = npt.NDArray[Any]
+WARP: Final = 32
 _AXES: Final = (2, 1, 0)
 _FAR: Final = 1 << 60  # sums of such numbers and of sizes fit in 64 bits
 
@@ -116,11 +117,16 @@ _COMPUTED: Final[dict[int, Callable[[list[Any]], Any]]] = {} if z3 is None else 
 }  # fmt: skip
 
 
-def meet(one: SplitAddress, size: int, other: SplitAddress, other_size: int, *, same: bool, others: bool) -> bool:
-    """Whether two threads may meet at addresses whose other terms are equal. `same`, `others`: a thread and itself; two threads."""
+def meet(one: SplitAddress, size: int, other: SplitAddress, other_size: int, *, same: bool, others: bool, warps: bool = False) -> bool:
+    """Whether two threads may meet at addresses whose other terms are equal. `same`, `others`: a thread and itself; two threads, with
+    `warps` of two warps.
+    """
     first, second = one.table[:, None], other.table[None, :]
     found = (first < second + other_size) & (second < first + size) & one.threads[:, None] & other.threads[None, :]
     one_thread = np.eye(len(one.threads), dtype=bool)
+    if warps:
+        warp = np.arange(len(one.threads)) // WARP
+        found &= warp[:, None] != warp[None, :]
     return bool((found & ((one_thread & same) | (~one_thread & others))).any())
 
 

@@ -45,7 +45,7 @@ class Walker:
     """Walks through one kernel. `shares`: what follows from uniform control is one value in all threads of a CTA."""
 
     def __init__(self, kernel: ProvedKernel, uniform: Uniformity, steps: SymbolicSteps, view: View, *, shares: bool) -> None:
-        self._kernel, self._uniform, self.steps, self._view, self._shares = kernel, uniform, steps, view, shares
+        self._kernel, self._uniform, self.steps, self.view, self._shares = kernel, uniform, steps, view, shares
         self.symbols: Symbols = steps.symbols
         self.accesses: list[ThreadAccess] = []
         self.barriers: dict[int, PathState] = {}
@@ -56,19 +56,19 @@ class Walker:
 
     def walk(self, root: int, state: PathState) -> None:
         """Go from a node to the end. `accesses`, `barriers` and `exits` are what was met."""
-        self._run(set(self._view.order), None, root, state)
+        self._run(set(self.view.order), None, root, state)
 
     # -- nodes -------------------------------------------------------------------------------------------------------------
 
     def _run(self, region: Collection[int], head: int | None, entry: int, first: PathState) -> Left:
         """Go through some nodes. Returns the states in which a thread leaves them, or comes back to the head."""
         incoming, done, outs = defaultdict[int, list[PathState]](list, {entry: [first]}), set[int](), Left()
-        for node in self._view.order:
+        for node in self.view.order:
             if node not in region or node in done or node not in incoming:
                 continue
             state = self._joined(node, incoming.pop(node))
-            if node in self._view.loops and node != head:
-                done |= self._view.loops[node]
+            if node in self.view.loops and node != head:
+                done |= self.view.loops[node]
                 left = self._loop(node, state)
             else:
                 left = self._node(node, state)
@@ -96,7 +96,7 @@ class Walker:
         if node.falls is not None:
             falls = state.path if node.guard is None else both(state.path, opposite(condition))
             taken.append((node.falls, PathState(falls, registers, state.behind_loop)))
-        onward = self._view.edges[number]
+        onward = self.view.edges[number]
         return [(target, after) for target, after in taken if target in onward and not z3.is_false(after.path)]
 
     def _joined(self, node: int, states: list[PathState]) -> PathState:
@@ -120,9 +120,9 @@ class Walker:
         """
         if self.steps.counters.keys and any(state.behind_loop for state in states):
             return either(*(state.path for state in states))
-        nearest = self._view.before[node]
+        nearest = self.view.before[node]
         passes = self._uniform.after.sets[nearest] >> node & 1
-        if nearest in self._paths and passes and self._view.around(nearest) <= self._view.around(node):
+        if nearest in self._paths and passes and self.view.around(nearest) <= self.view.around(node):
             return self._paths[nearest]
         return either(*(state.path for state in states))
 
@@ -137,7 +137,7 @@ class Walker:
 
     def _loop(self, head: int, entry: PathState) -> Left:
         """Go through a loop. Returns the states in which a thread leaves it."""
-        body, counters = self._view.loops[head], self.steps.counters
+        body, counters = self.view.loops[head], self.steps.counters
         steps = [step.instruction for node in body for step in self._kernel.graph.nodes[node].steps]
         written_here = {key for each in steps for key in (*written(each), *counters.of(each))}
         changed = sorted(written_here & self._kernel.live[head] & self._kernel.needed)
@@ -171,12 +171,12 @@ class Walker:
         """The wait for a phase that a loop does nothing but repeat."""
         waits = [each for each in steps if row_of(each).is_phase_wait]
         plain = all(row_of(each).is_arithmetic or row_of(each).branches for each in steps if each not in waits)
-        return waits[0] if len(waits) == 1 and plain and sum(head in body for head in self._view.loops) == 1 else None
+        return waits[0] if len(waits) == 1 and plain and sum(head in body for head in self.view.loops) == 1 else None
 
     def _poll(self, head: int, entry: PathState, changed: list[Key], wait: Instruction) -> Left:
         """Go through a loop that waits for a phase. It is counted if the thread leaves only when the phase is over."""
         first = {key: entry.registers[key] if key in self.steps.counters.keys else self._anything(key) for key in changed}
-        outs = self._run(self._view.loops[head], head, head, PathState(entry.path, {**entry.registers, **first}, entry.behind_loop))
+        outs = self._run(self.view.loops[head], head, head, PathState(entry.path, {**entry.registers, **first}, entry.behind_loop))
         left, (ended,) = [(target, state) for target, state in outs if target != head], written(wait)
         counter = self.steps.counters.waits.get(wait.start)
         if len(left) != 1 or ask([left[0][1].path, opposite(self.steps.predicate(ended, left[0][1].registers))], _SECONDS) is not False:
@@ -207,7 +207,7 @@ class Walker:
 
     def body_once(self, head: int, state: PathState) -> dict[Key, Value]:
         """The registers after one iteration."""
-        outs = self._run(self._view.loops[head], head, head, state)
+        outs = self._run(self.view.loops[head], head, head, state)
         back = [after for target, after in outs if target == head]
         return self._joined(head, back).registers if back else {}
 

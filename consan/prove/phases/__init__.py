@@ -4,4 +4,6 @@ Each thread counts what it has done with an array of mbarriers: waits that ended
 waits and arrivals comes to the next mbarrier of the array, with the parity of the next phase, then one more completed phase follows from
 each wait, by induction over the counts (model.py). Who may arrive, and how many arrivals a phase needs, is in arrays.py; which accesses are
 ordered then, in order.py.
+
+The order that barriers of warps make within an interval is in warps.py.
 """

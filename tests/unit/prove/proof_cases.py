@@ -59,7 +59,12 @@ TURNS = "mov.u32 %r9, {};\nmov.u32 %r10, {};\n" + COUNTED.format(
 INIT = "setp.eq.s32 %p1, %r2, 0;\n@%p1 mbarrier.init.shared.b64 [s], 64;\n"
 ARRIVE = "mbarrier.arrive.shared.b64 %rd5, [s];"
 
+STORE, ALL = "st.shared.u32 [%r6], 1;\n", "bar.warp.sync -1;\n"
+NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
+
 PROVEN = {
+    "a barrier of the warp between": STORE + ALL + NEAR,
+    "a barrier of the warp in all rounds, between barriers": COUNTED.format(STORE + ALL + NEAR + "bar.sync 0;\n"),
     "own elements": "st.global.u32 [%rd4], 1;",
     "own elements of a guard": "setp.ge.s32 %p1, %r5, %r1;\n@%p1 bra $E;\nst.global.u32 [%rd4], 1;\n$E:",
     "another array": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];",
@@ -90,6 +95,12 @@ PROVEN = {
     "an mbarrier behind its initialisation": INIT + SYNC + ARRIVE,
 }
 RACES = {
+    "a barrier of the warp between two warps": STORE + ALL + FAR,
+    "a barrier of the warp before both": ALL + STORE + NEAR,
+    "a barrier of the warp in a node before both": ALL + "bra.uni $M;\n$M:\n" + STORE + NEAR,
+    "a barrier of the warp on one path": STORE + "setp.lt.s32 %p1, %r1, 5;\n@%p1 bra $M;\n" + ALL + "$M:\n" + NEAR,
+    "a barrier of the warp in rounds": COUNTED.format(STORE + ALL + NEAR),
+    "a barrier of the warp behind a copy": COPY + ALL + NEAR + "cp.async.wait_all;",
     "a copy that another thread waited for": COPY + COMMIT + "cp.async.wait_group 0;\n" + OTHER,
     "a copy behind a barrier": COPY + SYNC + OTHER + LAST,
     "a copy behind two barriers": COPY + SYNC + SYNC + OTHER + LAST,
@@ -168,6 +179,9 @@ RACES = {
 # A product that wraps, as in a hash. By 24 bits no two threads of a CTA have one place, which the solver may find; by 28 bits some have.
 HASHED = "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, {};\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;"
 UNKNOWN = {
+    "a barrier of half a warp": STORE + "bar.warp.sync 65535;\n" + NEAR,
+    "a barrier of the warp with a guard": "setp.lt.s32 %p1, %r1, 5;\n" + STORE + "@%p1 " + ALL + NEAR,
+    "a barrier of the warp that some threads reach": STORE + "setp.lt.s32 %p1, %r2, 8;\n@%p1 bra $M;\n" + ALL + "$M:\n" + ALL + NEAR,
     "a barrier of some threads": "setp.lt.s32 %p1, %r2, 32;\n@%p1 bra $L;\nbar.sync 0;\n$L:",
     "a barrier behind some threads' return": "setp.lt.s32 %p1, %r2, 32;\n@%p1 ret;\nbar.sync 0;",
     "a barrier in rounds of a thread": "mov.u32 %r7, %r2;\n$L:\nbar.sync 0;\nadd.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;",

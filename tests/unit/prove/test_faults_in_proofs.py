@@ -15,7 +15,7 @@ from ring_cases import UNPROVEN, proves
 
 from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loops import forms
-from consan.prove.phases import arrays, model, order
+from consan.prove.phases import arrays, model, order, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
@@ -75,6 +75,20 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "tables of a thread": (tables, "(one_thread & same)", "(~one_thread & one_thread)", "a copy that its thread reads early"),
     "sizes in tables": (tables, "first < second + other_size", "first <= second", "a half of a neighbour's element"),
     "what is no number of a thread": (pairs, "if one.rest == other.rest and", "if True or", "a neighbour's element of another round"),
+    "barriers of half a warp": (warps, " and _is_of_all_lanes(each)", "", "a barrier of half a warp"),
+    "barriers of warps with a guard": (warps, "instruction.predicate is None and", "", "a barrier of the warp with a guard"),
+    "barriers of warps that all reach": (warps, "uniform.is_uniform(node) and", "", "a barrier of the warp that some threads reach"),
+    "barriers of warps in rounds": (warps, "if usable and node not in after[node]", "if usable", "a barrier of the warp in rounds"),
+    "before a barrier of the warp": (
+        warps, "before not in self._after[node]", "True", "a barrier of the warp in a node before both",
+    ),
+    "behind a barrier of the warp": (warps, "else view.dominates(node, behind)", "else True", "a barrier of the warp on one path"),
+    "places beside a barrier of the warp": (warps, "first < step if", "True if", "a barrier of the warp before both"),
+    "copies at a barrier of the warp": (warps, "access.is_copy or", "", "a barrier of the warp behind a copy"),
+    "warps in tables": (tables, "found &= warp[:, None] != warp[None, :]", "found &= False", "a barrier of the warp between two warps"),
+    "warps in questions": (
+        pairs, "return self._warp(1) != self._warp(2)", "return z3.BoolVal(False)", "a barrier of the warp between two warps",
+    ),
     "bits": (operations, '"or": 1, "xor": 2', '"or": 2, "xor": 2', "bits that are set"),
 }  # fmt: skip
 # The same for rings: the cases are those of ring_cases.py.
