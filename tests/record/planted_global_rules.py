@@ -28,6 +28,13 @@ RULES = {
         "relaxed_message_no_fences",
         True,
     ),
+    "missing order: both sides, unless the reader acquires": (
+        "edges.hpp",
+        "lacks.both = lacks.relaxed && std::find(relaxed.begin(), relaxed.end(), lacks.read_site) != relaxed.end();",
+        "lacks.both = !relaxed.empty() || lacks.relaxed;",
+        "serial_split_k_no_fence",
+        True,
+    ),
     "annotations: a release takes those before it": (
         "flags.hpp",
         "if (access.updates && last >= 0) all_[last].next = (i32)each;\n            if (access.writes) last = (i32)each;",
