@@ -347,7 +347,8 @@ MBARRIER_DEADLOCKS: Final = {
     "arrivals": Situation(
         "{lacking}: fewer threads arrive than mbarrier.init counts",
         "initialise with the number of arrivals that one phase gets, or let all of them arrive (a consumer arrives on the empty mbarrier of"
-        " a stage that it has read); check the number of iterations on the two sides of the pipeline, and the parity that the producer begins with (1 on an empty barrier)",
+        " a stage that it has read); check the number of iterations on the two sides of the"
+        " pipeline, and the parity that the producer begins with (1 on an empty barrier)",
     ),
     "too-many": Situation(
         "{lacking}: more threads arrive in a phase than mbarrier.init counts",
