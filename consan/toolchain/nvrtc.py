@@ -43,6 +43,7 @@ _HINTS = (
      "include the block or warp header that the kernel uses, such as <cub/block/block_reduce.cuh>"),
     (re.compile(r'identifier "(?:INFINITY|NAN|HUGE_VALF?|M_PI|(?:FLT|DBL)_\w+|U?(?:INT|LONG|LLONG|CHAR|SHRT)_M(?:AX|IN))" is undefined'),
      "nvcc includes the headers of these names by itself, NVRTC does not: #include <cmath>, <cfloat> or <climits>"),
+    (re.compile(r'open source file "cuda/std/'), "libcu++ is missing: pip install nvidia-cuda-cccl"),
     (re.compile(r'open source file "(?:torch|ATen|c10|pybind11|Python)[./\w]*"'),
      "the headers of torch and Python are for the host, and consan compiles device code only: move the kernels to a file of their own"),
 )  # fmt: skip

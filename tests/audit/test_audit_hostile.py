@@ -74,7 +74,16 @@ def test_an_end_before_the_launch_reaches_nothing() -> None:
 
 def test_a_signal_is_said() -> None:
     row = _row("*(volatile int *)8 = 1;")
-    assert (row.verdict, row.note) == (rows.CRASHED, "the host's code ended by signal 11")
+    assert (row.verdict, row.note) == (rows.CRASHED, "the host's code ended by signal 11 in main")
+
+
+def test_the_end_of_a_program_is_said_with_what_it_lacked() -> None:
+    """A file that is not there, and what an exception had to say."""
+    unread = _row('char line[9]; FILE *f = fopen("data/deck.txt", "r"); puts("reads"); fgets(line, 9, f);')
+    assert unread.note == "the host's code ended by signal 11 in main, which had called fgets; it could not open data/deck.txt"
+    thrown = _row('throw "what";')
+    assert thrown.note.startswith("the host's code ended by signal 6 in main, which had called ")
+    assert thrown.note.endswith("; it printed last: terminate called after throwing an instance of 'char const*'")
 
 
 def test_a_table_that_is_made_up_is_not_believed() -> None:
@@ -90,7 +99,7 @@ def test_a_file_outside_of_the_folder_is_not_written(tmp_path: Path) -> None:
     if target.exists():
         pytest.skip("this kernel has no Landlock")
     assert result.verdict == rows.NOT_REACHED
-    assert "main ended with status 9" in result.notes
+    assert f"main ended with status 9; it could not open {target}" in result.notes
 
 
 def test_memory_without_end_is_refused() -> None:

@@ -5,6 +5,7 @@ Events go through `Events`, a pipe that the file's code is not given. What it pr
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import mmap
@@ -22,6 +23,7 @@ from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child.checked import CheckedLaunch, CheckedLaunches
 from consan.audit.child.described import DescribedFile, audit_described, audit_guessed
+from consan.audit.child.endings import ending, inputs_without_file
 from consan.audit.child.launcher import LaunchHooks
 from consan.audit.child.python_module import audit_python
 from consan.audit.confirming import WHOLE
@@ -36,6 +38,7 @@ from consan.reports.model import Finding
 from consan.session.modules.device import Device
 
 _MOST_MODES: Final = 16  # values of the first argument of `main` that are tried
+_MOST_PRINTED: Final = 4000  # bytes of what a program printed that are read
 _ARGUMENT: Final = re.compile(r"\bargv\s*\[\s*1\s*\]")
 
 
@@ -202,13 +205,26 @@ def _run_main(program: HostProgram, main: int, given: Sequence[str], work: FileW
         _run(program, main, given, work)
     if not arguments:
         _run_modes(program, main, program.source.text, work)
+    if not work.events.launches and (absent := inputs_without_file(given)):
+        work.events.note(f"an input of `make run` is not there: {', '.join(absent)}")
 
 
 def _run(program: HostProgram, main: int, arguments: Sequence[str], work: FileWork) -> None:
-    """Run `main` with arguments."""
-    status = _in_child(lambda: _call(main, [program.source.name, *arguments]))
+    """Run `main` with arguments, and say how it ended."""
+    status, said = _ended(program, main, arguments, work)
     if status:
-        _send_status(work.events, status)
+        _send_status(work.events, status, said)
+
+
+def _ended(program: HostProgram, main: int, arguments: Sequence[str], work: FileWork) -> tuple[int, str]:
+    """Run `main` with arguments. Its status, and how it ended in words."""
+    log = work.folder / "log"
+    before = log.stat().st_size if log.is_file() else 0
+    status = _in_child(lambda: _call(main, [program.source.name, *arguments]))
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(before, log.stat().st_size - _MOST_PRINTED))
+        return status, ending(status, file.read().decode(errors="replace"), program)
+    return status, ending(status, "", program)
 
 
 def _run_modes(program: HostProgram, main: int, text: str, work: FileWork) -> None:
@@ -223,20 +239,19 @@ def _run_modes(program: HostProgram, main: int, text: str, work: FileWork) -> No
             _run(program, main, (str(LEAST),), work)
         return
     for number in range(1, _MOST_MODES + 1) if chooses else (None,):
-        arguments = [program.source.name, *([] if number is None else [str(number)])]
         before = work.events.launches
-        status = _in_child(lambda arguments=arguments: _call(main, arguments))
+        status, said = _ended(program, main, () if number is None else (str(number),), work)
         if chooses and status and work.events.launches == before and number != 1:
             break  # there is no kernel of this number
         if status:
-            _send_status(work.events, status)
+            _send_status(work.events, status, said)
 
 
-def _send_status(events: Events, status: int) -> None:
+def _send_status(events: Events, status: int, said: str) -> None:
     if status < 0:
-        events.failed("", rows.CRASHED, f"the host's code ended by signal {-status}")
+        events.failed("", rows.CRASHED, said)
     else:
-        events.note(f"main ended with status {status}")
+        events.note(said)
 
 
 def _in_child(run: Any) -> int:
@@ -256,6 +271,7 @@ def _in_child(run: Any) -> int:
 
 
 def _call(main: int, arguments: list[str]) -> int:
+    ctypes.CDLL(None).consan_watch_signals()
     words = (ctypes.c_char_p * (len(arguments) + 1))(*(each.encode() for each in arguments), None)
     return int(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(main)(len(arguments), ctypes.addressof(words))) & 255
 

@@ -25,9 +25,10 @@ from consan.toolchain.cache import CACHE, default_folder, key
 from consan.toolchain.host_library import CXX
 
 FOLDER: Final = Path(__file__).parent / "source"
-_ERROR: Final = re.compile(r"^(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
+_ERROR: Final = re.compile(r"^(.+?):(\d+)(?::\d+)?: (?:fatal |catastrophic )?error: (.*)$", re.MULTILINE)
+_TO_DO: Final = re.compile(r"\nnote: (libcu\+\+ is missing.*)")
 _TRIES: Final = 5
-_LIBRARIES: Final = ("-x", "none", "-Wl,--as-needed", "-lgomp")  # of OpenMP, for programs that ask it for the time
+_LIBRARIES: Final = ("-x", "none", "-Wl,--as-needed", "-Wl,--wrap=fopen", "-lgomp")  # of OpenMP, for programs that ask it for the time
 _EXTENSION: Final = "-DTORCH_EXTENSION_NAME=consan_extension"
 _TIMEOUT: Final = 300  # seconds
 _FIXED: Final = ("-std=c++17", "-O0", "-w", "-fPIC", "-fpermissive", "-x", "c++")  # torch: the time to compile counts
@@ -64,7 +65,7 @@ def _spans(source: AuditedSource, log: str) -> list[tuple[int, int]]:
 
 def _library(texts: Sequence[str], options: Sequence[str]) -> bytes:
     command = [*_compiler(), *_FIXED, *(options or _own_options())]
-    return CACHE.fetch(key("audit host", *command, *_headers(), *texts), lambda: _compiled(command, texts))
+    return CACHE.fetch(key("audit host", *command, *_LIBRARIES, *_headers(), *texts), lambda: _compiled(command, texts, _LIBRARIES))
 
 
 def runtime() -> bytes:
@@ -83,13 +84,13 @@ def _own_library(name: str, folders: Sequence[str], headers: Sequence[str]) -> b
     return CACHE.fetch(key(f"audit {name}", *command, *headers, text), lambda: _compiled(command, (text,)))
 
 
-def _compiled(command: Sequence[str], texts: Sequence[str]) -> bytes:
+def _compiled(command: Sequence[str], texts: Sequence[str], libraries: Sequence[str] = ()) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         paths, target = [Path(folder, f"host{number}.cpp") for number in range(len(texts))], Path(folder, "host.so")
         for path, text in zip(paths, texts, strict=True):
             path.write_text(text)
         try:
-            words = [*command, "-shared", "-o", str(target), *map(str, paths), *_LIBRARIES]
+            words = [*command, "-shared", "-o", str(target), *map(str, paths), *libraries]
             done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
         except subprocess.TimeoutExpired:
             raise HostBuildError(f"the host's part did not compile in {_TIMEOUT} s") from None
@@ -101,7 +102,11 @@ def _compiled(command: Sequence[str], texts: Sequence[str]) -> bytes:
 def first_error(log: str) -> str:
     """The first error of a compiler in one line."""
     found = _ERROR.search(log)
-    return f"{found[1]}:{found[2]}: {found[3]}" if found else next(iter(log.strip().splitlines()), "no message")
+    if found is not None:
+        return f"{found[1]}:{found[2]}: {found[3]}" + "".join(f" ({each})" for each in _TO_DO.findall(log))
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    heading = len(lines) > 1 and lines[0].endswith("does not compile:")  # the reason stands behind it
+    return lines[heading] if lines else "no message"
 
 
 def _compiler() -> list[str]:

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 #include "consan_before13.h"
+static std::ios_base::Init consan_streams;  // a library that was loaded before may have streams of its own, which nobody has initialised
 #endif
 
 extern "C" {
