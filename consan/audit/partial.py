@@ -4,11 +4,12 @@ A launch that stays incomplete is made once more at the published shape, with th
 full. So is a kernel that no launch reached before the file's time was over. Its row stays incomplete if there is no error.
 
 A launch that did not run to its end has not written all that it was to write. Errors of launches behind it that follow from values in
-memory (addresses, indices, flags) are warnings.
+memory (addresses, indices, flags) are warnings. Memory is new for each run of `main`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,9 +17,10 @@ from consan.audit.confirming import CONFIRMED
 from consan.audit.rows import FileEvents, unqualified_name
 from consan.reports.model import INCOMPLETE, VIOLATIONS
 
-_OF_DATA: Final = frozenset({"global-race", "missing-order", "out-of-bounds", "fault", "deadlock"})
-_BEHIND: Final = " (behind a launch that did not run to its end)"
-_LEFT: Final = "an earlier launch did not run to its end, so its errors are warnings"
+_OF_DATA: Final = frozenset({"global-race", "missing-order", "out-of-bounds", "uninitialized-read", "fault", "deadlock"})
+_BOTH_WRITE: Final = re.compile(r" and the write at |\bstore (?:the same|different) values?\b")  # by an index, as a rule
+_BEHIND: Final = " (behind a launch that was left out, or did not run to its end)"
+_LEFT: Final = "an earlier launch was left out, or did not run to its end, so its errors are warnings"
 
 
 def doubt(events: FileEvents) -> None:
@@ -31,10 +33,15 @@ def doubt(events: FileEvents) -> None:
 
 def _doubt(launch: dict[str, Any], sure: set[tuple[Any, ...]]) -> None:
     for each in launch["findings"]:
-        if each["severity"] == "error" and each["kind"] in _OF_DATA and _place(each) not in sure:
+        if each["severity"] == "error" and _follows(each) and _place(each) not in sure:
             each["severity"], each["message"] = "warning", each["message"] + _BEHIND
     if launch["verdict"] == VIOLATIONS and not _has_error(launch):
         launch["verdict"], launch["incomplete"] = INCOMPLETE, [*launch["incomplete"], _LEFT]
+
+
+def _follows(finding: Mapping[str, Any]) -> bool:
+    """Whether an error may follow from values in memory."""
+    return finding["kind"] in _OF_DATA or (finding["kind"] == "data-race" and bool(_BOTH_WRITE.search(finding["message"])))
 
 
 def _place(finding: Mapping[str, Any]) -> tuple[Any, ...]:

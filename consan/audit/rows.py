@@ -157,8 +157,8 @@ class FileEvents:
             case "launch":
                 self.launches.setdefault(event["kernel"], []).append({**event, "behind": self.partial})
                 self.partial = self.partial or event.get("stopped", False)
-            case "left out":
-                self.partial = True
+            case "left out" | "begins" as what:  # a program begins with memory of its own
+                self.partial = what == "left out"
             case "failed":
                 self.failures.append((event["kernel"], event["verdict"], event["why"]))
             case "note":

@@ -45,17 +45,11 @@ def _place(calls: Sequence[int], program: HostProgram) -> str:
     return f" in {called}" if called else ""
 
 
-class _Found(ctypes.Structure):
-    """Dl_info."""
-
-    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("address", ctypes.c_void_p)]
-
-
 def _of_library(address: int) -> str:
     """The nearest function that a library exports; empty: none."""
-    found = _Found()
-    known = ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found))
-    return expression(found.name.decode(errors="replace")) if known and found.name else ""
+    found = (ctypes.c_void_p * 4)()  # Dl_info: file, base, name, address
+    known = ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), found)
+    return expression(ctypes.string_at(found[2]).decode(errors="replace")) if known and found[2] else ""
 
 
 def inputs_without_file(arguments: Sequence[str]) -> list[str]:

@@ -2,7 +2,8 @@
 own.
 
 A launch that has been made `_REPEATS` times with the same arguments is not made again, nor is a kernel that has been launched `_MOST`
-times, or whose launches have taken the time of one, and a note says so: programs measure time in loops.
+times, or whose launches have taken the time of one, and a note says so: programs measure time in loops. Where other launches are between
+those that repeat, memory is not what it would be behind the one that is left out.
 A launch that takes too long is not run to its end, and its report is incomplete.
 """
 
@@ -70,6 +71,7 @@ class LaunchHooks:
     _seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # of a kernel's launches
     _parameters: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
+    _last: tuple[Any, ...] = ()  # the name and the arguments of the last launch that was made
 
     def install(self, library: bytes, path: Path) -> ctypes.CDLL:
         """Load the runtime, and let its calls come here."""
@@ -188,12 +190,15 @@ class LaunchHooks:
         self._made[key] += 1
         if self._made[key] > _REPEATS:
             self.note(f"{name}: of launches with the same arguments {_REPEATS} were made and checked")
+            if self._last != key:
+                self.left_out()
             return True
         if self._made[name] == _MOST or self._seconds[name] > self.checked.seconds:
             self.note(f"{name}: {self._made[name]} of its launches were made and checked")
             self.left_out()
             return True
         self._made[name] += 1
+        self._last = key
         return False
 
     def _buffers(self, entry: str, values: Sequence[bytes]) -> list[Argument]:

@@ -218,6 +218,7 @@ def _run(program: HostProgram, main: int, arguments: Sequence[str], work: FileWo
 
 def _ended(program: HostProgram, main: int, arguments: Sequence[str], work: FileWork) -> tuple[int, str]:
     """Run `main` with arguments. Its status, and how it ended in words."""
+    work.events.send("begins")
     log = work.folder / "log"
     before = log.stat().st_size if log.is_file() else 0
     status = _in_child(lambda: _call(main, [program.source.name, *arguments]))

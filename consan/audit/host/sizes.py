@@ -33,6 +33,8 @@ _OF_CODE: Final = re.compile(  # tiles, not sizes
     r"block|tile|thread|warp|chunk|buf|shared|bin|radix|lds|table|group|bm|bn|bk|unroll|vec|code|pad|max", re.IGNORECASE
 )
 _OF_BLOCK: Final = re.compile(r"block|tile|thread|warp", re.IGNORECASE)  # in functions of the host, where other sizes have names of code
+_OF_DIMENSION: Final = r"\bdim3\b[^;]*\b\w*(?:block|thread)\w*\s*[({{]\s*{0}\b|<<<[^,;]*,\s*{0}\s*[,>]"  # a name that a launch takes
+_POWER: Final = re.compile(r"shift|log2?|exponent|power", re.IGNORECASE)
 _SEQUENCE: Final = re.compile(r"^(?:T|L|seq(?:_?len(?:gth)?)?|sequence_length)$", re.IGNORECASE)
 _OTHER: Final = re.compile(r"^(?:n\w{1,3}|num\w*|\w*count|total\w*|\w*stride\w*|ld[abc]?|[nmk]_?\w{0,2}|[BTCHWNOVKM]+)$", re.IGNORECASE)
 TIMES: Final = (1, 16)
@@ -81,8 +83,8 @@ def is_size(name: str) -> bool:
 
 
 def is_measure(name: str) -> bool:
-    """Whether a variable of this name measures something: data, code (a block, a tile), repetitions."""
-    return any(each.search(name) is not None for each in (_BATCH, _INNER, _REPEATS, _OF_CODE))
+    """Whether a variable of this name measures something: data (or its logarithm), code (a block, a tile), repetitions."""
+    return any(each.search(name) is not None for each in (_BATCH, _INNER, _REPEATS, _OF_CODE, _POWER))
 
 
 def smaller_arguments(named: Sequence[tuple[str, str]], text: str = "") -> tuple[str, ...]:
@@ -136,7 +138,8 @@ def _with_smaller(pattern: re.Pattern[str], text: str, limits: _Limits, *, local
 
     def replaced(found: re.Match[str]) -> str:
         value = _product(found[4])
-        kept = _OF_BLOCK.search(found[2]) if local else (_OF_CODE.search(found[2]) or value <= LEAST)
+        launched = re.search(_OF_DIMENSION.format(found[2]), text)
+        kept = launched or _OF_BLOCK.search(found[2]) if local else (_OF_CODE.search(found[2]) or value <= LEAST)
         made = value if kept else smaller(found[2], value, least, limits.tile)
         return "".join(found.group(1, 2, 3)) + (found[4] if made == value else str(made))
 

@@ -97,7 +97,7 @@ def test_sizes_in_lists_become_smaller_each() -> None:
 
 @pytest.mark.parametrize(
     ("name", "measures"),
-    [("blocksize", True), ("n", True), ("iterations", True), ("kernel_num", False), ("kernel", False), ("mode", False)],
+    [("blocksize", True), ("n", True), ("iterations", True), ("ishift", True), ("kernel_num", False), ("kernel", False), ("mode", False)],
 )
 def test_a_first_argument_that_measures_something_chooses_no_kernel(name: str, measures: bool) -> None:
     assert (
@@ -109,3 +109,10 @@ def test_the_size_of_a_block_stays() -> None:
     text = "int main() { int blocksize = 1024, size = 1 << 20; k<<<size / blocksize, blocksize>>>(); }"
     assert "blocksize = 1024, size = " in sizes.shrunk_text(text)
     assert "1 << 20" not in sizes.shrunk_text(text)
+
+
+@pytest.mark.parametrize("launch", ["dim3 grids(n / bs), blocks(bs); k<<<grids, blocks>>>();", "k<<<n / bs, bs, 4 * bs>>>();"])
+def test_a_batch_that_a_launch_takes_for_a_block_is_none(launch: str) -> None:
+    text = "int main() { for (int bs = 64; bs <= 1024; bs *= 2) { %s } }"
+    assert "bs = 64" in sizes.shrunk_text(text % launch)
+    assert "bs = 2;" in sizes.shrunk_text(text % "k<<<bs, 256>>>();")

@@ -54,6 +54,24 @@ def test_a_launch_that_was_left_out_counts_as_stopped() -> None:
     assert _rows(events)["second"].verdict == "incomplete"
 
 
+@pytest.mark.parametrize(
+    "message",
+    ["the write at k.cu:5 and the write at k.cu:9 can land in either order", "lanes of one warp store different values to the same bytes"],
+)
+def test_writes_that_meet_behind_a_launch_that_was_left_out_are_warnings(message: str) -> None:
+    """Two threads that write to one element have an index of memory, as a rule: of a histogram that was not counted to its end."""
+    events = _events(_launch("first"))
+    events.take({"event": "left out"})
+    scattered, again = _launch("second", "data-race"), _launch("third", "data-race")
+    for each in (scattered, again):
+        each["findings"][0]["message"] = message
+    events.take(scattered)
+    events.take({"event": "begins"})  # a program's next run has memory of its own
+    events.take(again)
+    doubt(events)
+    assert [_rows(events)[name].findings[0].severity for name in ("second", "third")] == ["warning", "error"]
+
+
 @pytest.mark.parametrize("kinds", [(), ("data-race",)])
 def test_an_incomplete_kernel_is_launched_again_with_few_ctas(kinds: tuple[str, ...]) -> None:
     events = _events(_launch("first", stopped=True), _launch("second"))

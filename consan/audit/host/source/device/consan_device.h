@@ -12,6 +12,9 @@
 #define M_PI_2 1.57079632679489661923
 #define M_LN2 0.69314718055994530942
 #endif
+#ifndef CUDA_VERSION // of cuda.h
+#define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
+#endif
 #ifndef RAND_MAX
 #define RAND_MAX 2147483647
 #endif
