@@ -243,3 +243,16 @@ def test_an_instance_is_guessed_that_compiles() -> None:
         "few<64>": ("1 x 16,4", ""),
     }
     assert found["outer::inner::scaled<__half, true>"][0] == rows.GUESSED["clean"]
+
+
+def test_what_follows_from_launches_that_were_left_out_is_no_error() -> None:
+    """The loop's second kernel has equal arguments each time, and is not made for the last keys: all places are 0 still."""
+    kernels = (
+        "__global__ void next(int *keys, int i) { keys[threadIdx.x] = i < 3 ? 0 : threadIdx.x; }\n"
+        "__global__ void places(const int *keys, int *at) { at[threadIdx.x] = keys[threadIdx.x]; }\n"
+        "__global__ void scatter(const int *at, int *to) { to[at[threadIdx.x]] = threadIdx.x; }\n"
+    )
+    loop = "for (int i = 0; i < 4; ++i) { next<<<1, 32>>>(keys, i); places<<<1, 32>>>(keys, at); } scatter<<<1, 32>>>(at, to);"
+    program = f"{kernels}int main() {{ int *keys, *at, *to; cudaMalloc(&keys, 128); cudaMalloc(&at, 128); cudaMalloc(&to, 128); {loop} }}"
+    found = {row.kernel: row.verdict for row in server().result(AuditRequest("k.cu", program, timeout=60.0)).rows}
+    assert found == {"next": "clean", "places": "clean", "scatter": "incomplete"}
