@@ -106,18 +106,12 @@ class Barriers {
                 continue;
             }
             generation.arrived += LANES;
-            clocks_.add_warp(last_of(generation, each->first), generation.warps);
+            clocks_.add_warp(*last_of_warp(generation.pasts, first_ + each->first * LANES), generation.warps);
             released.insert(released.end(), each->second.passing.begin(), each->second.passing.end());
             each = generation.partial.erase(each);
         }
         u32 wanted = generation.count == NOTHING ? living_warps() * LANES : generation.count;
         if (generation.arrived && generation.arrived >= wanted) complete(generation, released);
-    }
-
-    // The last arrival of a warp.
-    const Past &last_of(const Generation &generation, u32 warp) const {
-        auto of_warp = [&](const Past &past) { return (past.thread - first_) / LANES == warp; };
-        return *std::find_if(generation.pasts.rbegin(), generation.pasts.rend(), of_warp);
     }
 
     void complete(Generation &generation, std::vector<u32> &released) {

@@ -71,8 +71,7 @@ class ClusterBarrier {
 
     // The last arrival of a warp is what it publishes where each warp is one thread.
     void publish(u32 warp) {
-        auto last = std::find_if(pasts_.rbegin(), pasts_.rend(), [&](const Past &past) { return past.thread / LANES == warp; });
-        if (last != pasts_.rend()) clocks_.add_warp(*last, coming_warps_);
+        if (const Past *last = last_of_warp(pasts_, warp * LANES)) clocks_.add_warp(*last, coming_warps_);
     }
 
     // Returns whether lanes of the warp have waited for the rest of it.

@@ -39,6 +39,12 @@ struct Past {
     Vector seen, executed;
 };
 
+// The last arrival of a warp, by the number of its first thread; none if it has not arrived.
+inline const Past *last_of_warp(const std::vector<Past> &arrivals, u32 first) {
+    auto last = std::find_if(arrivals.rbegin(), arrivals.rend(), [&](const Past &past) { return past.thread >= first && past.thread < first + LANES; });
+    return last == arrivals.rend() ? nullptr : &*last;
+}
+
 // The clocks that several threads have published together.
 struct Joined {
     Vector seen, executed;
