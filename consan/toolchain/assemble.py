@@ -154,7 +154,7 @@ class AssemblerRefusal:
     reason: str
 
 
-def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) -> AssemblerRefusal | None:
+def why_broken(ptx: str, arch: str, *, wild: bool = True) -> AssemblerRefusal | None:
     """The message of an assembler that refuses a module. None if it accepts it, or if nothing can judge:
 
     no assembler, or an unknown version or target. Instructions are not refused for their target: the virtual
@@ -163,7 +163,7 @@ def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) 
     if _ARCH.fullmatch(arch) is None or not (find.locate(find.NVJITLINK) or find.ptxas()):
         return None
     judge = _first_error_elsewhere if wild else _first_error
-    done = cache.fetch_text(key("judged", ptx, arch, identity()), lambda: json.dumps(judge(ptx, arch)))
+    done = CACHE.fetch_text(key("judged", ptx, arch, identity()), lambda: json.dumps(judge(ptx, arch)))
     line, count, reason = json.loads(done)
     if not count:
         return None

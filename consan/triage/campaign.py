@@ -258,11 +258,11 @@ def rate(events: int, runs: int) -> Json:
     return {"runs": events, "of": runs, "rate": events / runs if runs else None, "interval": [round(low, 6), round(high, 6)]}
 
 
-def wilson(events: int, runs: int, level: float = _LEVEL) -> tuple[float, float]:
+def wilson(events: int, runs: int) -> tuple[float, float]:
     """Wilson's score interval of a share; (0, 1) without runs."""
     if not runs:
         return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + _LEVEL) / 2)
     share, weight = events / runs, z * z / runs
     centre = (share + weight / 2) / (1 + weight)
     half = z / (1 + weight) * math.sqrt(share * (1 - share) / runs + weight / (4 * runs))

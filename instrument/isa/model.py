@@ -22,7 +22,7 @@ from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect
 from consan.instrument.isa.classes import COMMON, TYPE_BYTES
 from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
-from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
+from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, parse_notation
 from consan.instrument.isa.traits import AccessTraits, OrderTraits, Traits
 
 __all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Spelled", "Touch"]
@@ -122,11 +122,6 @@ class InstructionEvent(OrderTraits):
     def roles(self) -> tuple[str, ...]:
         """The role of each operand."""
         return tuple(role for role, _ in self.operands)
-
-    @property
-    def at_run_time(self) -> tuple[str, ...]:
-        """Roles of the operands that it reads and whose values are known at run time only. Any other size is in `accesses`."""
-        return tuple(role for role, operand in self.operands if role != "dst" and not is_constant(operand))
 
     @property
     def first(self) -> MemoryAccess:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Operand", "OperandSpec", "align_roles", "immediate_value", "is_constant", "names", "parse_notation", "signalled"]
+__all__ = ["Operand", "OperandSpec", "align_roles", "immediate_value", "names", "parse_notation", "signalled"]
 
 Operand = Any
 
@@ -128,16 +128,6 @@ def names(operand: Operand) -> Iterator[str]:
     else:
         for attribute in _CHILDREN.get(kind, ()):
             yield from names(getattr(operand, attribute, None))
-
-
-def is_constant(operand: Operand) -> bool:
-    """Whether the text determines the operand's value, up to the addresses of symbols: no register is in it."""
-    kind = type(operand).__name__
-    if kind == "Register":
-        return False
-    if isinstance(operand, (tuple, list)):
-        return all(map(is_constant, operand))
-    return all(is_constant(getattr(operand, attribute, None)) for attribute in _CHILDREN.get(kind, ()))
 
 
 def immediate_value(operand: Operand) -> int:

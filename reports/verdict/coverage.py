@@ -147,10 +147,13 @@ def _in_words(row: Coverage) -> str:
     return f"{NOT_CHECKED} ({'; '.join(gaps((row,)))})" if row.state == NOT_CHECKED else row.state
 
 
-def _ptx_lines(gaps: list[Unmodelled], shown: int = 5) -> str:
+_SHOWN: Final = 5  # PTX lines that are named
+
+
+def _ptx_lines(gaps: list[Unmodelled]) -> str:
     numbers = sorted({gap.ptx_line for gap in gaps})
-    more = f" and {len(numbers) - shown} more" if len(numbers) > shown else ""
-    return f"PTX line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:shown]))}{more}"
+    more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+    return f"PTX line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_SHOWN]))}{more}"
 
 
 def _counted(number: int, one: str, many: str) -> list[Coverage]:

@@ -30,22 +30,20 @@ class Case(NamedTuple):
     scope: str = "none"
     suspends: bool = False
     completion: str = "sync"
-    at_run_time: tuple[str, ...] = ()
 
 
 CASES = [
-    Case("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1+16]", (("read", "shared", 16, "generic"),), at_run_time=("addr",)),
+    Case("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1+16]", (("read", "shared", 16, "generic"),)),
     Case("st.shared.u32 [tile+4], 7", (("write", "shared", 4, "generic"),)),
-    Case("st.release.gpu.global.u32 [%rd1], %r2", (("write", "global", 4, "generic"),), ("release",), "gpu", at_run_time=("addr", "src")),
+    Case("st.release.gpu.global.u32 [%rd1], %r2", (("write", "global", 4, "generic"),), ("release",), "gpu"),
     Case(
         "atom.acq_rel.cta.shared.add.u32 %r1, [%r2], 1",
         (("rmw", "shared", 4, "generic"),),
         ("acquire", "release"),
         "cta",
-        at_run_time=("addr",),
     ),
     Case("bar.sync 0", (), ("acquire", "release"), "cta", True),
-    Case("barrier.cta.arrive.aligned %r1, 64", (), ("release",), "cta", at_run_time=("barrier",)),
+    Case("barrier.cta.arrive.aligned %r1, 64", (), ("release",), "cta"),
     Case("barrier.cluster.wait.aligned", (), ("acquire",), "cluster", True),
     Case("fence.sc.gpu", (), ("acquire", "release", "sc"), "gpu"),
     Case("fence.proxy.async.shared::cta", (), ("proxy",)),
@@ -56,7 +54,6 @@ CASES = [
         "cta",
         True,
         "mbarrier",
-        ("mbar", "parity"),
     ),
     Case(
         "mbarrier.test_wait.shared.b64 p, [bar], %rd1",
@@ -64,21 +61,18 @@ CASES = [
         ("acquire",),
         "cta",
         completion="mbarrier",
-        at_run_time=("state",),
     ),
     Case(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3]",
         (("read", "global", 0, "async"), ("write", "shared", 0, "async"), ("rmw", "shared", 8, "generic")),
         completion="mbarrier",
-        at_run_time=("dst-addr", "src-addr", "size", "mbar"),
     ),
     Case(
         "cp.async.cg.shared.global [%r1], [%rd1], 16",
         (("write", "shared", 16, "generic"), ("read", "global", 16, "generic")),
         completion="async-group",
-        at_run_time=("dst-addr", "src-addr"),
     ),
-    Case("add.u32 %r1, %r2, 3", at_run_time=("src",)),
+    Case("add.u32 %r1, %r2, 3"),
 ]
 
 
@@ -87,8 +81,8 @@ def test_event(case: Case) -> None:
     event = event_of(case.text)
     accesses = tuple((a.access, a.space, a.total_bytes, a.proxy) for a in event.accesses)
     assert accesses == case.accesses
-    told = (event.orders, event.scope, event.suspends, event.completion, event.at_run_time)
-    assert told == (case.orders, case.scope, case.suspends, case.completion, case.at_run_time)
+    told = (event.orders, event.scope, event.suspends, event.completion)
+    assert told == (case.orders, case.scope, case.suspends, case.completion)
     assert all(access.address is not None for access in event.accesses)
 
 

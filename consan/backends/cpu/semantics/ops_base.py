@@ -86,9 +86,9 @@ def words(names: Iterable[str] | str) -> tuple[str, ...]:
     return tuple(names.split()) if isinstance(names, str) else tuple(names)
 
 
-def from_ufunc(ufunc: np.ufunc, source: str, dest: str | None = None) -> Op:
+def from_ufunc(ufunc: np.ufunc, source: str) -> Op:
     """An Op that is exactly one ufunc on operands of one type."""
-    return lane((source,) * ufunc.nin, (dest or source,), ufunc, ufunc=ufunc)
+    return lane((source,) * ufunc.nin, (source,), ufunc, ufunc=ufunc)
 
 
 def bits_of(word: str) -> int:
