@@ -167,7 +167,6 @@ class Computed:
     # -- the slice -------------------------------------------------------------------------------------------------------------
 
     def _slice(self) -> None:
-        self._pending: list[tuple[int, bool]] = []  # nodes to be reached, registers to be computed
         for start in self.starts:
             self.reach(self._nodes[start])
         for need in self.needs:

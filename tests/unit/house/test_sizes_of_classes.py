@@ -37,7 +37,7 @@ def _fields(node: ast.ClassDef) -> int:
         for each in node.body
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and "ClassVar" not in ast.unparse(each.annotation)
     }
-    made = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name in ("__init__", "__post_init__")]
+    made = [each for each in node.body if isinstance(each, ast.FunctionDef)]
     return len(declared | {name for function in made for name in _stored(function)})
 
 

@@ -36,7 +36,7 @@ from .polling import Polls
 if TYPE_CHECKING:
     from consan.backends.cpu.state.groups import Activation, LaneGroup
 
-    from .code import BoundBlock, Plan
+    from .code import BoundBlock
     from .scheduler import Scheduler
 
 IDLE_SECONDS: Final = 60.0
@@ -100,13 +100,11 @@ class WaveProgress:
 
     def __init__(self, scheduler: Scheduler, idle: float | None) -> None:
         self.scheduler = scheduler
-        self.plan: Plan = scheduler.plan
-        self.wave = scheduler.wave
         self.idle = idle
-        self.polls = Polls(self.plan)
+        self.polls = Polls(scheduler.plan)
         self.hung = self.idled = False
         self.turns, self.next, self.between = 0, FIRST_LOOK, FIRST_LOOK
-        self.looking = self.watching = False
+        self.look: _Look | None = None  # that is under way
         self.loops: dict[FunctionCode, PatientLoops] = {}
 
     @property
@@ -117,72 +115,75 @@ class WaveProgress:
     @property
     def calm(self) -> bool:
         """Whether the schedule should stop delaying warps: nothing has changed for a while."""
-        return self.looking and self.still >= CALM
-
-    # A look --------------------------------------------------------------------------------------------------------
+        return self.look is not None and self.look.still >= CALM
 
     def turn(self, group: LaneGroup) -> bool:
         """A group has completed turns of a loop. Returns whether the wave must be given up."""
         self.turns += 1
-        if not self.looking:
+        if self.look is None:
             if self.turns >= self.next:
-                self._begin()
+                self.look = _Look(self)
             return False
-        if self._changed():
+        if self.look.has_changed():
             self._end()
             return False
-        self.still += 1
-        self._record(group)
-        running = self._running(group)
-        if self.cycled[running].all():
-            self._proven()
-        elif self.idle is not None and self.polled[running].all():
-            self.idled = time.monotonic() - self.since > self.idle
+        running = np.concatenate([each.lanes for each in self.scheduler.running(group)])  # those that neither wait nor have exited
+        self.look.record(group)
+        if self.look.cycled[running].all():
+            self.hung = self.look.proves_hang()
+        elif self.idle is not None and self.look.polled[running].all():
+            self.idled = time.monotonic() - self.look.since > self.idle
         return self.over
 
-    def _begin(self) -> None:
-        lanes = self.wave.lanes
-        self.looking, self.watching = True, False
-        self.still = 0
-        self.since = time.monotonic()
-        self.changed = False
-        self.states: set[bytes] = set()
-        self.moved, self.touched, self.cycled, self.erratic, self.together, self.polled = (np.zeros(lanes, np.bool_) for _ in range(6))
-        self.heads: set[tuple[int, bytes]] = set()  # of loops that only memory ends, with the lanes that have come there
-        self.wave.changed = False
-        self.scheduler.run_block = self._run_block
-
     def _end(self) -> None:
-        self.looking = self.watching = False
-        self.wave.changed = None
+        self.look = self.scheduler.wave.changed = None
         self.between = min(2 * self.between, MOST_BETWEEN)
         self.next = self.turns + self.between
         self.scheduler.run_block = self.scheduler.plain_block
 
-    def _proven(self) -> None:
-        """All running groups loop. The hang is proven if the waiters have waited all the time and the polls were seen."""
-        waiting = self.wave.live & ~self.cycled
-        if self.watching and not (waiting & self.touched).any():
-            self.hung = True
-        elif not self.watching or self.still > self.again:
+
+class _Look:
+    """One look: it lasts until something changes."""
+
+    def __init__(self, progress: WaveProgress) -> None:
+        self.scheduler, self.polls, self.loops = progress.scheduler, progress.polls, progress.loops
+        self.still = 0  # turns
+        self.since = time.monotonic()
+        self.changes = False
+        self.again: int | None = None  # the turn after which the polled memory is looked at anew; None: it has not been yet
+        self.states: set[bytes] = set()
+        self.heads: set[tuple[int, bytes]] = set()  # of loops that only memory ends, with the lanes that have come there
+        lanes = self.scheduler.wave.lanes
+        self.moved, self.touched, self.cycled, self.erratic, self.together, self.polled = (np.zeros(lanes, np.bool_) for _ in range(6))
+        self.scheduler.wave.changed = False
+        self.scheduler.run_block = self._run_block
+
+    def has_changed(self) -> bool:
+        """Whether memory has changed, or may still."""
+        return self.changes or bool(self.scheduler.wave.changed) or bool(self.scheduler.plan.copies.flying)
+
+    def proves_hang(self) -> bool:
+        """All running groups loop. That proves a hang if the waiters have waited all the time and the polls were seen."""
+        waiting = self.scheduler.wave.live & ~self.cycled
+        if self.again is not None and not (waiting & self.touched).any():
+            return True
+        if self.again is None or self.still > self.again:
             self._watch()
+        return False
 
     def _watch(self) -> None:
         """Look once more, at the polled memory."""
-        self.watching, self.again = True, self.still + MOST_BETWEEN
+        self.again = self.still + MOST_BETWEEN
         self.states.clear()
         self.heads.clear()
         self.cycled[...] = self.touched[...] = False
         self.polls.clear()
 
-    def _changed(self) -> bool:
-        return self.changed or bool(self.wave.changed) or bool(self.plan.copies.flying)
-
     def _run_block(self, group: LaneGroup, block: BoundBlock) -> None:
-        """Run a block during a look, and note its effects."""
+        """Run a block, and note its effects."""
         if block.function.own:
             effects, sel = effects_of(block), group.sel
-            self.changed |= effects.changes
+            self.changes |= effects.changes
             self.moved[sel] = self.touched[sel] = True
             if effects.polls:
                 self.polled[sel] = True
@@ -190,20 +191,17 @@ class WaveProgress:
                 self.erratic[sel] = True
             if effects.together:
                 self.together[sel] = True
-            if self.watching:
+            if self.again is not None:
                 self.scheduler.count_block(group, block)
                 self.polls.run(group, block)
                 return
         self.scheduler.plain_block(group, block)
 
-    def _running(self, group: LaneGroup) -> npt.NDArray[np.intp]:
-        """All threads that neither wait nor have exited."""
-        return np.concatenate([each.lanes for each in self.scheduler.running(group)])
-
     # States --------------------------------------------------------------------------------------------------------
 
-    def _record(self, group: LaneGroup) -> None:
-        """Record the place and registers of the group's threads. A repeated state means a completed turn."""
+    def record(self, group: LaneGroup) -> None:
+        """Record the place and registers of the group's threads after a turn. A repeated state means a completed one."""
+        self.still += 1
         lanes = group.lanes
         if self.moved[lanes].all() and self._goes_round(group):
             self.cycled[lanes] = True
@@ -234,8 +232,8 @@ class WaveProgress:
         return block.size > 0 and self.loops[code].begins_at(code.instructions[block.code.start].start)
 
     def _whole_warps(self, lanes: npt.NDArray[np.intp]) -> bool:
-        here = self.wave.warps.masks(lanes)
-        return bool((here[here != 0] == self.wave.live_masks()[here != 0]).all())
+        here = self.scheduler.wave.warps.masks(lanes)
+        return bool((here[here != 0] == self.scheduler.wave.live_masks()[here != 0]).all())
 
     def _state(self, group: LaneGroup) -> bytes:
         """A digest of the place in the kernel, the threads, and all their state."""
@@ -243,17 +241,17 @@ class WaveProgress:
         lanes = group.lanes
         digest = hashlib.blake2b(repr(place).encode() + lanes.tobytes(), digest_size=16)
         own = [array for frame in frames for array in (*frame.function.own_arrays(), *self._locals(frame))]
-        for array in (*own, *([self.plan.carry] if "carry" in self.plan.__dict__ else [])):
+        for array in (*own, *([self.scheduler.plan.carry] if "carry" in self.scheduler.plan.__dict__ else [])):
             digest.update(array[lanes].tobytes())
         return digest.digest()
 
     def _locals(self, frame: Activation) -> list[npt.NDArray[Any]]:
         """The local variables of a function, a row for each lane."""
-        code, wave = frame.function.code, self.wave
+        code, wave = frame.function.code, self.scheduler.wave
         if not code.local_bytes:
             return []
         row = max(-(-wave.shape.local_bytes // 16) * 16, 16)
-        start = self.plan.reach.local.get(code, 0)
+        start = self.scheduler.plan.reach.local.get(code, 0)
         window = wave.arena.raw[wave.windows.local : wave.windows.local + row * wave.lanes].reshape(wave.lanes, row)
         return [window[:, start : start + code.local_bytes]]
 
