@@ -26,7 +26,7 @@ GiB: Final = 1 << 30
 class Inputs:
     """The arguments of a launch in memory. `values`: the bytes of each parameter."""
 
-    arrays: list[Value]
+    arrays: Sequence[Value]
     placement: Placement
     values: list[bytes]
 

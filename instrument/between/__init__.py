@@ -77,7 +77,7 @@ class TextRelations:
             return None
         if access.function not in self._values:
             self._values[access.function] = ValueUses(flow.module, flow.function, flow.data)
-        return self._values[access.function].of(access.ptx_line, threads)
+        return self._values[access.function].of(access.ptx_line, tuple(threads))
 
     def signals(self, entry: str) -> tuple[Signal, ...]:
         """See `relations.Relations`."""
