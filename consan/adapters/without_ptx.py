@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from consan.adapters.seam import Seam
 
@@ -35,6 +35,10 @@ class CuTileAdapter(Seam):
         return original(*args, **kwargs)
 
 
+# Flags with which XLA assembles by the process `ptxas`, and in no other way.
+BY_PTXAS: Final = "--xla_gpu_enable_libnvptxcompiler=false --xla_gpu_enable_libnvjitlink=false"
+
+
 class JaxUnseen(Seam):
     """On a GPU: says that the kernels of JAX are not seen, once a program uses its GPU."""
 
@@ -53,6 +57,6 @@ class JaxUnseen(Seam):
             self._open.uninstrumented("what JAX launches (XLA, Pallas)")
             self._open.note(
                 "XLA launches its kernels itself, and consan does not see them: run the program with --device cpu, or as one that is not"
-                " Python (consan run /path/to/python script.py), with XLA_FLAGS=--xla_gpu_enable_libnvptxcompiler=false"
+                f' Python (consan run /path/to/python script.py), with XLA_FLAGS="{BY_PTXAS}"'
             )
         return original(platform, *args, **kwargs)

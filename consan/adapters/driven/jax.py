@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from consan.adapters.base import SessionLike
 from consan.adapters.seam import Seam, lacking
+from consan.adapters.without_ptx import BY_PTXAS
 from consan.libcuda import library
 from consan.libcuda.build import MANAGEMENT, RUNTIMES
 
@@ -32,8 +33,7 @@ _TRIED: Final = (0, 12)
 _SERIES: Final = "0.12."
 _PLUGINS: Final = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
 _FLAGS: Final = (
-    "--xla_gpu_enable_libnvptxcompiler=false --xla_gpu_enable_libnvjitlink=false"  # assemble by ptxas
-    " --xla_gpu_generate_line_info=true"
+    f"{BY_PTXAS} --xla_gpu_generate_line_info=true"
     " --xla_gpu_autotune_level=0 --xla_gpu_enable_command_buffer="  # timings mean nothing; no graphs
     " --xla_gpu_experimental_vmm_disabled=true"  # memory by cuMemAlloc
     " --xla_gpu_triton_gemm_any=true --xla_gpu_cublas_fallback=false"  # kernels of its own, where it has some

@@ -48,3 +48,4 @@ def test_a_program_that_uses_the_gpu_by_jax_is_listed_on_a_gpu() -> None:
     assert session.listed == ["what JAX launches (XLA, Pallas)"]
     (note,) = session.notes
     assert "--device cpu" in note
+    assert "--xla_gpu_enable_libnvptxcompiler=false --xla_gpu_enable_libnvjitlink=false" in note, "either would assemble in the process"
