@@ -51,6 +51,17 @@ HOSTS = {
         "cudaLaunchConfig_t config = {}; config.gridDim = 1; config.blockDim = 64; float by = 2; cudaLaunchKernelEx(&config, k, p, by);"
     ),
     "cudaLaunchCooperativeKernel": Host(f"{_POINTERS} cudaLaunchCooperativeKernel((void *)k, 1, 64, args, 0, 0);"),
+    "cudaOccupancyMaxPotentialBlockSize": Host(
+        "int grid, block, blocks, least, greatest; cudaOccupancyMaxPotentialBlockSize(&grid, &block, k, 0, 64);"
+        " cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k, block, 0); cudaDeviceGetStreamPriorityRange(&least, &greatest);"
+        " if (grid != 4 * blocks || greatest > least) return 9; k<<<1, block>>>(p, 2.0f);"
+    ),
+    "cublasSetVector": Host(
+        "float pairs[128]; for (int i = 0; i < 64; ++i) pairs[2 * i] = i + 1; cublasSetVector(64, 4, pairs, 2, p, 1);"
+        " k<<<1, 64>>>(p, 2.0f); cublasGetMatrix(2, 32, 4, p, 2, pairs, 4); cudaMemcpyPeer(p, 0, pairs, 0, 8);",
+        f"#include <cublas_v2.h>\n{KERNEL}",
+        first=128,
+    ),
     "cudaFuncSetAttribute": Host(
         "if (cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10) != cudaSuccess) return 9;"
         " k<<<1, 64, 100 << 10>>>(p, 2.0f);",

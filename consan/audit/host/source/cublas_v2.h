@@ -30,6 +30,20 @@ inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUB
 inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetPointerMode(cublasHandle_t, cublasPointerMode_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t) { return CUBLAS_STATUS_SUCCESS; }
+inline cublasStatus_t cublasSetMatrix(int rows, int columns, int size, const void *from, int from_rows, void *to, int to_rows) {
+  const size_t width = size_t(rows) * size;
+  return cublasStatus_t(cudaMemcpy2D(to, size_t(to_rows) * size, from, size_t(from_rows) * size, width, columns, cudaMemcpyDefault));
+}
+inline cublasStatus_t cublasGetMatrix(int rows, int columns, int size, const void *from, int from_rows, void *to, int to_rows) {
+  return cublasSetMatrix(rows, columns, size, from, from_rows, to, to_rows);
+}
+// A vector is a row of a matrix.
+inline cublasStatus_t cublasSetVector(int count, int size, const void *from, int from_step, void *to, int to_step) {
+  return cublasSetMatrix(1, count, size, from, from_step, to, to_step);
+}
+inline cublasStatus_t cublasGetVector(int count, int size, const void *from, int from_step, void *to, int to_step) {
+  return cublasSetMatrix(1, count, size, from, from_step, to, to_step);
+}
 inline const char *cublasGetStatusString(cublasStatus_t) { return "a status of cuBLAS"; }
 
 namespace consan {

@@ -159,6 +159,8 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, cudaMemcpyKind, cudaStream_t) {
     return copied_rows(to, to_pitch, from, from_pitch, width, height);
 }
+cudaError_t cudaMemcpyPeer(void *to, int, const void *from, int, size_t bytes) { return copied(to, from, bytes); }
+cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t bytes, cudaStream_t) { return copied(to, from, bytes); }
 cudaError_t cudaMemset(void *to, int value, size_t bytes) { return bytes ? (std::memset(to, value, bytes), cudaSuccess) : cudaSuccess; }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) { return cudaMemset(to, value, bytes); }
 cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height) {
@@ -271,6 +273,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
 cudaError_t cudaStreamCreate(cudaStream_t *stream) { return handle(stream); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) { return handle(stream); }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) { return handle(stream); }
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -1, cudaSuccess; }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return last; }
 cudaError_t cudaStreamQuery(cudaStream_t) { return last; }
