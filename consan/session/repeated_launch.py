@@ -132,9 +132,9 @@ class RepeatedLaunch:
 
         `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
         """
-        streams, stream, functions = self.frameworks.streams, self.launch.stream, armed_functions()
-        if functions is None or self.alike.is_armed:
+        if self.alike.is_armed or (functions := armed_functions()) is None:
             return
+        streams, stream = self.frameworks.streams, self.launch.stream
         with self.frameworks.device.lock:
             if self._differs() or not streams.may_arm(stream) or (self.asks and key and self._args is None):
                 return
