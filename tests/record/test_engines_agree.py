@@ -22,6 +22,7 @@ DIFFER = {
     "cluster_atomics_cta_scope": "record: scopes of accesses to shared memory are a kind of their own",
     "cluster_multicast_before_init": "both: whether the peer has its barrier when the bytes come is luck",
     "cluster_superseded_phase": "both: the read comes before the load or behind its issue",
+    "mbarrier_warp_waits": "both: whether the read comes before the load is luck, and record explains the uninitialised read by the load",
     "cluster_pair_multicast": "both, likewise; record explains the uninitialised read by the load",
     "wgmma_stage_refilled_early": "record: nothing orders the load behind the issue of the product, so it is a race",
     "wgmma_rows_of_other_warp": "record: nothing orders the write and the issue of the product, so it is a race, and no wait lacks",

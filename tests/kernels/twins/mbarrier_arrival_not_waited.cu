@@ -1,5 +1,5 @@
 // All threads arrive in each round, and wait in the first one only.
-// launch: grid=1 block=64
+// launch: grid=1 block=64 arch=sm_90
 // arg: x f32[64]=arange
 // arg: out f32[64]=zeros
 // expect: data-race RAW @put @get severity=error

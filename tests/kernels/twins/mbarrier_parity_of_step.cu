@@ -1,16 +1,16 @@
 // A ring of four stages whose consumers wait for the parity of the step, not of the lap: in every second step the phase is over (R-M6).
 // launch: grid=1 block=64 arch=sm_90
 // backends: cpu
-// arg: x f32[384]=arange
+// arg: x f32[128]=arange
 // arg: out f32[32]=zeros
-// arg: steps i32=12
+// arg: steps i32=4
 // expect: missing-wait RAW @load @read severity=error
 // allow: missing-wait
 // allow: data-race
 // allow: lifetime
 // allow: barrier-misuse
 // allow: deadlock severity=error
-// result: out = x.reshape(12, 32)[:, ::-1].sum(axis=0)
+// result: out = x.reshape(4, 32)[:, ::-1].sum(axis=0)
 #include "../mbarrier.cuh"
 enum { STAGES = 4 };
 #ifdef RACY
