@@ -12,7 +12,7 @@ from record_support import file_of, found, kernel, twin_file
 import consan
 from consan.instrument import effects
 from consan.instrument.record.analyses import clusters
-from consan.instrument.record.families import lowering, made, matrix, tensors
+from consan.instrument.record.families import global_memory, lowering, made, matrix, tensors
 from consan.instrument.record.text import orders, text
 
 Change = Callable[[Any], Any]
@@ -32,6 +32,10 @@ def _is(value: Any) -> Change:
 
 def _without_meetings(old: Any) -> Any:
     return lambda kernel, work, one, **more: None if one.kind is effects.WarpSync else old(kernel, work, one, **more)
+
+
+def _in_own_memory(old: Any) -> Any:
+    return lambda snippet, wide, low, high, window: old(snippet, wide, low, high, "shared")
 
 
 def _without_scope(old: Any) -> Any:
@@ -84,6 +88,7 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "the end of a log before a wait": (text, "stop", _instead(""), "mbarrier_32_arrivals_hang", True),
     "fences": (clusters, "relaxes", _instead(False), "mbarrier_relaxed_with_fences", False),
     "barriers of clusters": (made, "KINDS", _with(effects.ClusterBarrierWait, lambda *_: None), "cluster_reduction", False),
+    "flags of other CTAs": (global_memory, "mark_shared", _in_own_memory, "cluster_flag_generic_address", False),
     "clusters that kernels require": (clusters, "required", _instead((1, 1, 1)), "cluster_reduction", False),
 }
 

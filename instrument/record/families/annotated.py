@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from consan.instrument.record.analyses import clusters
 from consan.instrument.record.text import text
 from consan.instrument.record.text.orders import order_of
 from consan.instrument.record.text.readings import DRAW, LOOK, find_clock, mark_shared, read_first
@@ -34,7 +35,8 @@ def words_of(kernel: FunctionRecorder, work: Work) -> Mapping[str, Any]:
     low, high, upper = snippet.register("b32"), snippet.register("b32"), snippet.register("b32")
     wide = wide_address(snippet, address, work.instruction.scope)
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
-    mark_shared(snippet, wide, low, high)
+    module = kernel.context.module
+    mark_shared(snippet, wide, low, high, clusters.window(module.target, module.version))
     snippet.add(f"or.b32 {upper}, {high}, {_MARK};")
     for place, register in enumerate((low, upper)):
         snippet.add(text.store(stored + place, register).strip())

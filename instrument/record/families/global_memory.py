@@ -26,7 +26,7 @@ from consan.instrument.effects.kinds import Fence, GlobalAccess, GridWait, Unsee
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row, destinations, does, lookup, row_of
 from consan.instrument.ptx import Instruction, Operand, Vector
-from consan.instrument.record.analyses import data
+from consan.instrument.record.analyses import clusters, data
 from consan.instrument.record.analyses.awaited import awaits_store
 from consan.instrument.record.analyses.stored_values import stores_of_values
 from consan.instrument.record.families import annotated, wmma
@@ -246,7 +246,8 @@ class GlobalRecorder:
             wide = wide_address(snippet, access.address, scope, "global" if access.in_global else "")
             snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
             if access.is_generic:
-                mark_shared(snippet, wide, low, high)
+                module = self._kernel.context.module
+                mark_shared(snippet, wide, low, high, clusters.window(module.target, module.version))
         for place, register in enumerate((low, high)):
             snippet.add(text.store(first + place, register).strip())
         find_clock(snippet, low)

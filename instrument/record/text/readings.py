@@ -16,11 +16,14 @@ CLOCK = "%__consan_pc"  # the address of the clock of a strong access
 SHARED_MARK = 0x80000000  # in place of the upper half of an address: one of shared memory
 
 
-def mark_shared(snippet: Snippet, wide: str, low: str, high: str) -> None:
-    """Turn the two words of a generic address into the offset and the mark of shared memory, if the address lies there."""
+def mark_shared(snippet: Snippet, wide: str, low: str, high: str, window: str) -> None:
+    """Turn the two words of a generic address into the offset and the mark of shared memory, if the address lies there.
+
+    `window`: shared, or shared::cluster, in which other CTAs of the cluster are, too.
+    """
     inside, near, other = snippet.register("pred"), snippet.register("b64"), snippet.register("b32")
-    snippet.add(f"isspacep.shared {inside}, {wide};")
-    snippet.add(f"cvta.to.shared.u64 {near}, {wide};")
+    snippet.add(f"isspacep.{window} {inside}, {wide};")
+    snippet.add(f"cvta.to.{window}.u64 {near}, {wide};")
     snippet.add(f"cvt.u32.u64 {other}, {near};")
     snippet.add(f"selp.b32 {low}, {other}, {low}, {inside};")
     snippet.add(f"selp.b32 {high}, {SHARED_MARK}, {high}, {inside};")
