@@ -226,7 +226,7 @@ def test_an_arrival_too_few(bench: Bench) -> None:
     assert _waits(finding) == {"count": 70}
     assert finding.barrier is not None
     assert finding.barrier.items() >= {"phase": 0, "pending": 1, "expected": 71, "tx": 0}.items()
-    assert "1 of the 71 arrivals" in finding.missing
+    assert "1 of 71 arrivals" in finding.missing
 
 
 def test_one_of_two_ctas(bench: Bench) -> None:
