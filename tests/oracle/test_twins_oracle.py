@@ -19,7 +19,7 @@ TWINS = sorted([*(KERNELS / "twins").glob("*.cu"), *(KERNELS / "global").glob("*
 CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean").glob("*.cu")])
 NOT_SEEN = {
     "multi_warp_tile": "memory that is reserved for cooperative groups",
-    "surface_sums_of_ctas": "surfaces",
+    **dict.fromkeys(("surface_sums_of_ctas", "surface_handed_to_next_cta", "surface_within_a_cta"), "surfaces"),
     "texture_beside_store": "textures",
     "texture_of_other_elements": "textures",
     "cluster_push_added_beside_strong_store": "it takes a bulk reduction for an access through the generic proxy",
@@ -32,6 +32,7 @@ NOT_SEEN = {
     "cluster_completion_cta_scope": "policy isa",
     "cluster_pushed_then_stored": "policy isa",
     "cluster_arrived_twice": "a second arrival in one phase: undefined",
+    "bulk_reductions_of_two_sizes_in_flight": "it tells the wait that a second operation behind the issue lacks",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
     "bulk_refill_no_fence": "policy isa",
     "cp_async_at_exit": "copies in flight at the end",

@@ -109,7 +109,7 @@ CASES = {
         HELPERS, "fix: put __syncthreads() after the write at k.cu:5 and before the read at k.cu:6", "verified:", "no fix",
     ),
     "a copy that an mbarrier signals": (
-        SIGNALLED, "fix: wait with mbarrier.try_wait.parity (parity 0) on the mbarrier bar", "cuda::barrier", "_group",
+        SIGNALLED, "fix: move the mbarrier.test_wait.shared at k.cu:9 before the read at k.cu:8", "line 9 moved before k.cu:8", "_group",
     ),
 }  # fmt: skip
 

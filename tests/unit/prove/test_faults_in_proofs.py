@@ -46,7 +46,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     ),
     "accesses of two CTAs": (proof, "AccessPair(one, other, GRID)", "AccessPair(one, other, CTA)", "elements of two CTAs"),
     "accesses of two threads": (
-        intervals, "found.pairs += _raced(AccessPair(one, other, INTERVAL))", "pass", "a neighbour's element",
+        intervals, "found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=", "bool((", "a neighbour's element",
     ),
     "sizes that differ": (
         pairs, "one == other if size == other_size else", "one == other if True else", "a half of a neighbour's element",
