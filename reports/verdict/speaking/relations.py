@@ -103,8 +103,8 @@ _OF_REPAIR: Final = Which(known="culprit")
 _VERIFIED: Final = Which(known="verified")
 
 BELONGS: Final = (
-    # A copy that comes too early brings its bytes before the receiver has announced them: of a peer's stage, in a multicast.
-    Belongs(((_EARLY_REFILL, _misuse("bytes-not-announced"), shared.last_place),), MAY_FOLLOW, certain=False),
+    # A copy into a peer's stage that comes too early brings its bytes before the receiver has announced them.
+    Belongs(((_EARLY_REFILL, _misuse("bytes-not-announced"), shared.place_of_peer),), MAY_FOLLOW, certain=False),
     Belongs(((_BROKEN, _FOLLOWING, shared.misused_mbarrier), (_LAPPED, _STUCK, shared.misused_mbarrier)), FOLLOWS),
     Belongs(((_misuse("counts-disagree", "divergent"), _STUCK, shared.waited_barrier),), FOLLOWS),
     Belongs(((Which(("missing-wait",)), _LIFETIME, shared.copy), (_TOUCHED, _LIFETIME, shared.product)), FOLLOWS),

@@ -117,6 +117,11 @@ def last_place(root: Finding, finding: Finding) -> bool:
     return root.pair[-1].site == finding.pair[-1].site
 
 
+def place_of_peer(root: Finding, finding: Finding) -> bool:
+    """The place of the second access, which another CTA than that of the first executes."""
+    return len({access.block for access in root.pair}) > 1 and last_place(root, finding)
+
+
 def store(root: Finding, finding: Finding) -> bool:
     """A store."""
     stores = {access.site for access in root.pair}

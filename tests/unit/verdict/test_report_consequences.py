@@ -89,7 +89,7 @@ OVERWRITES = Finding("missing-wait", "k", situation="not-waited", hazard="WAR", 
 LATE = Finding("global-race", "k", situation="released-before", accesses=(at("write", 4, **THERE), at("read", 6, **HERE)))
 LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", count=9, accesses=(LATE.accesses[0], at("write", 4, **HERE)))
 
-REFILL = Finding("data-race", "k", situation="refilled-too-early", hazard="WAR", accesses=(at("read", 7), COPY))
+REFILL = Finding("data-race", "k", situation="refilled-too-early", hazard="WAR", accesses=(at("read", 7, **HERE), replace(COPY, **THERE)))
 UNANNOUNCED = replace(MISUSE, situation="bytes-not-announced", fix="a fence", count=9, accesses=(at("arrival", 13), COPY))
 
 
