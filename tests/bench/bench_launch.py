@@ -48,6 +48,9 @@ EXAMINED = Judge.examined
 LAUNCHES, GRID, BLOCK = 2000, (8, 1, 1), (64, 1, 1)
 
 
+OF_CORE = ("cuda", "cuda.core", "cuda.core._kernel_arg_handler", "cuda.bindings", "cuda.bindings.driver")  # modules that a program replaces
+
+
 class NullLibrary:
     """The driver. Functions that are not written do nothing."""
 
@@ -154,9 +157,7 @@ def _checked(kernel: str) -> Checked:
 def _core(program: Program) -> None:
     """The modules of cuda.core and of its driver, as far as a launch needs them."""
     answers = {"cuLibraryGetModule": 77, "cuKernelGetLibrary": 5, "cuKernelGetName": program.kernel.encode()}
-    made = {
-        name: ModuleType(name) for name in ("cuda", "cuda.core", "cuda.core._kernel_arg_handler", "cuda.bindings", "cuda.bindings.driver")
-    }
+    made = {name: ModuleType(name) for name in OF_CORE}
     for name, value in answers.items():
         setattr(made["cuda.bindings.driver"], name, lambda handle, value=value: (0, value))
     holder = SimpleNamespace(ptr=ctypes.addressof(program.params))

@@ -92,6 +92,8 @@ def opened(given: str, library: bench_launch.NullLibrary, monkeypatch: pytest.Mo
     """A program, by its framework and kernel."""
     monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)  # its look takes launches back
     monkeypatch.setattr(Judge, "examined", Judge.examined)  # the program replaces it
+    for name in bench_launch.OF_CORE if given.startswith("core") else ():
+        monkeypatch.setitem(sys.modules, name, None)  # the same
     made, begin = Program(library, *given.split(), stream), Armed.begin
 
     def counted(armed: Armed) -> int | None:
