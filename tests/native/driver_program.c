@@ -10,7 +10,8 @@
 typedef uint64_t address;
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxGetCurrent(void **);
 int cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuCtxSynchronize(void);
-int cuMemAlloc_v2(address *, size_t), cuMemAllocManaged(address *, size_t, unsigned), cuMemFree_v2(address), cuMemcpyHtoD_v2(address, const void *, size_t), cuMemcpyDtoH_v2(void *, address, size_t);
+int cuMemAlloc_v2(address *, size_t), cuMemAllocManaged(address *, size_t, unsigned), cuMemFree_v2(address);
+int cuMemcpyHtoD_v2(address, const void *, size_t), cuMemcpyDtoH_v2(void *, address, size_t);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 
 #define OK(call) \

@@ -2,14 +2,7 @@
 #include <cstdio>
 #include <cuda_runtime.h>
 
-#define OK(call)                                                              \
-    do {                                                                      \
-        cudaError_t code = (call);                                            \
-        if (code != cudaSuccess) {                                            \
-            std::printf("line %d: %s\n", __LINE__, cudaGetErrorString(code)); \
-            return 1;                                                         \
-        }                                                                     \
-    } while (0)
+#include "runtime_status.cuh"
 
 constexpr int N = 128, BYTES = N * sizeof(int);
 

@@ -3,14 +3,7 @@
 #include <cstdlib>
 #include <cuda_runtime.h>
 
-#define OK(call)                                                                        \
-    do {                                                                                \
-        cudaError_t code = (call);                                                      \
-        if (code != cudaSuccess) {                                                      \
-            std::printf("line %d: %s\n", __LINE__, cudaGetErrorString(code));           \
-            return 1;                                                                   \
-        }                                                                               \
-    } while (0)
+#include "runtime_status.cuh"
 
 struct Scale {
     short by;
