@@ -1,4 +1,4 @@
-"""Cases of which some run in the quick tier, and all in the slow one: they show the same thing."""
+"""Samples of parametrised tests whose cases check one rule: most cases are marked slow."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import pytest
 
 
 def one_in(number: int, values: Iterable[Any], ids: Callable[[Any], str]) -> list[Any]:
-    """The cases, of which one in so many is quick."""
+    """The cases. One of each `number` runs without `-m slow`, the others are marked slow."""
     return [pytest.param(value, id=ids(value), marks=pytest.mark.slow if at % number else ()) for at, value in enumerate(values)]

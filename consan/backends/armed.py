@@ -3,7 +3,7 @@
 Python arms a launch with all that does not change. A program that calls `cuLaunchKernel` by a pointer gets a function of C in its place,
 which makes launches that are alike without the interpreter. Other launches call C before and behind them (`Armed.begin`, `Armed.end`).
 C looks at the receipts, and leaves all else to Python. `Armed.take_back` says what was done: until then nobody else touches the memory of
-its slots. The values of the parameters may differ: C tells how many launches had which.
+its slots. The values of the parameters may differ: C counts the launches of each set of values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The memory that the buffers of a launch take, before it is taken; and takes it."""
+"""Computes the memory that the buffers of a launch take, checks that there is room, and places them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class HostSymbol:
 
 @dataclass(frozen=True)
 class FrameworkMemory:
-    """What a framework says of the launch that it is about to make: buffers with names, and the host's arrays that it has copied for it.
+    """The memory of the launch that a framework is about to make: buffers with names, and the host's arrays that it has copied for it.
 
     Without `copies` its parameters are the program's own.
     """

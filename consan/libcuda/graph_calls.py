@@ -64,7 +64,7 @@ class StreamCapture:
         self.ends[stream] = [self.graph.add(self.driver, work, self.ends[stream])]
 
     def join(self, stream: int, after: Iterable[DriverNode]) -> None:
-        """What a stream is given later comes after these nodes, too; it belongs to the capture."""
+        """Later work of a stream comes after these nodes, too; the stream belongs to the capture."""
         known = self.ends.setdefault(stream, [])
         known += [each for each in after if each not in known]
         self.driver.captures[stream] = self

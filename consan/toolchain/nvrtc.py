@@ -27,7 +27,7 @@ from consan.toolchain.cache import CACHE, key
 from consan.toolchain.extras import install
 from consan.toolchain.headers import VIRTUAL_HEADERS
 
-# What makes a compilation depend on more than the text and the options: other files, the time of day.
+# Such words make a compilation depend on more than the text and the options: on other files, or the time of day.
 _BY_MORE_THAN_TEXT: Final = re.compile(r"include|import|embed|__DATE__|__TIME")
 _SPLICE: Final = re.compile(r"(?:\\|\?\?/)[ \t]*\r?\n")
 _UNOPTIMISED = ("-G",)  # "-Ofc=max" leaves out loads of values that nobody uses

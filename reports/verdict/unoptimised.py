@@ -1,4 +1,4 @@
-"""What a race counts that only the kernel without optimisation has: a warning, where nothing else was found at its two places."""
+"""Adds the races that only the kernel without optimisation has: as warnings, where nothing else was found at their two places."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ NOT_SEEN = {
     "cluster_completion_cta_scope": "policy isa",
     "cluster_pushed_then_stored": "policy isa",
     "cluster_arrived_twice": "a second arrival in one phase: undefined",
-    "bulk_reductions_of_two_sizes_in_flight": "it tells the wait that a second operation behind the issue lacks",
+    "bulk_reductions_of_two_sizes_in_flight": "it reports a missing wait before the second operation",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
     "bulk_refill_no_fence": "policy isa",
     "cp_async_at_exit": "copies in flight at the end",

@@ -260,7 +260,7 @@ setp.ne.u32 %p, %t, 0;
 @%p bra done;
 ld.relaxed.gpu.global.u64 %s0, [%w]; ld.relaxed.gpu.global.u64 %s1, [%w+8]; ld.relaxed.gpu.global.u64 %s2, [%w+16];
 """
-# What the copy of the slip has, at `%number`, is from the launch before.
+# The copy of the slip, at `%number`, has the values of the launch before.
 _COMPARED = f"""add.u64 %m, %x, %number; ld.global.u32 %b, [%m+{RESULTS}]; setp.ne.or.u32 %q, %a, %b, %q;
 st.global.u32 [%m+{RESULTS}], %a; add.u64 %m, %x, %o;"""
 _COUNTED = f"""ld.global.u64 %n, [%number+{RUNS}]; ld.global.u64 %m, [%number+{CHANGES}];

@@ -59,15 +59,16 @@ def with_unoptimised(requested: RequestedLaunch, args: argparse.Namespace, repor
     try:
         ptx = make(read_file(args.file))
         ran = requested.again(args, ptx, args.seed).report
-        found = unknown_to(report, late.reruns.races(ran))
+        races = late.reruns.races(ran)
+        found = unknown_to(report, races)
         if found:
             search = _search(requested, args, ptx)
             found = list(search.confirmed(replace(ran, findings=tuple(found))).findings)
     except ConsanError as error:
         return _not_compared(report, str(error).partition("\n")[0])
     report = embed(with_warnings(report, found)) if found else report
-    others = [each.kind for each in ran.findings if each.severity == "error" and each.kind != _REGISTERS]
-    ended = next((kind for kind in others if kind not in {each.kind for each in late.reruns.races(ran)}), "")
+    compared = {_REGISTERS, *(each.kind for each in races)}
+    ended = next((each.kind for each in ran.findings if each.severity == "error" and each.kind not in compared), "")
     why = f"its launch shows {ended}" if ended else next(iter(ran.incomplete), "")
     return _not_compared(report, why) if why else report
 

@@ -14,8 +14,8 @@ def test_arguments_that_are_paths() -> None:
 def test_the_reason_of_what_does_not_compile_is_behind_the_heading() -> None:
     missing = 'k.cu does not compile:\nalgorithm:2: catastrophic error: cannot open source file "cuda/std/algorithm"\n  #include\n'
     assert first_error(missing) == 'algorithm:2: cannot open source file "cuda/std/algorithm"'
-    told = first_error(missing + "note: libcu++ is missing: pip install nvidia-cuda-cccl")
-    assert told.endswith('"cuda/std/algorithm" (libcu++ is missing: pip install nvidia-cuda-cccl)')
+    error = first_error(missing + "note: libcu++ is missing: pip install nvidia-cuda-cccl")
+    assert error.endswith('"cuda/std/algorithm" (libcu++ is missing: pip install nvidia-cuda-cccl)')
     assert first_error("k.cu does not compile:\n\n  its reason\n") == "its reason"
     assert first_error("one line") == "one line"
     assert first_error("") == "no message"

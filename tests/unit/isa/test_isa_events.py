@@ -81,8 +81,8 @@ def test_event(case: Case) -> None:
     event = event_of(case.text)
     accesses = tuple((a.access, a.space, a.total_bytes, a.proxy) for a in event.accesses)
     assert accesses == case.accesses
-    told = (event.orders, event.scope, event.suspends, event.completion)
-    assert told == (case.orders, case.scope, case.suspends, case.completion)
+    semantics = (event.orders, event.scope, event.suspends, event.completion)
+    assert semantics == (case.orders, case.scope, case.suspends, case.completion)
     assert all(access.address is not None for access in event.accesses)
 
 

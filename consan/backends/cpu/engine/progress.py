@@ -163,7 +163,7 @@ class _Look:
         return self.changes or bool(self.scheduler.wave.changed) or bool(self.scheduler.plan.copies.flying)
 
     def proves_hang(self) -> bool:
-        """All running groups loop. That proves a hang if the waiters have waited all the time and the polls were seen."""
+        """Whether the launch hangs, where all running groups loop: the waiters have waited all the time, and the polls were seen."""
         waiting = self.scheduler.wave.live & ~self.cycled
         if self.again is not None and not (waiting & self.touched).any():
             return True
