@@ -132,7 +132,8 @@ class RepeatedLaunch:
 
         `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
         """
-        if self.alike.is_armed or (functions := armed_functions()) is None:
+        work = self.frameworks.device.backend.work
+        if self.alike.is_armed or work is None or (functions := armed_functions()) is None:
             return
         streams, stream = self.frameworks.streams, self.launch.stream
         with self.frameworks.device.lock:
@@ -140,7 +141,7 @@ class RepeatedLaunch:
                 return
             values = self._args or () if self.asks and key else ()
             words = [each or 0 for each in key] or [0] * _STREAM + [stream]
-            self.alike.arm(Arming(functions, words, values, self.frameworks.background.work.here, streams.followed_launch))
+            self.alike.arm(Arming(functions, words, values, work.here, streams.followed_launch))
 
     def _differs(self) -> bool:
         """Whether this launch may not be like those before it."""
