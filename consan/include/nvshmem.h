@@ -61,13 +61,29 @@ CONSAN_DEVICE void consan_add(uint64_t *at, uint64_t value) { asm volatile("red.
 CONSAN_DEVICE void nvshmem_fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 CONSAN_DEVICE void nvshmem_quiet() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
-// Threads `first`, `first + step`, ... of a group copy.
-CONSAN_DEVICE void consan_copy(void *to, const void *from, size_t bytes, unsigned first, unsigned step) {
+// Who calls: a thread, a warp or a CTA.
+struct consan_thread {
+    CONSAN_DEVICE unsigned at() { return 0; }
+    CONSAN_DEVICE unsigned count() { return 1; }
+    CONSAN_DEVICE void sync() {}
+};
+struct consan_block {
+    CONSAN_DEVICE unsigned at() { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
+    CONSAN_DEVICE unsigned count() { return blockDim.x * blockDim.y * blockDim.z; }
+    CONSAN_DEVICE void sync() { __syncthreads(); }
+};
+struct consan_warp {
+    CONSAN_DEVICE unsigned at() { return consan_block::at() % 32; }
+    CONSAN_DEVICE unsigned count() { return 32; }
+    CONSAN_DEVICE void sync() { __syncwarp(); }
+};
+
+template <typename G> CONSAN_DEVICE void consan_copy(void *to, const void *from, size_t bytes) {
     bool words = ((size_t)to | (size_t)from | bytes) % 4 == 0;
     if (words)
-        for (size_t at = first; at < bytes / 4; at += step) ((unsigned *)to)[at] = ((const unsigned *)from)[at];
+        for (size_t at = G::at(); at < bytes / 4; at += G::count()) ((unsigned *)to)[at] = ((const unsigned *)from)[at];
     else
-        for (size_t at = first; at < bytes; at += step) ((char *)to)[at] = ((const char *)from)[at];
+        for (size_t at = G::at(); at < bytes; at += G::count()) ((char *)to)[at] = ((const char *)from)[at];
 }
 CONSAN_DEVICE void consan_signal(uint64_t *own, uint64_t value, int op, int pe) {
     uint64_t *there = (uint64_t *)consan_there(own, pe);
@@ -76,53 +92,30 @@ CONSAN_DEVICE void consan_signal(uint64_t *own, uint64_t value, int op, int pe) 
     else
         consan_set(there, value);
 }
-
-CONSAN_DEVICE void nvshmem_putmem(void *to, const void *from, size_t bytes, int pe) {
+template <typename G> CONSAN_DEVICE void consan_put(void *to, const void *from, size_t bytes, int pe) {
     asm volatile("// nvshmem: put");
-    consan_copy(consan_there(to, pe), from, bytes, 0, 1);
+    G::sync();
+    consan_copy<G>(consan_there(to, pe), from, bytes);
+    G::sync();
 }
-CONSAN_DEVICE void nvshmem_putmem_nbi(void *to, const void *from, size_t bytes, int pe) { nvshmem_putmem(to, from, bytes, pe); }
-CONSAN_DEVICE void nvshmem_getmem(void *to, const void *from, size_t bytes, int pe) { consan_copy(to, consan_there(from, pe), bytes, 0, 1); }
-CONSAN_DEVICE void nvshmem_putmem_signal(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
+template <typename G> CONSAN_DEVICE void consan_get(void *to, const void *from, size_t bytes, int pe) {
+    asm volatile("// nvshmem: get");
+    G::sync();
+    consan_copy<G>(to, consan_there(from, pe), bytes);
+    G::sync();
+}
+template <typename G>
+CONSAN_DEVICE void consan_put_signal(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
     asm volatile("// nvshmem: put with signal");
-    consan_copy(consan_there(to, pe), from, bytes, 0, 1);
-    nvshmem_fence();
-    consan_signal(signal, value, op, pe);
+    G::sync();
+    consan_copy<G>(consan_there(to, pe), from, bytes);
+    G::sync();
+    if (G::at() == 0) nvshmem_fence(), consan_signal(signal, value, op, pe);
 }
-CONSAN_DEVICE void nvshmem_putmem_signal_nbi(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
-    nvshmem_putmem_signal(to, from, bytes, signal, value, op, pe);
+// Copies with strides, in elements.
+template <typename T> CONSAN_DEVICE void consan_strided(T *to, const T *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t count) {
+    for (size_t at = 0; at < count; ++at) to[at * to_stride] = from[at * from_stride];
 }
-
-#define CONSAN_THREADS (blockDim.x * blockDim.y * blockDim.z)
-#define CONSAN_THREAD ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x)
-#define CONSAN_OF_GROUP(suffix, thread, threads, sync)                                                                                       \
-    CONSAN_DEVICE void nvshmemx_putmem##suffix(void *to, const void *from, size_t bytes, int pe) {                                           \
-        asm volatile("// nvshmem: put");                                                                                                     \
-        sync;                                                                                                                                \
-        consan_copy(consan_there(to, pe), from, bytes, thread, threads);                                                                      \
-        sync;                                                                                                                                \
-    }                                                                                                                                        \
-    CONSAN_DEVICE void nvshmemx_getmem##suffix(void *to, const void *from, size_t bytes, int pe) {                                           \
-        sync;                                                                                                                                \
-        consan_copy(to, consan_there(from, pe), bytes, thread, threads);                                                                      \
-        sync;                                                                                                                                \
-    }                                                                                                                                        \
-    CONSAN_DEVICE void nvshmemx_getmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { nvshmemx_getmem##suffix(to, from, bytes, pe); } \
-    CONSAN_DEVICE void nvshmemx_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { nvshmemx_putmem##suffix(to, from, bytes, pe); } \
-    CONSAN_DEVICE void nvshmemx_putmem_signal##suffix(                                                                                       \
-        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
-        asm volatile("// nvshmem: put with signal");                                                                                         \
-        sync;                                                                                                                                \
-        consan_copy(consan_there(to, pe), from, bytes, thread, threads);                                                                      \
-        sync;                                                                                                                                \
-        if (thread == 0) nvshmem_fence(), consan_signal(signal, value, op, pe);                                                              \
-    }                                                                                                                                        \
-    CONSAN_DEVICE void nvshmemx_putmem_signal_nbi##suffix(                                                                                   \
-        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
-        nvshmemx_putmem_signal##suffix(to, from, bytes, signal, value, op, pe);                                                              \
-    }
-CONSAN_OF_GROUP(_warp, CONSAN_THREAD % 32, 32, __syncwarp())
-CONSAN_OF_GROUP(_block, CONSAN_THREAD, CONSAN_THREADS, __syncthreads())
 
 CONSAN_DEVICE void nvshmemx_signal_op(uint64_t *signal, uint64_t value, int op, int pe) { consan_signal(signal, value, op, pe); }
 CONSAN_DEVICE uint64_t nvshmem_signal_fetch(uint64_t *signal) {
@@ -148,39 +141,122 @@ CONSAN_DEVICE uint64_t nvshmem_signal_wait_until(uint64_t *signal, int cmp, uint
     return seen;
 }
 
-// Barriers. All ranks come to the next one: each tells all others its number. A row of counters for each rank: what each has told it, and
-// how many barriers it has begun. One thread of a rank is in a barrier at a time (NVSHMEM, "Collective Communication").
-CONSAN_DEVICE uint64_t *consan_counters(int pe) {
+// Barriers and collectives. All ranks come to the next one: each tells the others its number. A row for each rank has what each has told it of
+// barriers, how many it has begun, and the same of collectives. One thread of a rank, or one group, is in one at a time ("Collective
+// Communication" in the NVSHMEM specification).
+enum { CONSAN_BARRIERS = 0, CONSAN_COLLECTIVES };
+CONSAN_DEVICE uint64_t *consan_counters(int which, int pe) {
     unsigned low, high;
     asm volatile("mov.b32 %0, %%envreg27;" : "=r"(low));
     asm volatile("mov.b32 %0, %%envreg28;" : "=r"(high));
-    return (uint64_t *)((size_t)high << 32 | low) + pe * (nvshmem_n_pes() + 1);
+    return (uint64_t *)((size_t)high << 32 | low) + (2 * pe + which) * (nvshmem_n_pes() + 1);
 }
-CONSAN_DEVICE void consan_meet() {
-    int me = nvshmem_my_pe(), ranks = nvshmem_n_pes();
-    uint64_t *own = consan_counters(me), before;
-    asm volatile("atom.relaxed.sys.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(own + ranks) : "memory");
+// Tell ranks `told` to the one before `past` that this one has come; returns its number.
+CONSAN_DEVICE uint64_t consan_come(int which, int told, int past) {
+    uint64_t before;
+    asm volatile("atom.relaxed.sys.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(consan_counters(which, nvshmem_my_pe()) + nvshmem_n_pes()) : "memory");
     nvshmem_quiet();
-    for (int pe = 0; pe < ranks; ++pe) consan_set(consan_counters(pe) + me, before + 1);
-    for (int pe = 0; pe < ranks; ++pe) nvshmem_signal_wait_until(own + pe, NVSHMEM_CMP_GE, before + 1);
+    for (int pe = told; pe < past; ++pe) consan_set(consan_counters(which, pe) + nvshmem_my_pe(), before + 1);
+    return before + 1;
 }
-#define CONSAN_BARRIERS(prefix, suffix, thread, sync)                                                                                        \
-    CONSAN_DEVICE void prefix##_barrier_all##suffix() {                                                                                      \
-        sync;                                                                                                                                \
-        if (thread == 0) consan_meet();                                                                                                      \
-        sync;                                                                                                                                \
-    }                                                                                                                                        \
+CONSAN_DEVICE void consan_await(int which, uint64_t number, int from, int past) {
+    for (int pe = from; pe < past; ++pe) nvshmem_signal_wait_until(consan_counters(which, nvshmem_my_pe()) + pe, NVSHMEM_CMP_GE, number);
+}
+template <typename G> CONSAN_DEVICE void consan_meet(int which) {
+    G::sync();
+    if (G::at() == 0) consan_await(which, consan_come(which, 0, nvshmem_n_pes()), 0, nvshmem_n_pes());
+    G::sync();
+}
+#define CONSAN_BARRIERS_BY(prefix, suffix, group)                                                                                            \
+    CONSAN_DEVICE void prefix##_barrier_all##suffix() { consan_meet<group>(CONSAN_BARRIERS); }                                               \
     CONSAN_DEVICE int prefix##_barrier##suffix(nvshmem_team_t team) { return consan_check_team(team), prefix##_barrier_all##suffix(), 0; }     \
     CONSAN_DEVICE void prefix##_sync_all##suffix() {                                                                                         \
         asm volatile("// nvshmem: sync");                                                                                                    \
         prefix##_barrier_all##suffix();                                                                                                      \
     }                                                                                                                                        \
     CONSAN_DEVICE int prefix##_team_sync##suffix(nvshmem_team_t team) { return consan_check_team(team), prefix##_sync_all##suffix(), 0; }
-CONSAN_BARRIERS(nvshmem, , 0, (void)0)
-CONSAN_BARRIERS(nvshmemx, _warp, CONSAN_THREAD % 32, __syncwarp())
-CONSAN_BARRIERS(nvshmemx, _block, CONSAN_THREAD, __syncthreads())
 
-// Functions of types: copies by a thread, a warp or a CTA.
+// Collectives that move data. The destination of each rank must be free before any rank begins: that is the caller's to order.
+CONSAN_DEVICE void consan_begin(nvshmem_team_t team) {
+    asm volatile("// nvshmem: collective");
+    consan_check_team(team);
+}
+// Rank `from` has what the others get, or each has something for each.
+template <typename G> CONSAN_DEVICE int consan_end(int from, int past) {
+    int me = nvshmem_my_pe();
+    bool gives = from <= me && me < past;
+    G::sync();
+    if (G::at() == 0) consan_await(CONSAN_COLLECTIVES, consan_come(CONSAN_COLLECTIVES, 0, gives ? nvshmem_n_pes() : 0), from, past);
+    G::sync();
+    return 0;
+}
+template <typename G> CONSAN_DEVICE int consan_broadcast(nvshmem_team_t team, void *to, const void *from, size_t bytes, int root) {
+    consan_begin(team), G::sync();
+    for (int pe = 0; nvshmem_my_pe() == root && pe < nvshmem_n_pes(); ++pe) consan_copy<G>(consan_there(to, pe), from, bytes);
+    return consan_end<G>(root, root + 1);
+}
+template <typename G> CONSAN_DEVICE int consan_gather(nvshmem_team_t team, void *to, const void *from, size_t bytes) {
+    consan_begin(team), G::sync();
+    for (int pe = 0; pe < nvshmem_n_pes(); ++pe) consan_copy<G>(consan_there((char *)to + nvshmem_my_pe() * bytes, pe), from, bytes);
+    return consan_end<G>(0, nvshmem_n_pes());
+}
+template <typename G> CONSAN_DEVICE int consan_alltoall(nvshmem_team_t team, void *to, const void *from, size_t bytes) {
+    consan_begin(team), G::sync();
+    for (int pe = 0; pe < nvshmem_n_pes(); ++pe)
+        consan_copy<G>(consan_there((char *)to + nvshmem_my_pe() * bytes, pe), (const char *)from + pe * bytes, bytes);
+    return consan_end<G>(0, nvshmem_n_pes());
+}
+// A rank combines every n-th element of all and stores it at all: source and destination may be the same.
+template <typename G, typename O, typename T> CONSAN_DEVICE int consan_reduce(nvshmem_team_t team, T *to, const T *from, size_t count) {
+    int me = nvshmem_my_pe(), ranks = nvshmem_n_pes();
+    consan_begin(team), consan_meet<G>(CONSAN_COLLECTIVES);
+    for (size_t at = me + (size_t)G::at() * ranks; at < count; at += (size_t)G::count() * ranks) {
+        T all = *(const T *)consan_there(from + at, 0);
+        for (int pe = 1; pe < ranks; ++pe) all = O::of(all, *(const T *)consan_there(from + at, pe));
+        for (int pe = 0; pe < ranks; ++pe) *(T *)consan_there(to + at, pe) = all;
+    }
+    return consan_end<G>(0, ranks);
+}
+#define CONSAN_OPERATION(name, value)                                                                                                        \
+    struct consan_##name {                                                                                                                   \
+        template <typename T> CONSAN_DEVICE T of(T a, T b) { return value; }                                                                 \
+    };
+CONSAN_OPERATION(sum, a + b)
+CONSAN_OPERATION(prod, a *b)
+CONSAN_OPERATION(min, b < a ? b : a)
+CONSAN_OPERATION(max, a < b ? b : a)
+CONSAN_OPERATION(and, a &b)
+CONSAN_OPERATION(or, a | b)
+CONSAN_OPERATION(xor, a ^ b)
+
+// Functions of a thread, a warp or a CTA: of bytes, then of types.
+#define CONSAN_OF_GROUP(prefix, suffix, group)                                                                                               \
+    CONSAN_BARRIERS_BY(prefix, suffix, group)                                                                                                \
+    CONSAN_DEVICE void prefix##_putmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_put<group>(to, from, bytes, pe); }   \
+    CONSAN_DEVICE void prefix##_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_put<group>(to, from, bytes, pe); } \
+    CONSAN_DEVICE void prefix##_getmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_get<group>(to, from, bytes, pe); }   \
+    CONSAN_DEVICE void prefix##_getmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_get<group>(to, from, bytes, pe); } \
+    CONSAN_DEVICE void prefix##_putmem_signal##suffix(                                                                                       \
+        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
+        consan_put_signal<group>(to, from, bytes, signal, value, op, pe);                                                                    \
+    }                                                                                                                                        \
+    CONSAN_DEVICE void prefix##_putmem_signal_nbi##suffix(                                                                                   \
+        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
+        consan_put_signal<group>(to, from, bytes, signal, value, op, pe);                                                                    \
+    }                                                                                                                                        \
+    CONSAN_DEVICE int prefix##_broadcastmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes, int root) {               \
+        return consan_broadcast<group>(team, to, from, bytes, root);                                                                         \
+    }                                                                                                                                        \
+    CONSAN_DEVICE int prefix##_fcollectmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes) {                          \
+        return consan_gather<group>(team, to, from, bytes);                                                                                  \
+    }                                                                                                                                        \
+    CONSAN_DEVICE int prefix##_alltoallmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes) {                          \
+        return consan_alltoall<group>(team, to, from, bytes);                                                                                \
+    }
+CONSAN_OF_GROUP(nvshmem, , consan_thread)
+CONSAN_OF_GROUP(nvshmemx, _warp, consan_warp)
+CONSAN_OF_GROUP(nvshmemx, _block, consan_block)
+
 #define CONSAN_COPIES_BY(name, type, prefix, suffix)                                                                                         \
     CONSAN_DEVICE void prefix##_##name##_put##suffix(type *to, const type *from, size_t count, int pe) { prefix##_putmem##suffix(to, from, count * sizeof(type), pe); } \
     CONSAN_DEVICE void prefix##_##name##_put_nbi##suffix(type *to, const type *from, size_t count, int pe) { prefix##_putmem##suffix(to, from, count * sizeof(type), pe); } \
@@ -193,22 +269,56 @@ CONSAN_BARRIERS(nvshmemx, _block, CONSAN_THREAD, __syncthreads())
     CONSAN_DEVICE void prefix##_##name##_put_signal_nbi##suffix(                                                                             \
         type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
         prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe);                                                \
+    }                                                                                                                                        \
+    CONSAN_DEVICE int prefix##_##name##_broadcast##suffix(nvshmem_team_t team, type *to, const type *from, size_t count, int root) {         \
+        return prefix##_broadcastmem##suffix(team, to, from, count * sizeof(type), root);                                                    \
+    }                                                                                                                                        \
+    CONSAN_DEVICE int prefix##_##name##_fcollect##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) {                    \
+        return prefix##_fcollectmem##suffix(team, to, from, count * sizeof(type));                                                           \
+    }                                                                                                                                        \
+    CONSAN_DEVICE int prefix##_##name##_alltoall##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) {                    \
+        return prefix##_alltoallmem##suffix(team, to, from, count * sizeof(type));                                                           \
+    }                                                                                                                                        \
+    CONSAN_REDUCTION(name, type, prefix, suffix, sum)                                                                                        \
+    CONSAN_REDUCTION(name, type, prefix, suffix, prod)                                                                                       \
+    CONSAN_REDUCTION(name, type, prefix, suffix, min)                                                                                        \
+    CONSAN_REDUCTION(name, type, prefix, suffix, max)
+#define CONSAN_REDUCTION(name, type, prefix, suffix, operation)                                                                              \
+    CONSAN_DEVICE int prefix##_##name##_##operation##_reduce##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) {        \
+        return consan_reduce<CONSAN_GROUP##suffix, consan_##operation>(team, to, from, count);                                               \
     }
+#define CONSAN_GROUP consan_thread
+#define CONSAN_GROUP_warp consan_warp
+#define CONSAN_GROUP_block consan_block
+#define CONSAN_BITS_BY(name, type, prefix, suffix)                                                                                           \
+    CONSAN_REDUCTION(name, type, prefix, suffix, and)                                                                                        \
+    CONSAN_REDUCTION(name, type, prefix, suffix, or)                                                                                         \
+    CONSAN_REDUCTION(name, type, prefix, suffix, xor)
+#define CONSAN_OF_GROUPS(each, name, type) each(name, type, nvshmem, ) each(name, type, nvshmemx, _warp) each(name, type, nvshmemx, _block)
 #define CONSAN_COPIES(name, type)                                                                                                            \
-    CONSAN_COPIES_BY(name, type, nvshmem, )                                                                                                  \
-    CONSAN_COPIES_BY(name, type, nvshmemx, _warp)                                                                                            \
-    CONSAN_COPIES_BY(name, type, nvshmemx, _block)
-CONSAN_COPIES(char, char)
-CONSAN_COPIES(int8, int8_t)
-CONSAN_COPIES(uint8, uint8_t)
-CONSAN_COPIES(int16, int16_t)
-CONSAN_COPIES(uint16, uint16_t)
-CONSAN_COPIES(int, int)
-CONSAN_COPIES(int32, int32_t)
-CONSAN_COPIES(uint32, uint32_t)
-CONSAN_COPIES(long, long)
-CONSAN_COPIES(int64, int64_t)
-CONSAN_COPIES(uint64, uint64_t)
+    CONSAN_OF_GROUPS(CONSAN_COPIES_BY, name, type)                                                                                           \
+    CONSAN_DEVICE void nvshmem_##name##_iput(type *to, const type *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t count, int pe) { \
+        asm volatile("// nvshmem: put");                                                                                                     \
+        consan_strided((type *)consan_there(to, pe), from, to_stride, from_stride, count);                                                   \
+    }                                                                                                                                        \
+    CONSAN_DEVICE void nvshmem_##name##_iget(type *to, const type *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t count, int pe) { \
+        asm volatile("// nvshmem: get");                                                                                                     \
+        consan_strided(to, (const type *)consan_there(from, pe), to_stride, from_stride, count);                                             \
+    }
+#define CONSAN_INTEGERS(name, type)                                                                                                          \
+    CONSAN_COPIES(name, type)                                                                                                                \
+    CONSAN_OF_GROUPS(CONSAN_BITS_BY, name, type)
+CONSAN_INTEGERS(char, char)
+CONSAN_INTEGERS(int8, int8_t)
+CONSAN_INTEGERS(uint8, uint8_t)
+CONSAN_INTEGERS(int16, int16_t)
+CONSAN_INTEGERS(uint16, uint16_t)
+CONSAN_INTEGERS(int, int)
+CONSAN_INTEGERS(int32, int32_t)
+CONSAN_INTEGERS(uint32, uint32_t)
+CONSAN_INTEGERS(long, long)
+CONSAN_INTEGERS(int64, int64_t)
+CONSAN_INTEGERS(uint64, uint64_t)
 CONSAN_COPIES(float, float)
 CONSAN_COPIES(double, double)
 
@@ -224,7 +334,10 @@ CONSAN_COPIES(double, double)
         asm volatile("// nvshmem: put");                                                                                                     \
         asm volatile("st.relaxed.sys." bits " [%0], %1;" ::"l"(consan_there(to, pe)), c((word)value) : "memory");                             \
     }                                                                                                                                        \
-    CONSAN_DEVICE type nvshmem_##name##_g(const type *from, int pe) { return *(const type *)consan_there(from, pe); }                         \
+    CONSAN_DEVICE type nvshmem_##name##_g(const type *from, int pe) {                                                                        \
+        asm volatile("// nvshmem: get");                                                                                                     \
+        return *(const type *)consan_there(from, pe);                                                                                        \
+    }                                                                                                                                        \
     CONSAN_DEVICE type nvshmem_##name##_atomic_fetch(const type *from, int pe) {                                                             \
         word seen;                                                                                                                           \
         asm volatile("ld.relaxed.sys." bits " %0, [%1];" : "=" c(seen) : "l"(consan_there(from, pe)) : "memory");                             \
@@ -257,4 +370,4 @@ CONSAN_OF_TYPE(int64, int64_t, long long, "b64", "u64", "l")
 CONSAN_OF_TYPE(uint64, uint64_t, unsigned long long, "b64", "u64", "l")
 CONSAN_OF_TYPE(long, long, long long, "b64", "u64", "l")
 CONSAN_DEVICE void nvshmem_float_p(float *to, float value, int pe) { nvshmem_uint32_p((uint32_t *)to, __float_as_uint(value), pe); }
-CONSAN_DEVICE float nvshmem_float_g(const float *from, int pe) { return *(const float *)consan_there(from, pe); }
+CONSAN_DEVICE float nvshmem_float_g(const float *from, int pe) { return __uint_as_float(nvshmem_uint32_g((const uint32_t *)from, pe)); }

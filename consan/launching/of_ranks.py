@@ -18,6 +18,7 @@ _OF_SIGNALS: Final = (
     "NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts and stores of its thread, too"
 )
 _OF_SYNC: Final = "NVSHMEM's sync completes no puts, other than its barrier; here it does"
+_OF_COLLECTIVES: Final = "NVSHMEM's collectives order their own data alone; here they order what their thread did before, too"
 
 
 def of_all_ranks(args: Any, ranks: int, count: int) -> list[Any]:
@@ -30,8 +31,8 @@ def of_all_ranks(args: Any, ranks: int, count: int) -> list[Any]:
 
 
 def with_counters(module: Module, ranks: int, args: list[Any]) -> list[Any]:
-    """The values for all ranks, and what NVSHMEM's barriers count, if the module has any: of each rank the number of each, and its own."""
-    return [*args, np.zeros((ranks, ranks + 1), np.uint64)] if has_barriers(module) else args
+    """The values for all ranks, and what NVSHMEM's barriers and collectives count, if the module has any: see consan/include/nvshmem.h."""
+    return [*args, np.zeros((ranks, 2, ranks + 1), np.uint64)] if has_barriers(module) else args
 
 
 def module_of_ranks(module: Module, entry: str, ranks: int, grid: Dim3, args: Sequence[Any]) -> Module:
@@ -68,5 +69,12 @@ def place_windows(placement: Placement, args: Sequence[Any], ranks: int, module:
 
 def unordered_puts(module: Module) -> list[str]:
     """Why what a kernel puts, or stores by `nvshmem_ptr`, is compared in part only: a signal here orders all that its thread did before."""
-    signalled, put, stored, synced = (f"// nvshmem: {each}\n" in module.text for each in ("put with signal", "put", "ptr", "sync"))
-    return [_OF_SIGNALS] * (signalled and (put or stored)) + [_OF_SYNC] * (synced and (put or signalled))
+    signalled, put, got, stored, synced, collective = (
+        f"// nvshmem: {each}\n" in module.text for each in ("put with signal", "put", "get", "ptr", "sync", "collective")
+    )
+    found = {
+        _OF_SIGNALS: signalled and (put or stored),
+        _OF_SYNC: synced and (put or signalled),
+        _OF_COLLECTIVES: collective and (put or got or stored or signalled),
+    }
+    return [reason for reason, holds in found.items() if holds]

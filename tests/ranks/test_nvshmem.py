@@ -176,3 +176,73 @@ def test_atomics_gets_and_teams() -> None:
     assert [each[1:].tolist() for each in found] == [[22, 2, -1]] * 2
     assert sorted(int(each[0]) for each in found) in ([0, 1], [0, 2])
     assert (int(wide.arrays[0][0]), [each.tolist() for each in to]) == (2 << 40, [[0.0, 1.0]] * 2)
+
+
+MOVES = """
+#include <nvshmem.h>
+#define WORLD NVSHMEM_TEAM_WORLD
+extern "C" __global__ void kernel(int *source, int *to, int *out, int rank) {
+    int n = nvshmem_n_pes(), me = nvshmem_my_pe(), t = threadIdx.x;
+    for (int i = t; i < 4 * n; i += blockDim.x) source[i] = 100 * me + i;
+    nvshmemx_barrier_all_block();
+    CALL;
+    for (int i = t; i < 4 * n; i += blockDim.x) out[i] = to[i];
+    END;
+}
+"""
+RANKS = 3
+BROADCAST = "nvshmemx_int_broadcast_block(WORLD, to, source, 12, 1)"
+
+
+def moved(call: str, end: str = "", seed: int = 0) -> tuple[Any, list[list[int]]]:
+    source, to = (consan.Symmetric([np.full(4 * RANKS, -1, np.int32) for _ in range(RANKS)]) for _ in range(2))
+    out = [np.zeros(4 * RANKS, np.int32) for _ in range(RANKS)]
+    args = [[source, to, out[rank], rank] for rank in range(RANKS)]
+    report = consan.launch(kernel(MOVES, CALL=call, END=end), 1, THREADS, args, ranks=RANKS, device="cpu", seed=seed)
+    return report, [each.tolist() for each in out]
+
+
+SOURCES = [[100 * rank + at for at in range(4 * RANKS)] for rank in range(RANKS)]
+COLLECTIVES: dict[str, tuple[str, list[list[int]]]] = {
+    "broadcast": (BROADCAST, [SOURCES[1]] * RANKS),
+    "gather": ("nvshmemx_int_fcollect_warp(WORLD, to, source, 4)", [[value for each in SOURCES for value in each[:4]]] * RANKS),
+    "all to all": (
+        "if (t == 0) nvshmem_int_alltoall(WORLD, to, source, 4); __syncthreads()",
+        [[value for each in SOURCES for value in each[4 * rank : 4 * rank + 4]] for rank in range(RANKS)],
+    ),
+    "sum": ("nvshmemx_int_sum_reduce_block(WORLD, to, source, 12)", [[sum(each) for each in zip(*SOURCES, strict=True)]] * RANKS),
+    "maximum in place": ("nvshmemx_int_max_reduce_block(WORLD, source, source, 12); to = source", [SOURCES[-1]] * RANKS),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives_move_data(name: str) -> None:
+    call, wanted = COLLECTIVES[name]
+    report, out = moved(call)
+    assert (report.verdict, report.incomplete) == ("clean", ()), str(report)
+    assert out == wanted
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+def test_a_collective_does_not_wait_until_its_destination_is_free(seed: int) -> None:
+    report, _ = moved(BROADCAST, BROADCAST, seed)
+    (finding,) = [each for each in report.findings if each.severity == "error"]
+    assert finding.kind == "global-race", str(report)
+    assert finding.pair[0].rank != finding.pair[1].rank
+    assert moved(BROADCAST, "nvshmemx_barrier_all_block();" + BROADCAST, seed)[0].verdict == "clean"
+
+
+def test_a_collective_orders_its_own_data_alone_and_that_is_not_known_here() -> None:
+    report, _ = moved("nvshmemx_int_get_block(out, source, 1, 0);" + BROADCAST)
+    assert (report.verdict, report.findings) == ("incomplete", ()), str(report)
+    assert "collectives order their own data alone" in report.incomplete[0]
+
+
+def test_copies_with_strides() -> None:
+    report, out = moved(
+        "if (t == 0) nvshmem_int_iput(to, source, 2, 1, 3, (me + 1) % n), nvshmem_int_iget(to + 6, source, 1, 3, 4, (me + 1) % n);"
+        "nvshmemx_barrier_all_block()"
+    )
+    assert (report.verdict, report.incomplete) == ("clean", ()), str(report)
+    put, got = ([SOURCES[(rank + by) % RANKS] for rank in range(RANKS)] for by in (-1, 1))
+    assert out == [[a[0], -1, a[1], -1, a[2], -1, *b[::3], -1, -1] for a, b in zip(put, got, strict=True)]
