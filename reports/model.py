@@ -19,7 +19,7 @@ Not here: which edge is missing and how to say so (`kinds`), and decoding of dev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -367,34 +367,3 @@ class RacyKernelError(AssertionError):
     def __init__(self, report: Report) -> None:
         super().__init__(f"consan: verdict {report.verdict}\n{report}")
         self.report = report
-
-
-def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
-    """The kernels with a recorded launch: neither excluded by a filter nor unchecked."""
-    left_out: dict[str, int] = {}
-    for kernel in report.uninstrumented:
-        left_out[kernel.name] = left_out.get(kernel.name, 0) + kernel.launches
-    return tuple(kernel for kernel in report.kernels if kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0))
-
-
-def seen(finding: Finding) -> str:
-    """`64 times in 2 CTAs`. In a kernel with clusters the device counts clusters."""
-    clusters = any(access.cluster_rank is not None for access in finding.accesses)
-    where = f" in {plural(finding.ctas, 'cluster' if clusters else 'CTA')}" if finding.ctas else ""
-    return plural(finding.count, "time") + where
-
-
-def plural(number: int, one: str, many: str | None = None) -> str:
-    """`1 time`, `1,234 times`: all formats print counts alike."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def runs(numbers: Iterable[int]) -> list[str]:
-    """Numbers in ascending order as `0`, `2` and `4 to 7`."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and number == found[-1][-1] + 1:
-            found[-1].append(number)
-        else:
-            found.append([number])
-    return [text for run in found for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]

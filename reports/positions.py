@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from consan.reports.counts import plural, runs
 from consan.reports.formats.phrases import short
-from consan.reports.model import plural, runs
 from consan.reports.source.places import opcode_of
 
 Waiter = Mapping[str, Any]

@@ -13,7 +13,8 @@ from consan._errors import ExitCode
 from consan.audit import rows
 from consan.audit.confirming import CONFIRMED, STATES
 from consan.audit.rows import FileResult, KernelRow, RowFinding
-from consan.reports.model import CLEAN, VIOLATIONS, plural
+from consan.reports.counts import plural
+from consan.reports.model import CLEAN, VIOLATIONS
 
 _HEADS: Final = ("file", "kernel", "launch", "verdict", "findings", "published shape", "time")
 _BAD: Final = {VIOLATIONS, rows.WRONG}

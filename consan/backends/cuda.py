@@ -2,8 +2,7 @@
 
 The primary context is the one that CuPy and PyTorch use, so pointers are valid on both sides. It is pushed for each
 operation and popped after it, so a framework's current context never changes. Launches use
-`cuLaunchKernelEx`, which clusters require. The ring for findings is host memory of this process, registered with the
-driver: it stays readable while a kernel hangs and after a fatal error.
+`cuLaunchKernelEx`, which clusters require. Memory: cuda_memory.py.
 
 Not handled: other contexts (second_context.py), and timeouts for non-blocking streams that neither `launch` nor `watch` has seen.
 """
@@ -13,45 +12,31 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
-import mmap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
-from consan.backends.base import DEFAULT_STREAMS, CallSource, DeviceLost, Dim3, EntryResources, HostBytes, StreamWork
+from consan.backends.base import DEFAULT_STREAMS, CallSource, DeviceLost, Dim3, EntryResources, StreamWork
 from consan.backends.callbacks import CALLS
 from consan.backends.contexts import CudaContexts
-from consan.backends.cost import COST
+from consan.backends.cuda_memory import CudaMemory
 from consan.backends.driver_values import (
     check_arguments,
-    host_bytes,
     launch_attributes,
     launch_config,
     parameter_sizes,
     parameters,
-    pointer,
 )
 from consan.backends.streams import Streams
-from consan.backends.tensormap import encode_with_driver
-from consan.backends.texture import DriverTextures
 from consan.backends.work import CudaWork
-from consan.tensormap.description import TensorMapInfo
 from consan.toolchain.assemble import Assembled, assemble_cached
 
 # CUfunction_attribute
 _MAX_THREADS, _STATIC_SHARED, _LOCAL, _REGISTERS, _DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 0, 1, 3, 4, 8, 14
-RING_FLAGS = 3  # CU_MEMHOSTREGISTER_PORTABLE and DEVICEMAP
 _STREAM_NON_BLOCKING, _PORTABLE_CLUSTER = 1, 8
 _REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 if the launch decides
-_Array = npt.NDArray[Any]
-# Pages mapped by the driver, by device address. They outlive their backend, whose end does not unregister them.
-_PINNED: dict[int, mmap.mmap] = {}
 
 
 @dataclass(eq=False)
@@ -73,7 +58,7 @@ class _Function:
     large_clusters: bool = False
 
 
-class CudaBackend(DriverTextures):
+class CudaBackend(CudaMemory):
     """One GPU through its primary context."""
 
     choice = "gpu"
@@ -137,85 +122,6 @@ class CudaBackend(DriverTextures):
         with self.current():
             self._driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
-
-    # -- memory ------------------------------------------------------------------------------------------------------------------
-
-    def alloc(self, nbytes: int) -> int:
-        """Allocate device memory (at least one byte, 256-byte aligned)."""
-        address = ctypes.c_uint64()
-        with self.current():
-            self._driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
-        return address.value
-
-    def alloc_separate(self, nbytes: int) -> int:
-        """The same for consan itself, which counts it: the driver chooses the place."""
-        return COST.took(self, self.alloc(nbytes), nbytes)
-
-    def free(self, address: int) -> None:
-        """Free what `alloc` gave."""
-        COST.gave(self, address)
-        with self.current():
-            self._driver.call("cuMemFree_v2", ctypes.c_uint64(address))
-
-    def write(self, address: int, data: bytes | _Array) -> None:
-        """Copy host bytes to the device, after earlier work on the default stream."""
-        source = host_bytes(data)
-        if source.size:
-            with self.current():
-                self._driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), pointer(source), ctypes.c_size_t(source.size))
-
-    def read(self, address: int, nbytes: int) -> bytes:
-        """Copy device bytes to the host, after earlier work on the default stream."""
-        target = np.empty(nbytes, np.uint8)
-        if nbytes:
-            with self.current():
-                self._driver.call("cuMemcpyDtoH_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes))
-        return target.tobytes()
-
-    def fill(self, address: int, value: int, nbytes: int) -> None:
-        """Set every byte of a range, in order with the default stream."""
-        if nbytes:
-            with self.current():
-                self._driver.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(value), ctypes.c_size_t(nbytes))
-
-    def tensor_map(self, info: TensorMapInfo) -> bytes:
-        """The 128 bytes of a tensor map, as the driver encodes it for this device."""
-        with self.current():
-            return encode_with_driver(self._driver, info)
-
-    def poke(self, address: int, data: bytes) -> None:
-        """Write to device memory while kernels run or hang, on a separate stream that waits for nothing."""
-        source = host_bytes(data)
-        with self.current():
-            size = ctypes.c_size_t(source.size)
-            self._driver.call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), pointer(source), size, self._control)
-            self._driver.call("cuStreamSynchronize", self._control)
-
-    def peek(self, address: int, nbytes: int) -> bytes:
-        """Read device memory while kernels run or hang."""
-        target = np.empty(nbytes, np.uint8)
-        with self.current():
-            self._driver.call("cuMemcpyDtoHAsync_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control)
-            self._driver.call("cuStreamSynchronize", self._control)
-        return target.tobytes()
-
-    def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
-        """Zeroed pages of this process that the device maps: (device address, view)."""
-        pages = mmap.mmap(-1, -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE)
-        view = np.frombuffer(pages, np.uint8)
-        address = ctypes.c_uint64()
-        with self.current():
-            self._driver.call("cuMemHostRegister_v2", pointer(view), ctypes.c_size_t(view.size), RING_FLAGS)
-            self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), pointer(view), 0)
-        _PINNED[address.value] = pages
-        return address.value, view[:nbytes]
-
-    def free_ring(self, address: int) -> None:
-        """Release a ring's pages. They stay mapped until the driver has dropped them, so that no new memory gets their addresses."""
-        pages = _PINNED[address]
-        with self.current():
-            self._driver.call("cuMemHostUnregister", pointer(np.frombuffer(pages, np.uint8)))
-        del _PINNED[address]
 
     # -- modules -----------------------------------------------------------------------------------------------------------------
 

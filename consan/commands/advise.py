@@ -21,9 +21,10 @@ from consan._errors import UsageError
 from consan.commands.check import RequestedLaunch, add_launch_options, add_shape_options, launch_given, show_kernels
 from consan.commands.parts.base import Parser
 from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
+from consan.reports.counts import plural
 from consan.reports.formats import advised
 from consan.reports.formats.visible import visible
-from consan.reports.model import EXIT_INCOMPLETE, Report, plural
+from consan.reports.model import EXIT_INCOMPLETE, Report
 from consan.reports.source.names import kernel_name
 from consan.reports.source.patches import edited
 from consan.reports.verdict.conclusion import exit_status

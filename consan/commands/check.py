@@ -31,7 +31,8 @@ from consan.launching.entries import check_parameters, choose_entry, entries_of
 from consan.launching.room import GiB, Inputs, bytes_of, check_room, described, placed
 from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_module, read_module
 from consan.progress import SILENT, for_terminal, remark
-from consan.reports.model import Report, plural
+from consan.reports.counts import plural
+from consan.reports.model import Report
 from consan.reports.verdict.conclusion import exit_status
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session

@@ -23,7 +23,7 @@ from rich.text import Text
 from consan import config, late, options
 from consan.commands.parts.output import add_output, chosen_output, put
 from consan.instrument.isa import features
-from consan.reports.model import plural
+from consan.reports.counts import plural
 from consan.toolchain.extras import install
 
 OK: Final = "ok"

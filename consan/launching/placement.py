@@ -1,6 +1,6 @@
 """Places the arguments of a launch: the one way from a value to the bytes of its parameter, its memory on the device, and its name.
 
-The caller says what the arguments are (consan/api.py, the adapters, ...). Here host memory is copied to the device and back, and the
+The caller says what the arguments are (consan/api, the adapters, ...). Here host memory is copied to the device and back, and the
 buffers that the launch was given are kept, for the names in its report.
 """
 

@@ -15,7 +15,8 @@ import numpy as np
 from consan.checker.logs.receipts import OWN_ENTRIES
 from consan.native.orders import Orders, shared_pages
 from consan.native.wire import LAUNCH, Malformed
-from consan.reports.model import Report, plural
+from consan.reports.counts import plural
+from consan.reports.model import Report
 
 UNKNOWN: Final = "a kernel that consan has not seen being looked up"
 _ELSEWHERE: Final = "in another context, on another device, or in a graph whose launch is not recorded"

@@ -20,7 +20,8 @@ import numpy as np
 
 from consan.backends.base import Dim3, HostBytes
 from consan.backends.contexts import OneContext
-from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
+from consan.backends.cuda import CudaBackend, CudaModule
+from consan.backends.cuda_memory import RING_FLAGS
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
 from consan.backends.streams import RELAXED

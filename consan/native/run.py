@@ -14,7 +14,8 @@ from consan.native.client import GPU
 from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server
 from consan.native.stand_in import StandInServer
-from consan.reports.model import Report, plural
+from consan.reports.counts import plural
+from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.planning.options import SessionOptions

@@ -20,12 +20,14 @@ from consan.commands.parts.output import choose_format
 from consan.plugin.keys import CHECKING, LEDGER, setting
 from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line
+from consan.reports.counts import plural
 from consan.reports.formats import json_format
 from consan.reports.formats.phrases import hidden_notes, short
 from consan.reports.formats.render import render
-from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, kernels_checked, plural
+from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble
+from consan.reports.verdict.coverage import kernels_checked
 from consan.reports.verdict.speaking.causes import causes, key
 
 if TYPE_CHECKING:

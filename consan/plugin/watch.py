@@ -22,9 +22,10 @@ from consan._errors import ConsanError
 from consan.plugin import markers
 from consan.plugin.keys import ConsanWarning
 from consan.plugin.settings import Settings, settings_of, usage_errors
+from consan.reports.counts import plural
 from consan.reports.formats import json_format
 from consan.reports.formats.render import render
-from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
+from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report
 from consan.reports.source.names import kernel_name
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.coverage import AREAS, says_nothing_ran

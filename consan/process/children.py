@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
 from consan.process.termination import before_termination, uninterrupted
+from consan.reports.counts import plural
 from consan.reports.formats.json_format import ReportError, dumps, loads
-from consan.reports.model import Report, plural
+from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.planning.options import SessionOptions

@@ -20,7 +20,8 @@ from typing import Any, Final, Protocol
 
 from consan import late
 from consan._errors import Interrupted, UsageError
-from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, plural
+from consan.reports.counts import plural
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 from consan.triage import subject as subjects
 from consan.triage.executors import Workers
 from consan.triage.outcome import OK, REFUSED, Job, Json, Outcome, Request, key_of

@@ -19,10 +19,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from consan.reports.counts import plural
 from consan.reports.formats import look, text
 from consan.reports.formats.phrases import notes_hidden
 from consan.reports.formats.visible import visible_item
-from consan.reports.model import VIOLATIONS, Report, plural
+from consan.reports.model import VIOLATIONS, Report
 from consan.triage.campaign import SCHEMA, summary
 from consan.triage.outcome import OK, Json, Outcome
 from consan.triage.words import short_opcode

@@ -22,9 +22,10 @@ from string import Template
 from typing import Final
 
 from consan.reports.catalogue.pages import page
+from consan.reports.counts import plural
 from consan.reports.formats import highlight, phrases
 from consan.reports.formats.html_style import SCRIPT, STYLE
-from consan.reports.model import SEVERITIES, Access, Finding, Report, plural
+from consan.reports.model import SEVERITIES, Access, Finding, Report
 from consan.reports.source.names import kernel_name
 from consan.reports.source.places import waiting_places
 from consan.reports.source.sources import Excerpt, Sources

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from consan.reports.counts import plural, runs, seen
 from consan.reports.model import (
     CLEAN,
     EXIT_INCOMPLETE,
@@ -27,9 +28,6 @@ from consan.reports.model import (
     Frame,
     KernelSummary,
     Report,
-    plural,
-    runs,
-    seen,
 )
 from consan.reports.source.names import kernel_name
 from consan.reports.source.places import LIBRARY, rank

@@ -25,7 +25,8 @@ from urllib.parse import quote
 from consan.reports.catalogue.catalogue import KINDS
 from consan.reports.catalogue.pages import markdown, page
 from consan.reports.catalogue.situations import CatalogueEntry
-from consan.reports.model import Access, Finding, Frame, Report, Suppressed, seen
+from consan.reports.counts import seen
+from consan.reports.model import Access, Finding, Frame, Report, Suppressed
 from consan.reports.source.places import waiting_places
 from consan.reports.source.sources import Sources
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from consan.reports.counts import plural
 from consan.reports.formats.phrases import short
 from consan.reports.formats.visible import visible_item
-from consan.reports.model import Access, Finding, Report, plural
+from consan.reports.model import Access, Finding, Report
 from consan.reports.source.names import kernel_name
 
 

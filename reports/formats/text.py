@@ -17,9 +17,10 @@ from typing import IO, Any, Final
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
+from consan.reports.counts import plural
 from consan.reports.formats import look, phrases
 from consan.reports.formats.visible import visible_item
-from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
 from consan.reports.source.names import kernel_name
 from consan.reports.source.sources import Excerpt, Sources
 from consan.reports.timeline import build, text as drawing

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from consan.reports.model import plural
+from consan.reports.counts import plural
 from consan.reports.source.names import DIRECTLY, variable_name
 from consan.reports.source.variables import DYNAMIC, Layout
 

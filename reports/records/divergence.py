@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from consan.instrument.findings import Parted, Split
 from consan.instrument.sites import Site
-from consan.reports.model import Access, Finding, runs
+from consan.reports.counts import runs
+from consan.reports.model import Access, Finding
 from consan.reports.words import frameworks
 from consan.reports.words.wording import describe, place
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from consan.reports.model import plural
+from consan.reports.counts import plural
 from consan.reports.source.declarations import DeclaredVariable, Member, SourceTexts
 from consan.reports.source.names import DIRECTLY, variable_name
 

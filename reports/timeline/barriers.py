@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from consan.reports.model import Finding, plural
+from consan.reports.counts import plural
+from consan.reports.model import Finding
 from consan.reports.records.divergence import lanes_phrase
 from consan.reports.timeline.draft import Draft, triple
 from consan.reports.timeline.picture import BARRIER, THREAD, Lane, LaneInterval, Timeline

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from consan.reports.model import Access, Finding, plural
+from consan.reports.counts import plural
+from consan.reports.model import Access, Finding
 from consan.reports.timeline.draft import Draft
 from consan.reports.timeline.picture import CTA, Cell, Lane, Timeline
 

@@ -13,9 +13,19 @@ from dataclasses import replace
 from typing import Any
 
 from consan import late
-from consan.reports.model import INCOMPLETE, NOTHING_RAN, Cost, KernelSummary, Report, Uninstrumented, kernels_checked
+from consan.reports.model import INCOMPLETE, NOTHING_RAN, Cost, KernelSummary, Report, Uninstrumented
 from consan.reports.verdict.conclusion import concluded
-from consan.reports.verdict.coverage import AREAS, gaps, not_checked, nothing_ran, of_reasons, rows, says_nothing_ran, united
+from consan.reports.verdict.coverage import (
+    AREAS,
+    gaps,
+    kernels_checked,
+    not_checked,
+    nothing_ran,
+    of_reasons,
+    rows,
+    says_nothing_ran,
+    united,
+)
 
 _COUNTS = (
     "launches",

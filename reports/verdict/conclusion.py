@@ -17,9 +17,18 @@ from consan.reports.model import (
     KernelSummary,
     Report,
     Uninstrumented,
-    kernels_checked,
 )
-from consan.reports.verdict.coverage import NOT_CHECKED, Coverage, coverage, gaps, installed_version, not_checked, nothing_ran, of_reasons
+from consan.reports.verdict.coverage import (
+    NOT_CHECKED,
+    Coverage,
+    coverage,
+    gaps,
+    installed_version,
+    kernels_checked,
+    not_checked,
+    nothing_ran,
+    of_reasons,
+)
 from consan.reports.words.verified import with_whole_fixes
 
 

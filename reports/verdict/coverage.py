@@ -16,7 +16,8 @@ from functools import cache
 from typing import Final
 
 from consan import late
-from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Schedules, Unmodelled, kernels_checked, plural
+from consan.reports.counts import plural
+from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Schedules, Unmodelled
 
 GLOBAL_MEMORY: Final = "global-memory"
 INSTRUCTIONS: Final = "instructions"  # that the engines model
@@ -43,6 +44,14 @@ class Coverage:
     why: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     ctas: tuple[int, int] | None = None  # where a share of the CTAs was compared in each launch: how many, of how many
+
+
+def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
+    """The kernels with a recorded launch: neither excluded by a filter nor unchecked."""
+    left_out: dict[str, int] = {}
+    for kernel in report.uninstrumented:
+        left_out[kernel.name] = left_out.get(kernel.name, 0) + kernel.launches
+    return tuple(kernel for kernel in report.kernels if kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0))
 
 
 def rows(report: Report) -> tuple[Coverage, ...]:

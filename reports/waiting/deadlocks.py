@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consan.instrument.relations import Relations
-from consan.reports.model import Finding, plural
+from consan.reports.counts import plural
+from consan.reports.model import Finding
 from consan.reports.waiting.signals import Lack, by_mask, explained
 from consan.reports.words.wording import describe
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from consan.instrument.relations import Relations, Signal
+from consan.reports.counts import plural
 from consan.reports.culprits.cases import access_of
-from consan.reports.model import Finding, plural
+from consan.reports.model import Finding
 from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.words.wording import place_of, place_of_waiter
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from consan.instrument.relations import Relations, Signal
+from consan.reports.counts import plural
 from consan.reports.culprits.cases import access_of
-from consan.reports.model import Access, Finding, plural
+from consan.reports.model import Access, Finding
 from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.words.wording import place_of
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import Final
 
 from consan.reports.catalogue.situations import SIGNALLED_COPY, UPDATE
-from consan.reports.model import Finding, FixStep, VerifiedFix, plural
+from consan.reports.counts import plural
+from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
 from consan.reports.words.frameworks import advice_in, words_of
 

@@ -72,7 +72,7 @@ def start(
     holder: Any = SimpleNamespace(backend=backend, device_lost=False)
     with placed(holder) as placement:
         values = parameters(placement, kernel, args)
-        return backend.launch(handle, kernel.entry, api._dim3(grid), api._dim3(block), values, shared=smem, seed=seed, timeout=60)
+        return backend.launch(handle, kernel.entry, api.dim3(grid), api.dim3(block), values, shared=smem, seed=seed, timeout=60)
 
 
 def recorded(

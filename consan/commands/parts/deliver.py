@@ -10,7 +10,8 @@ from consan import late
 from consan._errors import ExitCode, NotSupported
 from consan.commands.parts.output import keep
 from consan.reports import FormatError, render
-from consan.reports.model import Report, plural
+from consan.reports.counts import plural
+from consan.reports.model import Report
 from consan.suppressions import settled
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from consan.commands.parts.unoptimised import compiled, is_compared
 from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal
-from consan.reports.model import CLEAN, Report, VerifiedFix, plural
+from consan.reports.counts import plural
+from consan.reports.model import CLEAN, Report, VerifiedFix
 from consan.reports.source.patches import diff, fixed
 from consan.reports.source.source_patches import patched
 

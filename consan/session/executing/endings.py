@@ -16,7 +16,8 @@ from consan._errors import NotSupported
 from consan.backends.base import DeviceLost
 from consan.instrument.between import TextRelations
 from consan.instrument.rewriting.ranked import rank_grid_of, ranks_of
-from consan.reports.model import Access, Finding, plural
+from consan.reports.counts import plural
+from consan.reports.model import Access, Finding
 from consan.reports.positions import unfinished
 from consan.reports.records.bounds import extent_named, outside
 from consan.reports.records.divergence import TOGETHER, executed_in_part

@@ -22,8 +22,9 @@ from consan.checker.logs.retained import Archive, RetainedLaunch, Watched, finge
 from consan.checker.logs.stops import Stop
 from consan.files import stored_name, write_file
 from consan.instrument.rewriting.ranked import ranks_of
+from consan.reports.counts import plural
 from consan.reports.decoding.launch_race import BETWEEN_LAUNCHES
-from consan.reports.model import Report, plural
+from consan.reports.model import Report
 from consan.reports.source.variables import Argument
 from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY
 from consan.session.executing.launch_check import LaunchCheck, LaunchEnding, ReplayChoice

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from consan.reports.model import Finding, seen
+from consan.reports.counts import seen
+from consan.reports.model import Finding
 from consan.reports.source.names import kernel_name
 from consan.reports.verdict.speaking import precedence
 from consan.reports.verdict.speaking.shared import merge_key

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.model import Finding, plural
+from consan.reports.counts import plural
+from consan.reports.model import Finding
 from consan.reports.records.divergence import ELSEWHERE
 from consan.reports.verdict.speaking.precedence import speaking
 from consan.reports.verdict.speaking.relations import OF_ENDS

@@ -14,8 +14,9 @@ import pytest
 import report_samples as samples
 
 from consan.reports import FORMATS, FormatError, render
+from consan.reports.counts import seen
 from consan.reports.formats import look, text
-from consan.reports.model import Finding, Frame, Report, seen
+from consan.reports.model import Finding, Frame, Report
 from consan.reports.verdict.speaking.causes import causes
 
 NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
