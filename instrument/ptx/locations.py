@@ -89,6 +89,12 @@ class CallSites:
         """Add a directive that was read."""
         self._nearest[fields[:3]] = self._within[fields[:5]] = directive
 
+    def complete(self, fields: _Fields) -> _Fields:
+        """The fields with the call site that the compiler leaves out in a loop: that of the nearest earlier `.loc` of the same place."""
+        if fields[5] is None and fields[1] != "0" and (earlier := self._nearest.get(fields[:3])) is not None:
+            return earlier.fields
+        return fields
+
     def of(self, fields: _Fields, before: LocDirective | None) -> LocDirective | None:
         """The call site of a directive. `before`: the one before it, if no instruction lies between."""
         place = fields[5:]

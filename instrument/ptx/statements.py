@@ -83,6 +83,7 @@ class _Body:
         """Add a `.loc` and make it the current one."""
         statements = self.block.statements
         before = self.loc if statements and statements[-1] is self.loc else None
+        fields = self.call_sites.complete(fields)
         site = self.call_sites.of(fields, before) if fields[5] is not None else None
         self.loc = directive = LocDirective(self.source, start, end, fields, site)
         self.call_sites.add(fields, directive)

@@ -228,6 +228,14 @@ def test_call_site_that_was_never_named() -> None:
     assert loc == Loc(1, 2, 3, ".debug_str+16", Loc(4, 5, 6))
 
 
+def test_call_site_that_the_compiler_left_out_in_a_loop() -> None:
+    inlined = ".loc 1 9 1\n.loc 2 5 3, function_name f, inlined_at 1 9 1\nmov.u32 %r0, 1;"
+    text = kernel(f"{inlined}\n.loc 2 0 3\nmov.u32 %r0, 2;\n.loc 2 5 3\nbar.sync 0;\n.loc 2 6 3")
+    locs = [each.loc for each in parse(text).functions[0].instructions()]
+    within = Loc(2, 5, 3, "f", Loc(1, 9, 1))
+    assert locs == [within, Loc(2, 0, 3), within, Loc(2, 6, 3)]
+
+
 def test_long_chain_of_inlining() -> None:
     lines = [".loc 1 0 0"]
     lines += [f".loc 1 {n} 0, function_name f, inlined_at 1 {n - 1} 0" for n in range(1, 5000)]
