@@ -9,7 +9,6 @@ memory (addresses, indices, flags) are warnings. Memory is new for each run of `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,7 +17,6 @@ from consan.audit.rows import FileEvents, unqualified_name
 from consan.reports.model import INCOMPLETE, VIOLATIONS
 
 _OF_DATA: Final = frozenset({"global-race", "missing-order", "out-of-bounds", "uninitialized-read", "fault", "deadlock"})
-_BOTH_WRITE: Final = re.compile(r" and the write at |\bstore (?:the same|different) values?\b")  # by an index, as a rule
 _BEHIND: Final = " (behind a launch that was left out, or did not run to its end)"
 _LEFT: Final = "an earlier launch was left out, or did not run to its end, so its errors are warnings"
 
@@ -40,8 +38,8 @@ def _doubt(launch: dict[str, Any], sure: set[tuple[Any, ...]]) -> None:
 
 
 def _follows(finding: Mapping[str, Any]) -> bool:
-    """Whether an error may follow from values in memory."""
-    return finding["kind"] in _OF_DATA or (finding["kind"] == "data-race" and bool(_BOTH_WRITE.search(finding["message"])))
+    """Whether an error may follow from values in memory. Two writes meet by an index of memory, as a rule."""
+    return finding["kind"] in _OF_DATA or (finding["kind"], finding["hazard"]) == ("data-race", "WAW")
 
 
 def _place(finding: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ GRAVITY: Final = (
 
 @dataclass(frozen=True)
 class RowFinding:
-    """A finding of a row: its kind, its severity, a line of the original file, and a sentence.
+    """A finding of a row: its kind, its severity, a line of the original file, and a sentence. `hazard`: RAW, WAR, WAW; None: it has none.
 
     `confirmed`: whether the published sizes show an error (confirming.STATES). It is empty for a warning and for a guessed launch.
     """
@@ -44,6 +44,7 @@ class RowFinding:
     message: str
     lines: tuple[int, ...] = ()
     confirmed: str = ""
+    hazard: str | None = None
 
 
 @dataclass(frozen=True)

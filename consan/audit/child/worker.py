@@ -106,7 +106,8 @@ def _finding(found: Finding, guessed: bool) -> dict[str, Any]:
     last = placed[-1] if placed else None
     file, line = (last.file, last.line) if last else ("", 0)
     severity, message = ("warning", f"{found.message} (guessed launch)") if guessed else (found.severity, found.message)
-    return {"kind": found.kind, "severity": severity, "file": file, "line": line, "message": message, "lines": lines}
+    where = {"file": file, "line": line, "lines": lines}
+    return {"kind": found.kind, "hazard": found.hazard, "severity": severity, "message": message, **where}
 
 
 @dataclass

@@ -8,9 +8,10 @@ from typing import Any
 from consan.audit.rows import FileEvents, KernelRow
 
 
-def launch(kernel: str, *kinds: str, stopped: bool = False, message: str = "wrong") -> dict[str, Any]:
+def launch(kernel: str, *kinds: str, stopped: bool = False, hazard: str | None = None) -> dict[str, Any]:
     """A launch with errors of these kinds."""
-    found = [{"kind": kind, "severity": "error", "file": "k.cu", "line": 5, "message": message, "lines": [5]} for kind in kinds]
+    place = {"severity": "error", "file": "k.cu", "line": 5, "message": "wrong", "lines": [5], "hazard": hazard}
+    found = [{"kind": kind, **place} for kind in kinds]
     verdict = "violations" if found else "incomplete" if stopped else "clean"
     made = {"event": "launch", "kernel": kernel, "launch": "1 x 32", "seconds": 0.1, "guessed": False, "answers": None}
     return {**made, "verdict": verdict, "findings": found, "incomplete": ["it was stopped"] * stopped, "stopped": stopped}

@@ -17,7 +17,6 @@ from consan.audit.host import building, sizes
 from consan.audit.partial import LaunchRepeats
 from consan.audit.rows import FileEvents
 
-SCATTERED = "lanes of one warp store different values to the same bytes"
 LOOP = "int main() { for (int bs = 64; bs <= 1024; bs *= 2) k<<<n / bs, bs>>>(); }"
 
 
@@ -122,15 +121,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
         _doubted(RACY, STOPPED, launch("second", "global-race")),
     ),
     "every race is doubted": (
-        partial,
-        "_follows",
-        'bool(_BOTH_WRITE.search(finding["message"]))',
-        "True",
-        _doubted(STOPPED, launch("second", "data-race")),
+        *(partial, "_follows", '(finding["kind"], finding["hazard"]) == ("data-race", "WAW")', 'finding["kind"] == "data-race"'),
+        _doubted(STOPPED, launch("second", "data-race", hazard="WAR")),
     ),
     "two writes are not doubted": (
-        *(partial, "_follows", 'bool(_BOTH_WRITE.search(finding["message"]))', "False"),
-        _doubted(STOPPED, launch("second", "data-race", message=SCATTERED)),
+        *(partial, "_follows", '(finding["kind"], finding["hazard"]) == ("data-race", "WAW")', "False"),
+        _doubted(STOPPED, launch("second", "data-race", hazard="WAW")),
     ),
     "incomplete launches are not repeated": (
         *(partial, "_is_open", "return partly and", "return False and"),
