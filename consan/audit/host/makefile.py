@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ _LEVELS: Final = 2  # the folders above a source where its Makefile may be
 _ASSIGNED: Final = re.compile(r"^[ \t]*(\w+)[ \t]*[:?+]?=[ \t]*([^\n#]*)", re.MULTILINE)
 _USED: Final = re.compile(r"\$[({](\w+)[)}]")
 _SOURCES: Final = re.compile(r"^\w*(?:src|source)s?\w*$", re.IGNORECASE)
+_OBJECTS: Final = re.compile(r"^\w*obj(?:ect)?s?\w*$", re.IGNORECASE)
 _RUN: Final = re.compile(r"^run[ \t]*:[^\n]*\n((?:\t[^\n]*\n?)+)", re.MULTILINE)
 _PROGRAM: Final = re.compile(r"(?:^|\s)\.{1,2}/\S+((?:[ \t]+[^\n;|&><]*)?)")
 _CODE: Final = (".cu", ".cpp", ".cc", ".cxx", ".c")
@@ -72,14 +74,21 @@ def _read(path: Path, _: Path) -> Recipe:
     for found in _ASSIGNED.finditer(text):
         name, value = found[1], _expanded(found[2].strip(), variables)
         variables[name] = f"{variables.get(name, '')} {value}".strip() if "+=" in found[0] else value
-    files = [Path(file) for name, value in variables.items() if _SOURCES.match(name) for file in value.split()]
-    named = ((path.parent / file).resolve() for file in files if file.suffix in _CODE)
-    sources = tuple(dict.fromkeys(each for each in named if each.is_file()))
+    sources = tuple(dict.fromkeys(_sources(path.parent, variables)))
     flags = [word for value in variables.values() for word in value.split()]
     folders = tuple(dict.fromkeys((path.parent / each[2:]).resolve() for each in flags if each.startswith("-I") and "$" not in each))
     macros = tuple(dict.fromkeys(each[2:] for each in flags if each.startswith("-D") and "$" not in each))
     kept = tuple(each for each in macros if each.partition("=")[0] not in _NOT_OURS)
     return Recipe(sources, folders, kept, _arguments(path, _expanded(text, variables)))
+
+
+def _sources(folder: Path, variables: dict[str, str]) -> Iterator[Path]:
+    """The sources that variables list, by themselves or as the objects that are made of them."""
+    for name, value in variables.items():
+        for file in map(Path, value.split()):
+            suffixes = (file.suffix,) if _SOURCES.match(name) else _CODE if _OBJECTS.match(name) and file.suffix == ".o" else ()
+            named = ((folder / file).with_suffix(each).resolve() for each in suffixes if each in _CODE)
+            yield from islice((each for each in named if each.is_file()), 1)
 
 
 def _expanded(text: str, variables: dict[str, str]) -> str:

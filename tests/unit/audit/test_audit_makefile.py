@@ -39,6 +39,11 @@ def test_a_makefile_names_sources_folders_macros_and_arguments(program: Path) ->
     assert found.lead == program / "main.cu"
 
 
+def test_a_makefile_lists_objects_in_place_of_sources(program: Path) -> None:
+    (program / "Makefile").write_text("obj = main.o helpers.o none.o $(more:.c=.o)\nobj_dir = build\n")
+    assert recipe_of(program / "main.cu").sources == (program / "main.cu", program / "helpers.cpp")
+
+
 def test_a_source_that_no_makefile_names_has_no_recipe(program: Path) -> None:
     (program / "other.cu").write_text(MAIN)
     assert recipe_of(program / "other.cu") == Recipe()
