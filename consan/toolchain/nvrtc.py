@@ -35,6 +35,7 @@ _COMPILATION_ERROR = 6
 _INVALID_OPTION = 5
 # NVRTC's "k.cu(12): error: text" is rewritten to the "k.cu:12: error: text" that editors and terminals can follow.
 _DIAGNOSTIC = re.compile(r"^(.*?)\((\d+)\): ((?:catastrophic )?error|warning)", re.MULTILINE)
+MISSING_CURAND: Final = "the headers of cuRAND are missing: pip install nvidia-curand"
 # Hints for messages that do not say what to do.
 _HINTS = (
     (re.compile(r"cute/container/\S+: error: declaration is incompatible with template parameter"),
@@ -44,6 +45,7 @@ _HINTS = (
     (re.compile(r'identifier "(?:INFINITY|NAN|HUGE_VALF?|M_PI|(?:FLT|DBL)_\w+|U?(?:INT|LONG|LLONG|CHAR|SHRT)_M(?:AX|IN))" is undefined'),
      "nvcc includes the headers of these names by itself, NVRTC does not: #include <cmath>, <cfloat> or <climits>"),
     (re.compile(r'open source file "cuda/std/'), "libcu++ is missing: pip install nvidia-cuda-cccl"),
+    (re.compile(r'open source file "curand'), MISSING_CURAND),
     (re.compile(r'open source file "(?:torch|ATen|c10|pybind11|Python)[./\w]*"'),
      "the headers of torch and Python are for the host, and consan compiles device code only: move the kernels to a file of their own"),
 )  # fmt: skip
@@ -53,6 +55,7 @@ _HOST_HEADER = re.compile(
     r"|istream|list|locale|map|mutex|new|ostream|queue|random|regex|set|shared_mutex|sstream|stack|stdexcept|streambuf|string|system_error"
     r'|thread|typeindex|typeinfo|unordered_map|unordered_set|valarray|vector|(?:sys|unistd|pthread|signal|getopt|fcntl)[./\w]*)"'
 )
+_ERROR = re.compile(r":\d+: (?:catastrophic )?error: ")
 _NAME_MAP = re.compile(r"^__nv_name_map(?::\d+: error:|\(\d+\): error:) (.*)$", re.MULTILINE)
 
 
@@ -157,7 +160,7 @@ def _failure(status: int, log: str, name: str, arch: str) -> Exception:
     text = _readable(log)
     if status == _COMPILATION_ERROR:
         misnamed = _NAME_MAP.search(text)
-        if misnamed is not None:
+        if misnamed is not None and len(_NAME_MAP.findall(text)) == len(_ERROR.findall(text)):
             return MisnamedKernelError(misnamed[1].partition(". Input name")[0])
         return CompileError(f"{name} does not compile:\n{text}{_hints(text, name, arch)}")
     if status == _INVALID_OPTION:

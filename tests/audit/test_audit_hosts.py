@@ -114,6 +114,12 @@ HOSTS = {
         "__device__ Operation operations[] = {once, twice};\n"
         f"__global__ void k(float *p, int number) {{ __shared__ float tile[64]; float by = operations[number](1.0f); {REVERSED} }}\n",
     ),
+    "overloads of a kernel": Host(
+        "const float *q = p; k<<<1, 64>>>(q); k<<<1, 64>>>(p, 2.0f); k<<<1, 64, 0>>>(p, 0L);",
+        f'{KERNEL}__global__ void k(float *p);\n__global__ void k(const float *p) {{ if (*p < 0) printf(""); }}\n'
+        "template <class T> __global__ void k(T *p, long by) { p[threadIdx.x] += by; }\n",
+        kernels=(("k", 2, "1 x 64"), ("k<float>", 1, "1 x 64")),
+    ),
     "several kernels in a row": Host(
         "add<<<2, 32>>>(p, 1.0f); k<<<1, 64>>>(p, 2.0f); add<<<2, 32>>>(p, -2.0f);",
         f"{KERNEL}__global__ void add(float *p, float by) {{ p[blockIdx.x * blockDim.x + threadIdx.x] += by; }}\n",
@@ -126,6 +132,16 @@ HOSTS = {
         f"#include <cublas_v2.h>\n{KERNEL}__global__ void add(float *p) {{ p[threadIdx.x] = threadIdx.x; }}\n",
         first=0,
         kernels=(("k", 2, "1 x 64"), ("add", 1, "1 x 64")),
+    ),
+    "numbers of cuRAND": Host(
+        "void *g; float *q, h2[512], sum = 0; cudaMalloc(&q, sizeof h2); curandCreateGenerator(&g, 100);"
+        " curandSetPseudoRandomGeneratorSeed(g, 7); curandGenerateUniform(g, q, 512); cudaMemcpy(h2, q, sizeof h2, cudaMemcpyDefault);"
+        " for (float each : h2) if (each <= 0 || each > 1) return 8; else sum += each; if (sum < 200 || sum > 312) return 9;"
+        " curandGenerateNormal(g, q, 512, 10, 1); cudaMemcpy(h2, q, sizeof h2, cudaMemcpyDefault); sum = 0;"
+        " for (float each : h2) sum += each; if (sum < 4608 || sum > 5632) return 10; curandDestroyGenerator(g); k<<<1, 64>>>(p, 2.0f);",
+        'extern "C" { int curandCreateGenerator(void **, int); int curandSetPseudoRandomGeneratorSeed(void *, unsigned long long);\n'
+        "int curandGenerateUniform(void *, float *, size_t); int curandGenerateNormal(void *, float *, size_t, float, float);\n"
+        f"int curandDestroyGenerator(void *); }}\n{KERNEL}",
     ),
     "vectors of cuBLAS": Host(
         "cublasHandle_t handle; cublasCreate(&handle); float *q, two = 2, one = 1, none = 0, dot, sum, norm, product; cudaMalloc(&q, 256);"
@@ -162,7 +178,13 @@ HOSTS = {
 }
 
 
-_QUICK = ("cudaLaunchKernel", "streams and events", "functions of the device by pointer", "vectors of cuBLAS")  # each takes about a second
+_QUICK = (
+    "cudaLaunchKernel",
+    "streams and events",
+    "functions of the device by pointer",
+    "overloads of a kernel",
+    "vectors of cuBLAS",
+)  # each takes about a second
 _CASES = [pytest.param(host, id=name, marks=[] if name in _QUICK else pytest.mark.slow) for name, host in HOSTS.items()]
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _CALLS: Final = re.compile(r"^consan: calls((?: [0-9a-f]+)*)$", re.MULTILINE)
 _UNOPENED: Final = re.compile(r"^consan: it could not open (.+)$", re.MULTILINE)
+_UNSERVED: Final = re.compile(r"^.*: undefined symbol: (\w+).*$", re.MULTILINE)  # what the loader prints
 _OF_A_FILE: Final = re.compile(r"(?!-)[^\s=]*(?:/|\.(?=[A-Za-z])[A-Za-z0-9]+$)[^\s=]*")
 _MOST: Final = 160  # characters of a line
 
@@ -29,6 +30,9 @@ def ending(status: int, printed: str, program: HostProgram) -> str:
     where = _place([int(each, 16) for each in calls[-1].split()], program) if calls and status < 0 else ""
     unopened = _UNOPENED.findall(printed)
     own = [line.strip() for line in _UNOPENED.sub("", _CALLS.sub("", printed)).splitlines() if line.strip()]
+    unserved = _UNSERVED.search(printed)
+    if unserved is not None:
+        return f"{what}{where}: it called {expression(unserved[1])}, which consan does not serve"
     more = f"; it could not open {unopened[-1]}" if unopened else f"; it printed last: {own[-1][:_MOST]}" if own else ""
     return what + where + more
 

@@ -31,7 +31,7 @@ from consan.audit.rows import unqualified_name
 from consan.instrument.ptx.extents import three_extents
 from consan.launching.types_by_name import element_bytes
 from consan.reports.source.variables import Argument
-from consan.toolchain.nvrtc import CompileError
+from consan.toolchain.nvrtc import CompileError, MisnamedKernelError
 
 _REPEATS: Final = 2
 _MOST: Final = 24  # launches of one kernel
@@ -123,7 +123,7 @@ class LaunchHooks:
             return 0
         name = expression(found.name)
         try:
-            result, _ = program.compiled(program.instances[0])
+            result, _ = program.compiled(program.stubs[0])
             prepared = self.checked.opened().prepare(result.ptx, name=program.source.name)
             variables = [each.name for found in prepared.instrumented.module.variables for each in found.names]
             variable = next(each for each in variables if unqualified_name(expression(each)) == unqualified_name(name))
@@ -146,7 +146,7 @@ class LaunchHooks:
         name = expression(found.name)
         numbers = [int(shape[index]) for index in range(9)]
         try:
-            return self._launch(program, name, numbers, shared, bool(cooperative), (count, values, sizes))
+            return self._launch(program, found.name, numbers, shared, bool(cooperative), (count, values, sizes))
         except ConsanError as error:
             self.failed(name, *_why(error))
             return _LAUNCH_FAILURE
@@ -159,13 +159,13 @@ class LaunchHooks:
     def _program(self, address: int) -> HostProgram | None:
         return max((each for each in self.programs if each.base <= address), key=lambda each: each.base, default=None)
 
-    def _launch(self, program: HostProgram, name: str, numbers: Sequence[int], shared: int, cooperative: bool, given: Any) -> int:
+    def _launch(self, program: HostProgram, stub: str, numbers: Sequence[int], shared: int, cooperative: bool, given: Any) -> int:
         grid, block, cluster = (three_extents(numbers[at : at + 3]) for at in (0, 3, 6))
         if min(numbers[:3]) < 1:
             self.empty_grid()
         if min(numbers[:6]) < 1 or math.prod(block) > 1024:
             return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
-        result, entry = program.compiled(name)
+        name, (result, entry) = expression(stub), program.compiled(stub)
         values = _values(given, self._sizes(program, result.ptx, entry))
         if self._is_enough(name, (entry, grid, block, shared, *values)):
             return 0
@@ -215,7 +215,7 @@ class LaunchHooks:
 
 def _why(error: ConsanError) -> tuple[str, str]:
     """The verdict of a launch that failed, and its reason."""
-    if isinstance(error, CompileError):
+    if isinstance(error, CompileError | MisnamedKernelError):
         return rows.NOT_COMPILED, first_error(str(error))
     return rows.CRASHED, str(error)
 

@@ -23,10 +23,12 @@ from consan.audit.host.sources import AuditedSource
 from consan.toolchain import find
 from consan.toolchain.cache import CACHE, default_folder, key
 from consan.toolchain.host_library import CXX
+from consan.toolchain.nvrtc import MISSING_CURAND
 
 FOLDER: Final = Path(__file__).parent / "source"
 _ERROR: Final = re.compile(r"^(.+?):(\d+)(?::\d+)?: (?:fatal |catastrophic )?error: (.*)$", re.MULTILINE)
-_TO_DO: Final = re.compile(r"\nnote: (libcu\+\+ is missing.*)")
+_TO_DO: Final = re.compile(r"\nnote: (.* missing: pip install .*)")
+_OF_CURAND: Final = re.compile(r"\bcurand\w*\.h: No such file")
 _TRIES: Final = 5
 _LIBRARIES: Final = ("-x", "none", "-Wl,--as-needed", "-Wl,--wrap=fopen", "-lgomp")  # of OpenMP, for programs that ask it for the time
 _EXTENSION: Final = "-DTORCH_EXTENSION_NAME=consan_extension"
@@ -103,7 +105,8 @@ def first_error(log: str) -> str:
     """The first error of a compiler in one line."""
     found = _ERROR.search(log)
     if found is not None:
-        return f"{found[1]}:{found[2]}: {found[3]}" + "".join(f" ({each})" for each in _TO_DO.findall(log))
+        to_do = [*_TO_DO.findall(log), *([MISSING_CURAND] if _OF_CURAND.search(found[3]) else [])]
+        return f"{found[1]}:{found[2]}: {found[3]}" + "".join(f" ({each})" for each in to_do)
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     heading = len(lines) > 1 and lines[0].endswith("does not compile:")  # the reason stands behind it
     return lines[heading] if lines else "no message"

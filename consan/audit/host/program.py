@@ -6,6 +6,7 @@ host's code has. A source with more than `_TOGETHER` instances gets a module for
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import re
@@ -24,6 +25,7 @@ from consan.toolchain.nvrtc import CompileError, CompileResult, MisnamedKernelEr
 
 _TOGETHER: Final = 24
 _TRIES: Final = 6
+_LAMBDA: Final = "{lambda"  # in a name, as demanglers have it
 _ERROR: Final = re.compile(r"^(.+?):(\d+): (?:catastrophic )?error", re.MULTILINE)
 _DROPPED: Final = {cuda.TYPE, cuda.BOTH, cuda.CONSTANT, cuda.VARIABLE}
 _OF_FUNCTION: Final = re.compile(r"&?\(?([A-Za-z_][\w:]*)\([^()<>]*\)\)?")
@@ -115,20 +117,28 @@ class HostProgram:
         return int(next(self.base + each.offset for each in self._symbols if each.name == "main"))
 
     @functools.cached_property
-    def instances(self) -> list[str]:
-        """The kernels that have a stub on the host, as C++ names them."""
+    def stubs(self) -> list[str]:
+        """The symbols of the kernels that have a stub on the host."""
         kernels = set(self.source.kernels)
-        found = [expression(each.name) for each in self._symbols if each.kind == "function"]
-        return sorted({each for each in found if unqualified_name(each) in kernels})
+        found = {each.name for each in self._symbols if each.kind == "function"}
+        return sorted(each for each in found if unqualified_name(expression(each)) in kernels)
 
-    def compiled(self, wanted: str) -> tuple[CompileResult, str]:
-        """The PTX that has a kernel, and the kernel's name in it. Raises CompileError."""
-        every = self.instances
+    def compiled(self, stub: str) -> tuple[CompileResult, str]:
+        """The PTX that has the kernel of a stub, and the kernel's name in it. Raises CompileError, MisnamedKernelError."""
+        wanted, every = expression(stub), {expression(each): None for each in self.stubs}
         group = tuple(every) if len(every) <= _TOGETHER else (wanted,)
-        try:
-            result = self._device.of(group)
-        except (MisnamedKernelError, CompileError):  # another instance may be wrong
-            result = self._device.of((wanted,))
+        if len(group) > 1:
+            with contextlib.suppress(MisnamedKernelError, CompileError):  # another instance may be wrong
+                return self._instance(group, wanted)
+        if _LAMBDA in wanted:
+            raise MisnamedKernelError("its template takes a lambda, which has no name that NVRTC could be given")
+        with contextlib.suppress(MisnamedKernelError):
+            return self._instance((wanted,), wanted)
+        overload = _overload(stub)
+        return self._instance((overload,), overload)
+
+    def _instance(self, names: tuple[str, ...], wanted: str) -> tuple[CompileResult, str]:
+        result = self._device.of(names)
         return result, result.symbols[wanted]
 
 
@@ -152,6 +162,18 @@ def _used(ptx: str) -> str:
 
 def expression(symbol: str) -> str:
     """A kernel's name in C++, with the arguments of its template and without its parameters."""
+    name, begin, end = _named(symbol)
+    return _OF_FUNCTION.sub(r"\1", name[begin:end]) if "<" in name[:end] else name[begin:end]
+
+
+def _overload(symbol: str) -> str:
+    """A kernel in C++ with the types of its parameters, by which it is known among those of its name."""
+    name, begin, end = _named(symbol)
+    return f"static_cast<void (*){name[end:]}>({name[begin:end]})" if end < len(name) else name
+
+
+def _named(symbol: str) -> tuple[str, int, int]:
+    """A function as the demangler has it, and where its name begins and ends."""
     name = demangled(symbol).replace("(anonymous namespace)::", "")
     depth, end, begin = 0, len(name), 0
     for at, character in enumerate(name):
@@ -161,7 +183,7 @@ def expression(symbol: str) -> str:
             break
         if depth == 0 and character == " ":
             begin = at + 1
-    return _OF_FUNCTION.sub(r"\1", name[begin:end]) if "<" in name[:end] else name[begin:end]
+    return name, begin, end
 
 
 def _base(path: str) -> int:

@@ -27,7 +27,7 @@ _PARTED: Final = re.compile(r"(?:(<<[ \t]+<|<[ \t]+<<)(?=[^<;]*>))|(?:>>[ \t]+>|
 _LINE: Final = re.compile(r'#line (\d+)(?: "([^"]*)")?')
 _FOR_DEVICE: Final = re.compile(
     r"cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline\w*|awbarrier\w*)\.hp?p?|mma\.h|cooperative_groups.*|math_constants\.h|cuda/.*|cub/(?!cub\.cuh|device/).*"
-    r"|cute/.*|cutlass/.*|cuComplex\.h|vector_types\.h|consan\.h"
+    r"|cute/.*|cutlass/.*|cuComplex\.h|vector_types\.h|curand_\w+\.h|consan\.h"
 )
 _HOST_HAS: Final = re.compile(r"cooperative_groups.*|mma\.h|cuda/.*|cub/.*|cute/.*|cutlass/.*|cuda_(?:pipeline|awbarrier)\w*\.h|thrust/.*")
 # Headers that NVRTC compiles for a second, and a use of names that consan_std.h lacks.

@@ -115,6 +115,13 @@ def test_whole_cub_gets_a_hint() -> None:
         nvrtc.compile_ptx("#include <cub/cub.cuh>\n")
 
 
+def test_a_name_in_a_source_that_does_not_compile_is_not_to_blame() -> None:
+    with pytest.raises(nvrtc.CompileError, match="Missing"):
+        nvrtc.compile_ptx("__global__ void k(Missing *p) { *p = 1; }", instantiate=("k",))
+    with pytest.raises(nvrtc.MisnamedKernelError, match='"none" is undefined'):
+        nvrtc.compile_ptx("__global__ void k(int *p) { *p = 1; }", instantiate=("none",))
+
+
 def test_unknown_option() -> None:
     with pytest.raises(UsageError, match="--no-such-option"):
         nvrtc.compile_ptx(KERNEL, defines={"VALUE": "7"}, options=["--no-such-option"])

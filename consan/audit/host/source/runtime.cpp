@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <execinfo.h>
+#include <random>
 #include <unistd.h>
 
 namespace {
@@ -301,4 +302,43 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaPeekAtLastError() { return last; }
 const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "an error of CUDA, as consan's runtime says"; }
 const char *cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
+}
+
+// What hosts call of cuRAND: numbers of the distribution that they ask for, and not those that cuRAND makes.
+namespace {
+using Generator = std::mt19937_64;
+
+template <class T, class Distribution> int filled(Generator *generator, T *to, size_t count, Distribution of) {
+    for (size_t i = 0; i < count; ++i) to[i] = of(*generator);
+    return 0;
+}
+// Without 0 and with 1.
+template <class T> int filled_uniformly(Generator *generator, T *to, size_t count) {
+    return filled(generator, to, count, [of = std::uniform_real_distribution<T>(0, 1)](Generator &random) mutable { return 1 - of(random); });
+}
+} // namespace
+
+extern "C" {
+int curandCreateGenerator(Generator **generator, int) { return *generator = new Generator, 0; }
+int curandCreateGeneratorHost(Generator **generator, int) { return *generator = new Generator, 0; }
+int curandDestroyGenerator(Generator *generator) { return delete generator, 0; }
+int curandSetPseudoRandomGeneratorSeed(Generator *generator, unsigned long long seed) { return generator->seed(seed), 0; }
+int curandSetGeneratorOffset(Generator *generator, unsigned long long offset) { return generator->discard(offset), 0; }
+int curandSetGeneratorOrdering(Generator *, int) { return 0; }
+int curandSetQuasiRandomGeneratorDimensions(Generator *, unsigned) { return 0; }
+int curandSetStream(Generator *, cudaStream_t) { return 0; }
+int curandGenerate(Generator *generator, unsigned *to, size_t count) {
+    return filled(generator, to, count, [](Generator &random) { return unsigned(random()); });
+}
+int curandGenerateUniform(Generator *generator, float *to, size_t count) { return filled_uniformly(generator, to, count); }
+int curandGenerateUniformDouble(Generator *generator, double *to, size_t count) { return filled_uniformly(generator, to, count); }
+int curandGenerateNormal(Generator *generator, float *to, size_t count, float mean, float deviation) {
+    return filled(generator, to, count, std::normal_distribution<float>(mean, deviation));
+}
+int curandGenerateNormalDouble(Generator *generator, double *to, size_t count, double mean, double deviation) {
+    return filled(generator, to, count, std::normal_distribution<double>(mean, deviation));
+}
+int curandGeneratePoisson(Generator *generator, unsigned *to, size_t count, double mean) {
+    return filled(generator, to, count, std::poisson_distribution<unsigned>(mean));
+}
 }
