@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan.options import INLINE, RECORD
 from consan.reports import model
+from consan.reports.counts import plural
 from consan.reports.decoding.static import static_findings
 from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
 from consan.session.executing.recording import WITH_HOOKS, Recording
@@ -94,7 +95,7 @@ class Summary:
     def gaps(self) -> list[Coverage]:
         """CTAs without shadow memory, and launches that were not recorded."""
         unrecorded = [
-            f"{model.plural(launches, 'launch', 'launches')} of {name} could not be recorded: {why}; {WITH_HOOKS}"
+            f"{plural(launches, 'launch', 'launches')} of {name} could not be recorded: {why}; {WITH_HOOKS}"
             for prepared in self.used
             for name in prepared.entries
             for why, launches in self.recording.kernels.unrecorded(prepared, name).items()
@@ -201,4 +202,4 @@ def _dropped(counters: Counters) -> list[str]:
     """CTAs that ran unchecked, and why."""
     shadow, clusters = "the shadow memory was full", "in clusters that their module was not instrumented for"
     counts = {shadow: counters.dropped_ctas, clusters: counters.foreign_ctas}
-    return [f"{model.plural(ctas, 'CTA')} ran unchecked: {reason}" for reason, ctas in counts.items() if ctas]
+    return [f"{plural(ctas, 'CTA')} ran unchecked: {reason}" for reason, ctas in counts.items() if ctas]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from consan.backends.base import Dim3
 from consan.checker.judging.recorder import Checked
 from consan.checker.judging.tally import ProvenLaunches, Tally
-from consan.reports import model
+from consan.reports.counts import plural
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.planning.shapes import LaunchShapes
 
@@ -126,7 +126,7 @@ class CheckedKernels:
         missed = tally.launches - tally.proven_launches
         if not prepared.recorded.has_global(entry) and missed:
             whole = tally.launches + kernel.looked
-            return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
+            return (f"{missed:,} of {plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
         return of_launches
 
     def forget(self) -> None:

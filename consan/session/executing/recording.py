@@ -28,6 +28,7 @@ from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
 from consan.instrument.rewriting.ranked import ranks_of
 from consan.reports import model
+from consan.reports.counts import plural
 from consan.reports.decoding.decode import decode
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
@@ -207,7 +208,7 @@ def describe(gpu_memory: int | None) -> tuple[str, str]:
 def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
     """The launches and CTAs that were not checked, as sentences. `ended_early`: the report says how the launch ended."""
     gaps = checked.gaps if ended_early or not checked.unended else checked.gaps | {"did not end": checked.unended}
-    return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
+    return [f"{entry}: {plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
 
 
 def _as_instrumented(read: Callable[[], Module], done: Recorded, waits: bool) -> Instrumented:
