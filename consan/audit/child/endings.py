@@ -32,7 +32,7 @@ def ending(status: int, printed: str, program: HostProgram) -> str:
     own = [line.strip() for line in _UNOPENED.sub("", _CALLS.sub("", printed)).splitlines() if line.strip()]
     unserved = _UNSERVED.search(printed)
     if unserved is not None:
-        return f"{what}{where}: it called {expression(unserved[1])}, which consan does not serve"
+        return f"{what}{where}: it called {expression(unserved[1])}, which neither its sources nor consan have"
     more = f"; it could not open {unopened[-1]}" if unopened else f"; it printed last: {own[-1][:_MOST]}" if own else ""
     return what + where + more
 

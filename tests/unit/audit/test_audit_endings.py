@@ -19,7 +19,8 @@ def test_arguments_that_are_paths() -> None:
 
 def test_a_call_that_nobody_serves_is_named() -> None:
     printed = "read\npython: symbol lookup error: /tmp/program0.so: undefined symbol: _Z4maked\n"
-    assert ending(127, printed, cast("HostProgram", None)) == "main ended with status 127: it called make, which consan does not serve"
+    said = ending(127, printed, cast("HostProgram", None))
+    assert said == "main ended with status 127: it called make, which neither its sources nor consan have"
 
 
 def test_headers_that_a_package_has_are_named() -> None:
