@@ -29,6 +29,7 @@ class Kind(enum.IntEnum):
     MISSING_TENSOR_FENCE = 21
     LAUNCH_MISUSE = 22
     MISSING_ORDER = 23  # between strong accesses, which are no race
+    LANES_GONE = 24  # bookkeeping: at a shuffle some lanes of the warp have exited, or do not exist
 
 
 class Hazard(enum.IntEnum):
@@ -231,6 +232,7 @@ KINDS: dict[Kind, KindOf] = {
     Kind.LIFETIME: KindOf("lifetime", completes=True),
     Kind.DEADLOCK: KindOf("deadlock"),
     Kind.WAITER: KindOf(""),
+    Kind.LANES_GONE: KindOf(""),
 }
 
 
@@ -284,6 +286,19 @@ class Waiting:
     lanes: int  # mask of those in the first warp
     arrived: int  # threads
     expected: int
+
+
+@dataclass(frozen=True, order=True)
+class LanesGone:
+    """A point at which lanes take values of others, and some of the warp have exited or do not exist. Whether one uses such a value, the
+    text says. `rank`: of the CTA in its cluster; `came`, `gone`: masks of lanes.
+    """
+
+    site: int
+    rank: int
+    warp: int
+    came: int
+    gone: int
 
 
 @dataclass(frozen=True)

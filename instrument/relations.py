@@ -201,6 +201,30 @@ class ValueUse:
     path: tuple[Place, ...] = ()
 
 
+@dataclass(frozen=True)
+class Warp:
+    """The lanes of a warp at an instruction, as masks: those that came, and those that are gone for ever. `threads`: of all 32 lanes."""
+
+    came: int
+    gone: int
+    threads: tuple[Thread, ...]
+
+
+@dataclass(frozen=True)
+class UndefinedUse:
+    """The use of a value that a shuffle takes from a lane that is not there. `end`: as in `ValueUse`.
+
+    `lane` takes the value of `source` at `shuffle`; `by` uses at `used` what follows from it.
+    """
+
+    end: str
+    shuffle: Place
+    used: Place
+    lane: int
+    source: int
+    by: int
+
+
 class Relations(Protocol):
     """The relations between a module's sites that follow from its text."""
 
@@ -269,6 +293,14 @@ class Relations(Protocol):
 
         None if the text does not show it.
         """
+        ...
+
+    def undefined_use(self, entry: str, line: int, warp: Warp) -> UndefinedUse | None:
+        """What a warp uses for certain of values that it takes at a shuffle of a PTX line, or behind it, from lanes that are not there."""
+        ...
+
+    def certain_shuffles(self, entry: str) -> tuple[int, ...]:
+        """The PTX lines of the shuffles of a kernel that all of its threads come to."""
         ...
 
     def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:

@@ -165,6 +165,7 @@ TYPES: dict[Kind, Record] = {
     Kind.LIFETIME: LIFETIME,
     Kind.DEADLOCK: WAITER,
     Kind.WAITER: WAITER,
+    Kind.LANES_GONE: BOUND,
 }
 """The record with the fields of each kind."""
 

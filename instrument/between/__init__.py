@@ -9,7 +9,7 @@ Decides
   schedule produced;
 - whether a store puts back, changed, what was loaded from its address (`updates`);
 - what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it;
-- what becomes of the value that an access loads (`value_use`).
+- what becomes of the value that an access loads (`value_use`), and of one that a shuffle takes from a lane that is not there.
 
 Not handled; the answer is None: accesses in two functions (but for their order, in a module of one kernel: there the calls stand for
 them), accesses in one called function (its callers may call it again), and `stretches` in a kernel that calls functions that
@@ -27,9 +27,10 @@ from consan.instrument.between.exchanges import Exchanges
 from consan.instrument.between.flow import Flow
 from consan.instrument.between.paths import Vertices
 from consan.instrument.between.signals import signals_of
+from consan.instrument.between.undefined_values import UndefinedValues
 from consan.instrument.between.value_uses import ValueUses
 from consan.instrument.ptx import Module
-from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, Thread, Threads, ValueUse
+from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, Thread, Threads, UndefinedUse, ValueUse, Warp
 from consan.instrument.sites import Place, Site
 
 __all__ = ["TextRelations"]
@@ -43,6 +44,7 @@ class TextRelations:
         self._flows: dict[str, Flow | None] = {}
         self._exchanges: dict[str, Exchanges] = {}
         self._values: dict[str, ValueUses] = {}
+        self._undefined: dict[str, UndefinedValues] = {}
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """See `relations.Relations`."""
@@ -78,6 +80,16 @@ class TextRelations:
         if access.function not in self._values:
             self._values[access.function] = ValueUses(flow.module, flow.function, flow.data)
         return self._values[access.function].of(access.ptx_line, tuple(threads))
+
+    def undefined_use(self, entry: str, line: int, warp: Warp) -> UndefinedUse | None:
+        """See `relations.Relations`."""
+        known = self._undefined_values(entry)
+        return known.use(line, warp) if known is not None else None
+
+    def certain_shuffles(self, entry: str) -> tuple[int, ...]:
+        """See `relations.Relations`."""
+        known = self._undefined_values(entry)
+        return known.certain if known is not None else ()
 
     def signals(self, entry: str) -> tuple[Signal, ...]:
         """See `relations.Relations`."""
@@ -131,6 +143,12 @@ class TextRelations:
         """See `relations.Relations`."""
         flow = self._flow(access.function)
         return flow.data.variable(access.ptx_line) if flow is not None else ""
+
+    def _undefined_values(self, entry: str) -> UndefinedValues | None:
+        flow = self._flow(entry)
+        if flow is not None and entry not in self._undefined:
+            self._undefined[entry] = UndefinedValues(flow.module, flow.function, flow.data)
+        return self._undefined.get(entry)
 
     @cached_property
     def _module(self) -> Module:

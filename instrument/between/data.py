@@ -95,7 +95,7 @@ class DataFlow:
         stores = [i for i, variables in found if wanted & variables]
         if not stores and not all(variables for _, variables in found):
             return None
-        size = touched.total_bytes or (self._value(touched.size, reader).of(None) if touched.size is not None else None)
+        size = touched.total_bytes or (self.operand(touched.size, reader).of(None) if touched.size is not None else None)
         places = {identity(at): at for at in (place_of(self._module, i) for i in stores)}
         return Stores(tuple(places.values()), size or 0)
 
@@ -127,8 +127,8 @@ class DataFlow:
             return None
         numbered = row.is_barrier or row.is_mbarrier or row.waits_for_groups
         roles = dict(zip(row.roles(instruction), instruction.operands, strict=False)) if numbered else {}
-        number = next((self._value(roles[role], instruction) for role in _ROLES if role in roles), None)
-        count = self._value(roles["count"], instruction) if "count" in roles and not row.is_mbarrier else None
+        number = next((self.operand(roles[role], instruction) for role in _ROLES if role in roles), None)
+        count = self.operand(roles["count"], instruction) if "count" in roles and not row.is_mbarrier else None
         return SyncPoint(instruction.opcode, place_of(self._module, instruction), number, count)
 
     def counted(self, line: int) -> Counted | None:
@@ -140,9 +140,9 @@ class DataFlow:
         if operand is None:
             return None
         definition = self._definition(barrier, operand.name) if isinstance(operand, Register) else None
-        return Counted(self._value(operand, barrier), place_of(self._module, definition) if definition is not None else None)
+        return Counted(self.operand(operand, barrier), place_of(self._module, definition) if definition is not None else None)
 
-    def _value(self, operand: Operand, instruction: Instruction, depth: int = _DEPTH) -> Value:
+    def operand(self, operand: Operand, instruction: Instruction, depth: int = _DEPTH) -> Value:
         """An operand as arithmetic on the thread index, as far as its registers are written once."""
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
             return Value("", constant=operand.value)
@@ -157,7 +157,7 @@ class DataFlow:
         definition = self._written_by(register)
         if definition is None or definition.predicate is not None or not is_plain(definition.parts):
             return _UNKNOWN
-        return Value(definition.opcode, tuple(self._value(each, definition, depth - 1) for each in definition.operands[1:]))
+        return Value(definition.opcode, tuple(self.operand(each, definition, depth - 1) for each in definition.operands[1:]))
 
 
 def identity(place: Place) -> tuple[object, ...]:

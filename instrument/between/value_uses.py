@@ -17,12 +17,13 @@ from functools import cached_property
 from typing import Final
 
 from consan.instrument.between.data import DataFlow
-from consan.instrument.control_flow import CONTROL, Guard, Key, graph_of, guard_of, written
+from consan.instrument.between.decided import DecidedBranches, holds
+from consan.instrument.control_flow import CONTROL, Key, graph_of, guard_of, written
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.control_flow.slices import deciding_keys, operand_keys, touched_spaces
 from consan.instrument.isa import Row, flow_of, lookup
 from consan.instrument.ptx import Function, Instruction, Module
-from consan.instrument.relations import Thread, Value, ValueUse
+from consan.instrument.relations import Thread, ValueUse
 from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Place
 
@@ -47,6 +48,7 @@ class ValueUses:
 
     def __init__(self, module: Module, function: Function, data: DataFlow) -> None:
         self._module, self._data, self._graph = module, data, graph_of(function)
+        self._decided = DecidedBranches(self._graph, data)
         self._instructions = {each.start: each for each in function.instructions()}
         self._known: dict[tuple[int, tuple[Thread, ...]], ValueUse | None] = {}
         self._follows: dict[_Step, list[_Next]] = {}
@@ -115,7 +117,7 @@ class ValueUses:
             return
         for key in written(instruction):
             for user in self._users[key]:
-                yield from ((user, made) for made in _used(user, key, anyone=step.anyone))
+                yield from ((user, made) for made in used(user, key, anyone=step.anyone))
 
     def _read_back(self, store: Instruction, reader: Instruction, step: _Step) -> Iterator[_Step | str]:
         """The steps of an instruction that may read the value which a store has left in memory."""
@@ -149,9 +151,8 @@ class ValueUses:
         """The instructions, by their start, that one of some threads may execute behind an access of theirs."""
         home = next(n for n, node in enumerate(self._graph.nodes) for step in node.steps if step.instruction is access)
         found = set[int]()
-        for decided in {tuple(value.of(thread) for value in self._decisions.values()) for thread in threads}:
-            decisions = dict(zip(self._decisions, decided, strict=True))
-            edges = [self._ways(number, decisions) for number in range(len(self._graph.nodes))]
+        for decisions in self._decided.of(threads):
+            edges = self._decided.edges(decisions)
             if home not in reached(edges, self._graph.entries):
                 continue
             behind = reached(edges, edges[home])
@@ -159,27 +160,8 @@ class ValueUses:
                 steps = self._graph.nodes[number].steps
                 later = steps if number in behind else [step for step in steps if step.instruction.start > access.start]
                 guards = ((step, None if step.guard is None else decisions.get(step.guard.register)) for step in later)
-                found |= {step.instruction.start for step, held in guards if held is None or _holds(step.guard, held)}
+                found |= {step.instruction.start for step, held in guards if held is None or holds(step.guard, held)}
         return found
-
-    @cached_property
-    def _decisions(self) -> dict[Key, Value]:
-        """The predicates of guards that follow from the index of the thread."""
-        guards = {step.guard.register for step in self._graph.steps() if step.guard is not None}
-        values = {key: self._data.value_of(key) for key in guards}
-        return {key: value for key, value in values.items() if value.of((0, 0, 0)) is not None}
-
-    def _ways(self, number: int, decisions: dict[Key, int | None]) -> tuple[int, ...]:
-        """The nodes that may follow a node, where branches are decided."""
-        node = self._graph.nodes[number]
-        held = None if node.guard is None else decisions.get(node.guard.register)
-        if held is None:
-            return node.successors
-        return node.taken if _holds(node.guard, held) else () if node.falls is None else (node.falls,)
-
-
-def _holds(guard: Guard | None, held: int) -> bool:
-    return guard is None or bool(held) == guard.value
 
 
 def _begun(access: Instruction) -> Iterator[_Step | str]:
@@ -205,7 +187,7 @@ def _left(access: Instruction, row: Row, *, anyone: bool) -> Iterator[_Step | st
         yield "store"
 
 
-def _used(user: Instruction, key: Key, *, anyone: bool) -> Iterator[_Step | str]:
+def used(user: Instruction, key: Key, *, anyone: bool) -> Iterator[_Step | str]:
     """The steps of an instruction whose operand has the value, or its end."""
     row, guard = lookup(user.parts), guard_of(user)
     if row is None or row.calls or row.is_of_tensor_memory:

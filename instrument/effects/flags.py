@@ -18,6 +18,7 @@ class Flag(enum.IntFlag):
     WHOLE = 16  # a point: no lane of the warp may have exited
     MASKED = 32  # a point: its members are those of a mask, and `key` identifies it; a bulk store: `chosen` bytes of each 16
     DROP = 64  # an arrival at an mbarrier: for all phases to come
+    SHUFFLES = 64  # a point: lanes take values from each other there, or before the next point
     NO_COMPLETE = 128  # an arrival that must not complete the phase
     NOINC = 256  # cp.async.mbarrier.arrive: an arrival that the count includes
     COMPLETE = 512  # a transaction: bytes have come, not announced

@@ -160,7 +160,10 @@ class WarpSync(Effect):
 
 @dataclass(frozen=True, kw_only=True)
 class PointReached(Effect):
-    """An instruction that lanes must reach together (functions/points.py). `key`: points with one mask and one key meet."""
+    """An instruction that lanes must reach together (functions/points.py). `key`: points with one mask and one key meet.
+
+    `shuffles`: lanes take values from each other there, or before the next point.
+    """
 
     repeats = True
     members: Number = ZERO
@@ -170,6 +173,7 @@ class PointReached(Effect):
     whole: bool = False
     masked: bool = False
     waits: bool = False
+    shuffles: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from consan.instrument.control_flow import BasicBlock, Graph, PathStep, graph_of
 from consan.instrument.control_flow.paths import closure, components
-from consan.instrument.isa import lookup, row_of
+from consan.instrument.isa import lookup, row_of, shuffles
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand
 
 _ALL = 0xFFFFFFFF
@@ -46,6 +46,7 @@ class Point:
     join: int = 0
     open: bool = False
     certain: bool = False  # every lane of the kernel reaches it exactly once
+    shuffles: bool = False  # it is a shuffle, or one comes before the next point: there lanes take values from each other
 
 
 @dataclass
@@ -101,14 +102,18 @@ def _points(node: BasicBlock) -> Iterator[tuple[int, Point]]:
     Those that come to a barrier are together, too, but some may have exited before.
     """
     together = complete = False
+    last = None
     for index, step in enumerate(node.steps):
         instruction = step.instruction
         members = members_of(instruction)
         if row_of(instruction).calls:
             together = complete = False
         if members is None or (step.guard is None and (complete if members.whole else together)):
+            if last is not None:
+                last.shuffles |= bool(shuffles(instruction))
             continue
-        yield index, Point(instruction, members)
+        last = Point(instruction, members, shuffles=bool(shuffles(instruction)))
+        yield index, last
         if step.guard is None and members.is_warp:
             together, complete = True, complete or members.whole
 

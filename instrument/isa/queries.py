@@ -51,6 +51,13 @@ _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div", "neg"})  # that hand on what they take
 
 _SCALED = frozenset(("mad", "fma"))
+# The operands that no value of the others hides: a product may be with zero, and a logical operation with a mask.
+_ALWAYS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("add", "sub", "xor", "min", "max", "setp", "set"), (1, 2)),
+    **dict.fromkeys(("mov", "cvt", "neg", "not", "abs", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "div"), (1,)),
+    **dict.fromkeys(_SCALED, (3,)),
+}
+_OF_CONDITIONS = frozenset(("and", "or", "xor"))  # words of setp and set: a second predicate joins in
 _COMBINING = _SCALED | {"add", "sub", "min", "max", "and", "or", "xor"}  # what `atom` and `red` can do
 
 UNKNOWN = Row("", "", "", "", "", "not modelled")
@@ -253,6 +260,22 @@ def hands_on(instruction: InstructionLike) -> bool:
     """Whether an instruction gives a value that it takes, or a sum, product or quotient with it: it decides nothing, and picks no bits."""
     parts = instruction.parts
     return (parts[0] in _ARITHMETIC and computes(instruction)) or parts[:2] == ("shfl", "sync")
+
+
+def never_hidden(instruction: InstructionLike) -> tuple[int, ...]:
+    """The operands, by their number, on which the result depends whatever the others are."""
+    joined = _OF_CONDITIONS.intersection(instruction.parts[1:]) if instruction.parts[0] in ("setp", "set") else ()
+    return () if joined or not computes(instruction) else _ALWAYS.get(instruction.parts[0], ())
+
+
+def scales(instruction: InstructionLike) -> bool:
+    """Whether an instruction multiplies two values."""
+    return instruction.parts[0] == "mul" and computes(instruction)
+
+
+def shuffles(instruction: InstructionLike) -> str:
+    """How a lane gets the value of another one: "up", "down", "bfly" or "idx"; empty if the instruction is no `shfl.sync`."""
+    return instruction.parts[2] if instruction.parts[:2] == ("shfl", "sync") else ""
 
 
 def conjunction(instruction: InstructionLike) -> bool | None:

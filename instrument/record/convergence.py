@@ -24,7 +24,7 @@ def add_point(kernel: FunctionRecorder, point: Point) -> None:
     else:
         how = {"masked": True, "waits": does(instruction, WarpSync), "members": kernel.number_of(instruction, members.mask)}
         how["key"] = kernel.keys.setdefault(instruction.opcode, len(kernel.keys))
-    block.add(PointReached(site=site, guard=guard, join=point.join, **how))
+    block.add(PointReached(site=site, guard=guard, join=point.join, shuffles=point.shuffles, **how))
 
 
 def add_join(kernel: FunctionRecorder, join: Join) -> None:

@@ -22,6 +22,7 @@ from consan.instrument.findings import (
     Geometry,
     Hazard,
     Kind,
+    LanesGone,
     MbarrierPhase,
     Parted,
     Reason,
@@ -73,6 +74,7 @@ class Collected:
         self.rows: list[list[int]] = []  # count, clusters, low, high, first and last reader
         self.found: list[Any] = []  # as the checker gave them
         self._known: dict[Key, int] = {}
+        self.lanes_gone: dict[LanesGone, int] = {}  # with the first CTA
         self._clusters = clusters_of(launched.grid, launched.cluster)
         self.cluster_ctas = self._clusters.shape[1]
 
@@ -106,6 +108,11 @@ class Collected:
                 record[name] = self._clusters[cluster, rank] * history.threads + thread
             cta = int(record["thread"]) // history.threads
             self.add(int((self._clusters == cta).any(axis=1).nonzero()[0][0]), 1, [record], history)
+
+    def note(self, cluster: int, lanes_gone: Iterable[LanesGone]) -> None:
+        """What the replay of a cluster has noted of shuffles."""
+        for each in lanes_gone:
+            self.lanes_gone.setdefault(each, int(self._clusters[cluster, each.rank]))
 
     def numbered(self, retained: Retained, history: History) -> Retained:
         """Accesses whose clusters are CTAs of the grid, and whose threads are those of a CTA."""

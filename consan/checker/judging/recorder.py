@@ -24,6 +24,7 @@ from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
 from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
 from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, replay_gaps
+from consan.checker.judging.lanes_gone import parted
 from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
 from consan.checker.judging.tally import Tally
@@ -34,7 +35,7 @@ from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.logs.shares import AT_ONCE, LEAST, read_clusters, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
-from consan.instrument.findings import FindingRecord
+from consan.instrument.findings import FindingRecord, LanesGone
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
@@ -88,6 +89,7 @@ class Checked:
         self.overtaken |= known.overtaken
         for status in known.troubles:
             self.gap(_WHY[status], clusters)
+        self.collected.note(cluster, known.lanes_gone)
         self.collected.add(cluster, clusters, known.found, known.geometry)
 
     def again(self, times: int) -> Checked:
@@ -121,6 +123,7 @@ class Known:
     overtaken: bool = False  # see replay.py
     deadlocked: bool = False
     positions: npt.NDArray[np.uint32] | None = None
+    lanes_gone: frozenset[LanesGone] = frozenset()
 
 
 Histories = dict[tuple[object, ...], Known]
@@ -239,7 +242,7 @@ class _Checker:
 
     def _remember(self, name: tuple[object, ...]) -> None:
         known = self.histories[name]
-        if self.earlier is not None and not (known.found or known.troubles or known.by_address or known.overtaken):
+        if self.earlier is not None and not (known.found or known.lanes_gone or known.troubles or known.by_address or known.overtaken):
             self.earlier.add(name[1:])
 
     def _give_up(self, clusters: int) -> None:
@@ -305,13 +308,14 @@ class _Checker:
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
         whole = [each for each in done if each.status is not Status.CORRUPT]
         deadlocked = all(each.proven for each in done)
-        found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
+        orders, lanes_gone = parted((each.records for each in whole), history.cta_threads)
+        found = united(orders, undefined=any(each.status is Status.UNDEFINED for each in whole))
         found = proven(found, deadlocks=deadlocked)
         if self.copies:
             unordered = self.recorded.kernels[self.launched.entry].unordered
             found += check_copies(self.recorded.blocks, history, self.recorded.isa, self.patience, unordered=unordered)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
-        return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
+        return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions, lanes_gone)
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         how: dict[str, Any] = {"isa": self.recorded.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
@@ -362,7 +366,9 @@ class _Checker:
         checked.positions, checked.polls = checked.positions + stood.positions, stood.polls
         deadlocks = stood.waits and not stood.polls
         self.deadlocked += len(grouped.unended) * deadlocks
-        for cluster, orders in by_cluster(done).items():
+        for cluster, records in by_cluster(done).items():
+            orders, noted = parted(records, histories[0].cta_threads)
+            collected.note(cluster, noted)
             collected.add(cluster, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:

@@ -54,7 +54,7 @@ class TextRepairs(PathForms):
             self._released, self._initialised, self._numbers, self._as_one, self._unconditional, self._turns, self._dropped,
             self._ranks, self._by_fewer, self._around_branches, self._cleared, self._maps_fenced,
         )  # fmt: skip
-        for form in forms:
+        for form in () if self.situation == "lane-gone" else forms:  # its condition may keep the lane from what it must not touch
             yield from form()
 
     # -- by more threads, by fewer -----------------------------------------------------------------------------------------

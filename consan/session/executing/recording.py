@@ -30,6 +30,7 @@ from consan.instrument.rewriting.ranked import ranks_of
 from consan.reports import model
 from consan.reports.counts import plural
 from consan.reports.decoding.decode import decode
+from consan.reports.decoding.undefined_shuffles import UndefinedShuffles
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.comparing.comparisons import LaunchAccesses
@@ -50,6 +51,7 @@ _SHARE = 32  # of a GPU's memory
 WITH_HOOKS: Final = "--engine inline checks it with called hooks"
 _GLOBAL_RACE: Final = "global-race"
 _MOST_DECODED: Final = 256  # launches
+_SHUFFLE: Final = "shfl.sync"  # in the text of a module
 SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have taken longer, a few CTAs are replayed
 
 
@@ -151,6 +153,9 @@ class Recording:
         if checked.found:
             found = self._decode(checked, prepared, sites)
             self.findings.add(each for each in found if not (self.options.global_excluded and each.kind == _GLOBAL_RACE))
+        launched = checked.collected.launched
+        undefined = UndefinedShuffles(entry, launched.block, launched.ctaid, sites)
+        self.findings.add(undefined.findings(checked.collected.lanes_gone, everywhere=_SHUFFLE in prepared.plain))
         self.kernels.note(prepared, entry, started, checked, keeps=self.accesses.wanted, asked=self.asked)
 
     @contextlib.contextmanager

@@ -4,6 +4,8 @@
 //   - a member has passed a join of the point (instrument/functions/points.py) without having come to it: for a point in a device function, the
 //     end of the call in which the other lane waits, as both have counted the calls (instrument/functions/call_joins.py);
 //   - the point needs the whole warp, and a member has exited.
+// Where lanes take values from each other, and some of the warp are gone for ever, the host asks the text whether a value of theirs is used
+// (instrument/between/undefined_values.py): such a point is noted.
 #pragma once
 
 #include <map>
@@ -40,7 +42,7 @@ class Divergence {
   private:
     struct Point {
         u32 site, members, key, join;
-        bool aligned, whole, masked, waits;
+        bool aligned, whole, masked, waits, shuffles;
         size_t call = 0;  // of its function, that this thread had come back from before
         u32 function() const { return join >> CALLED; }
         bool same(const Point &other) const {
@@ -89,7 +91,7 @@ class Divergence {
     }
 
     static Point of(const effects::PointReached &point) {
-        return {point.site(), point.members(), point.key(), point.join(), point.aligned(), point.whole(), point.masked(), point.waits()};
+        return {point.site(), point.members(), point.key(), point.join(), point.aligned(), point.whole(), point.masked(), point.waits(), point.shuffles()};
     }
 
     static void pass(Lane &lane, const effects::JoinPassed &join) {
@@ -140,9 +142,26 @@ class Divergence {
         }
         if (gone) report(first, point, there, gone_site, gone, 0, PAST);
         if (point.whole && ended & ~gone) report(first, point, there, 0, ended & ~gone, ended & ~gone, EXITED);
+        if (point.shuffles && !gone) note(first, point, there);
         for (u32 other = 0; other < lanes_.size(); ++other)
             if (there >> other & 1) ++lanes_[other].at;
         return true;
+    }
+
+    // Lanes that are gone may be asked for their values.
+    void note(u32 first, const Point &point, u32 there) {
+        u32 gone = 0;
+        for (u32 lane = 0; lane < LANES; ++lane)
+            if (lane >= lanes_.size() || has_ended(lane)) gone |= 1u << lane;
+        if (!gone || !noted_.insert({point.site, first, there}).second) return;
+        Record found{};
+        found.kind = LANES_GONE;
+        found.site = point.site;
+        found.number = (u32)noted_.size();
+        found.thread = first;
+        found.came = there;
+        found.exited = gone;
+        findings_.add(found);
     }
 
     // Returns whether the lane goes on although other members never come.
@@ -202,4 +221,5 @@ class Divergence {
     Findings &findings_;
     std::vector<Lane> lanes_;
     std::vector<u32> stops_, missed_;
+    std::set<std::tuple<u32, u32, u32>> noted_;  // site, first thread of the warp, lanes that came
 };

@@ -18,6 +18,7 @@ class Findings {
     void add(Record found, u32 times = 1) {
         if (!reported(found) || (!(found.flags & TENSOR) && (found.offset < bytes_.first || found.offset >= bytes_.second))) return;
         u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
+        if (found.kind == LANES_GONE) first = found.number;  // the host looks at each
         u64 key = (u64)found.kind << 56 | (u64)(found.flags & 3) << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
         auto known = places_.find(key);
         if (known == places_.end()) {
