@@ -50,10 +50,13 @@ class WorkCapture(Protocol):
 
 @dataclass(eq=False)
 class SpecialMemory:
-    """Addresses of memory that graphs allocate, which is theirs, and of managed memory: pages of the program have its address, too."""
+    """Memory that graphs allocate, which is theirs, by address; and what is memory of the program, too: its address there.
+
+    Managed memory has the same address in the program, arrays of the host that stand for device memory have another.
+    """
 
     of_graphs: set[int] = field(default_factory=set)
-    managed: set[int] = field(default_factory=set)
+    managed: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,12 +127,12 @@ class StandInDriver:
         if capture is not None:
             capture.add(stream, work)
             return
-        managed = [(address, self.view(address, self.allocations[address])) for address in self.special.managed]
-        for address, view in managed:
-            view[...] = np.frombuffer(self.memory.read(address, view.size), np.uint8)
+        managed = [(place, self.view(address, self.allocations[address])) for address, place in self.special.managed.items()]
+        for place, view in managed:
+            view[...] = np.frombuffer(self.memory.read(place, view.size), np.uint8)
         work(self.session.streams.of(stream))
-        for address, view in managed:
-            self.memory.write(address, view.tobytes())
+        for place, view in managed:
+            self.memory.write(place, view.tobytes())
 
     def _tell(self, sentence: str) -> None:
         if sentence not in self._printed:
@@ -183,7 +186,7 @@ class StandInDriver:
             return
         if self.allocations.pop(address, None) is None:
             raise CallFailed(calls.INVALID_VALUE)
-        self.special.managed.discard(address)
+        self.special.managed.pop(address, None)
         self.session.backend.free(address)
 
     def allocation(self, address: int) -> tuple[int, int] | None:

@@ -94,7 +94,8 @@ def launching(buffers: Iterable[Argument], copies: Memory | None = None) -> Iter
 
 def keep_ptx(folder: Path) -> None:
     """Machine code is taken for the PTX of the same kernels in a folder, in the innermost session."""
-    _loaded[0].drivers[-1].kept_ptx.append(folder)
+    if folder not in (kept := driver().kept_ptx):
+        kept.append(folder)
 
 
 def file() -> str:

@@ -64,7 +64,7 @@ def _managed(driver: StandInDriver, nbytes: int) -> int:
 
 @serves("Q", "_consan_managed")
 def _managed_from_now_on(driver: StandInDriver, address: int) -> None:
-    driver.special.managed.add(address)
+    driver.special.managed[address] = address
 
 
 accepted("", "cuMemAdvise", "cuMemAdvise_v2", "cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cuStreamAttachMemAsync")

@@ -246,6 +246,11 @@ def _occupancy(driver: StandInDriver, kernel: int, block: int, shared: int) -> i
     return max(1, min(2048 // max(block, 1), _OPTIN // max(shared, 1)))
 
 
+@serves(">Q Q i i", "cuOccupancyAvailableDynamicSMemPerBlock")
+def _room(driver: StandInDriver, kernel: int, blocks: int, threads: int) -> int:
+    return _OPTIN // max(blocks, 1) - attribute(driver, _SHARED, kernel)
+
+
 @serves(">i >i Q Q Q i", "cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxPotentialBlockSizeWithFlags")
 def _block(driver: StandInDriver, kernel: int, sizes: int, shared: int, limit: int) -> tuple[int, int]:
     return int(driver.session.backend.sm_count), min(limit or 256, 256)

@@ -1,26 +1,34 @@
 """CuTe DSL on a machine without a GPU: its host code links consan's stand-in driver in place of its runtime library.
 
 The compiler is asked for PTX with the lines of the program, and not to use its cache, which has machine code only (CUTE_DSL_KEEP,
-CUTE_DSL_LINEINFO, CUTE_DSL_NO_CACHE). A loaded cubin is taken for the PTX of the same kernels.
+CUTE_DSL_LINEINFO, CUTE_DSL_NO_CACHE); nor are quack's and FlashAttention-4's. A loaded cubin is taken for the PTX of the same kernels.
+Tensors of torch and arrays of NumPy, by DLPack or given to functions compiled with TVM-FFI, are on the device (host_tensors.py).
 
-Not handled: host code that is compiled ahead of time, TVM-FFI, several devices, memory of torch.
+Not handled: host code that is compiled ahead of time, several devices.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from consan.adapters.base import SessionLike
+from consan.adapters.driven.host_tensors import HostTensors
 from consan.adapters.seam import Seam, lacking
+from consan.adapters.triton import torch_device
+from consan.adapters.triton.driver import VirtualDriver
 from consan.libcuda import library
 
 _OLDEST = _NEWEST = (4, 8)
 _EXECUTOR: Final = "cutlass.cutlass_dsl.cuda_jit_executor"
+_COMPILER: Final = "cutlass.base_dsl.compiler"
+_TVM_FFI: Final = "cutlass.cutlass_dsl.tvm_ffi_provider"
 
 
 class CuteStandIn(Seam):
@@ -30,11 +38,13 @@ class CuteStandIn(Seam):
     title = "CuTe DSL"
     package = "cutlass"
     distribution = "nvidia-cutlass-dsl"
-    covers = "every kernel that a program compiles; tensors in memory of cuda.bindings or cuda.core"
+    covers = "every kernel that a program compiles; tensors of torch on the CPU, arrays, memory of cuda.bindings or cuda.core"
 
     def __init__(self) -> None:
         super().__init__()
         self._folder: Path | None = None
+        self._tensors: HostTensors | None = None
+        self._torch: VirtualDriver | None = None
 
     def install(self, session: SessionLike) -> None:
         """The compiler reads its variables when it is imported."""
@@ -43,7 +53,11 @@ class CuteStandIn(Seam):
             self._folder = Path(tempfile.mkdtemp(prefix="consan-cute-"))
             self._set(CUTE_DSL_KEEP="ptx", CUTE_DSL_DUMP_DIR=str(self._folder), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
             self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.backend.arch))
+            self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
             self._when(_EXECUTOR, self._without_runtime)
+            self._when(_COMPILER, lambda compiler: self._wrap(compiler.CompileOptions, "apply_envar_settings", self._keep))
+            self._when(_TVM_FFI, self._calls)
+            self._when("cutlass.cute.runtime", self._converts)
 
     def remove(self) -> None:
         """Restore everything."""
@@ -53,6 +67,7 @@ class CuteStandIn(Seam):
         if self._patches:
             library.leave()
         super().remove()
+        self._tensors = self._torch = None
 
     def _begin(self, module: ModuleType) -> None:
         """All is done where the executor is imported."""
@@ -64,7 +79,48 @@ class CuteStandIn(Seam):
         library.enter(self._open)
         assert self._folder is not None, "the package is here"
         library.keep_ptx(self._folder)
+        self._tensors = HostTensors(library.driver())
+        self._torch = VirtualDriver(self._open, self._open.options.triton_arch)
+        self._when("torch", self._redirect)
         runtime = executor.cuda_runtime
         success = runtime.cudaError_t.cudaSuccess
         known = {"cudaGetDeviceCount": lambda: (success, 1), "cudaLibraryUnload": lambda handle: (success,)}
         self._patches.set(executor, "cuda_runtime", SimpleNamespace(**{**vars(runtime), **known}))
+
+    def _keep(self, original: Callable[..., None], options: Any, *args: Any) -> None:
+        """`CompileOptions.apply_envar_settings`: a program may have a folder of its own for what is kept."""
+        original(options, *args)
+        if self._tensors is not None and options.full_ptx_path:
+            library.keep_ptx(Path(options.full_ptx_path).parent)
+
+    def _redirect(self, torch: Any) -> None:
+        assert self._torch is not None
+        self._undo.append(torch_device.redirect(self._open, self._torch, self._patches, torch, needs_gpu=True))
+
+    def _converts(self, runtime: Any) -> None:
+        self._wrap(runtime._Tensor, "__init__", self._from_dlpack)
+
+    def _from_dlpack(self, original: Callable[..., None], tensor: Any, source: Any, *args: Any, **named: Any) -> None:
+        """`_Tensor.__init__`, behind `from_dlpack`."""
+        original(tensor, source if self._tensors is None else self._tensors.on_device(source), *args, **named)
+
+    def _calls(self, provider: Any) -> None:
+        self._wrap(provider.TVMFFIJitCompiledFunction, "__call__", self._call, provider.tvm_ffi)
+        self._wrap(provider.TVMFFIJitCompiledFunctionWithKwargs, "__call__", self._call, provider.tvm_ffi)
+
+    def _call(self, tvm_ffi: Any, original: Callable[..., Any], function: Any, *args: Any, **named: Any) -> Any:
+        """A function compiled with TVM-FFI, called with tensors of torch, in torch's stream."""
+        if self._tensors is None or self._torch is None:
+            return original(function, *args, **named)
+        on_device = functools.partial(_on_device, tvm_ffi, self._tensors)
+        with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), self._torch.now.get().handle):
+            return original(function, *map(on_device, args), **{name: on_device(value) for name, value in named.items()})
+
+
+def _on_device(tvm_ffi: Any, tensors: HostTensors, value: Any) -> Any:
+    """An argument, in which tensors of torch are on the device."""
+    if isinstance(value, (tuple, list)):
+        items = [_on_device(tvm_ffi, tensors, each) for each in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    found = tensors.on_device(value)
+    return value if found is value else tvm_ffi.from_dlpack(found)

@@ -1,9 +1,9 @@
 """torch's device "cuda" on the virtual machine: it means the CPU, so that scripts need no change.
 
 A function mode of torch (`torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a torch function or a tensor
-method gets a device, and makes `Tensor.cuda()` do nothing. The `torch.cuda` functions that query the device or
-wait answer for the virtual machine; streams and events are in streams.py. `torch.cuda.is_available()` does not change: a program may
-have a path without a GPU.
+method gets a device, and makes `Tensor.cuda()` do nothing; it holds in the backward of a program's own functions, too. An operator that a
+library registers for "cuda" is the CPU's. The `torch.cuda` functions that query the device or wait answer for the virtual machine; streams
+and events are in streams.py. `torch.cuda.is_available()` and `Tensor.is_cuda` change only where a program cannot have a path without a GPU.
 
 Not handled: threads other than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,
 CUDA graphs, and memory statistics.
@@ -26,15 +26,40 @@ from consan.adapters.triton.torch_operations import TorchOperations
 _NOTE = 'torch\'s device "cuda" is the CPU in this run: the virtual machine works on tensors in host memory'
 
 
-def redirect(session: SessionLike, driver: VirtualDriver, patches: Patches, torch: ModuleType) -> Callable[[], None]:
-    """Redirect the device. Calling the result removes the mode (`patches` hold the rest)."""
+def redirect(
+    session: SessionLike, driver: VirtualDriver, patches: Patches, torch: ModuleType, *, needs_gpu: bool = False
+) -> Callable[[], None]:
+    """Redirect the device. Calling the result removes the mode (`patches` hold the rest). `needs_gpu`: the program has no path without."""
     cuda = importlib.import_module("torch.cuda")
-    for name, value in _answers(driver).items():
+    for name, value in {**_answers(driver), **({"is_available": lambda: True} if needs_gpu else {})}.items():
         if hasattr(cuda, name):
             patches.set(cuda, name, value)
-    mode = _mode(session, driver.now, torch)
+    mode = _mode(session, driver.now, torch, needs_gpu)
+    patches.set(torch.autograd, "_engine_run_backward", _inside(mode, torch.autograd._engine_run_backward))
+    operator = importlib.import_module("torch._library.custom_ops").CustomOpDef
+    patches.set(operator, "register_kernel", _for_the_cpu(operator.register_kernel))
     mode.__enter__()
     return functools.partial(mode.__exit__, None, None, None)
+
+
+def _inside(mode: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """torch takes a mode away while it handles a function, and `backward` is one that calls the program's own functions."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with mode:
+            return original(*args, **kwargs)
+
+    return run
+
+
+def _for_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`CustomOpDef.register_kernel`: what is meant for "cuda" is registered for the CPU."""
+
+    def register(operator: Any, device_types: Any, *function: Any) -> Any:
+        named = device_types == "cuda" or (isinstance(device_types, (list, tuple)) and "cuda" in device_types)
+        return original(operator, "cpu" if named else device_types, *function)
+
+    return register
 
 
 def _answers(driver: VirtualDriver) -> dict[str, Any]:
@@ -69,8 +94,9 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
     }
 
 
-def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType) -> Any:
+def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, needs_gpu: bool) -> Any:
     operations = TorchOperations(now)
+    is_on_device = torch.Tensor.is_cuda if needs_gpu else None
 
     def is_cuda(value: Any) -> bool:
         return (isinstance(value, str) and value.split(":")[0] == "cuda") or (isinstance(value, torch.device) and value.type == "cuda")
@@ -78,6 +104,8 @@ def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType) -> Any:
     class OnTheCpu(torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined,unused-ignore]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             named = kwargs or {}
+            if is_on_device is not None and getattr(function, "__self__", None) is is_on_device:
+                return True
             asked = function is torch.Tensor.cuda or any(map(is_cuda, (*args, *named.values())))
             if asked:
                 session.note(_NOTE)

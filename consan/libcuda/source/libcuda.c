@@ -208,6 +208,8 @@ static int error_text(int code, const char **text, int is_name) {
 EXPORT int cuGetErrorName(int code, const char **text) { return error_text(code, text, 1); }
 EXPORT int cuGetErrorString(int code, const char **text) { return error_text(code, text, 0); }
 
+#include "cute_dsl.h"
+
 // ---- addresses of functions ----
 
 EXPORT int cuGetProcAddress(const char *name, void **function, int version, uint64_t flags);

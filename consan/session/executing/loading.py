@@ -23,6 +23,7 @@ from consan.instrument.abi.variant import Variant
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
 from consan.instrument.rewriting.lifted import lowered
 from consan.instrument.rewriting.reserved import with_reserved
+from consan.instrument.rewriting.vector_registers import with_scalars
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.progress import SILENT, Progress
 from consan.session.executing.recording import Recording
@@ -64,7 +65,7 @@ class Modules:
         wanted = (plain, base, self._fast, recorded, global_races, refusal)
         found = self._device.recall(wanted)
         if found is None:
-            read = functools.cache(lambda: with_reserved(lowered(parse(ptx, name) if isinstance(ptx, str) else ptx)))
+            read = functools.cache(lambda: with_reserved(lowered(with_scalars(parse(ptx, name) if isinstance(ptx, str) else ptx))))
             made = self._recorded(plain, name, read, global_races, refusal) if recorded else self._instrument(plain, name, base, read)
             found = self._device.keep(wanted, made)
         self.used[found.number] = found
