@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
+pytestmark = pytest.mark.timeout(1200)  # a framework compiles for a minute where other work runs beside
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,6 @@ from consan.libcuda.driver import StandInDriver
 _CUDA: Final = 2  # DLDeviceType
 
 
-class _DlTensor(ctypes.Structure):
-    """The first members of a DLTensor, with which a DLManagedTensor begins (dlpack.h)."""
-
-    _fields_ = (("data", ctypes.c_uint64), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32))
-
-
 @dataclass
 class _Shared:
     """A block of the host, its device memory, and whether the host has it still."""
@@ -86,10 +80,10 @@ class _Exported:
         capsule = value.__dlpack__() if isinstance(value, np.ndarray) else value.detach().__dlpack__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        tensor = _DlTensor.from_address(pointer(capsule, b"dltensor"))
-        tensor.device_type, tensor.device_id = _CUDA, 0
-        if tensor.data:
-            tensor.data += self._tensors.address(value)
+        words = (ctypes.c_uint64 * 2).from_address(pointer(capsule, b"dltensor"))  # of a DLTensor: the address; the device's type and number
+        words[1] = _CUDA
+        if words[0]:
+            words[0] += self._tensors.address(value)
         return capsule
 
 
