@@ -80,7 +80,7 @@ class _Exported:
         capsule = value.__dlpack__() if isinstance(value, np.ndarray) else value.detach().__dlpack__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        words = (ctypes.c_uint64 * 2).from_address(pointer(capsule, b"dltensor"))  # of a DLTensor: the address; the device's type and number
+        words = (ctypes.c_uint64 * 2).from_address(pointer(capsule, b"dltensor"))  # a DLTensor begins: address; device's type, number
         words[1] = _CUDA
         if words[0]:
             words[0] += self._tensors.address(value)
