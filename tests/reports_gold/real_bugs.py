@@ -76,11 +76,7 @@ BUGS = (
         "multicast_not_waited", "missing-wait", "error", "tutorials/06_flaky_multicast/exercise.cu",
         ("--arch", "sm_90", *_words("2", 64, "f32[64]=random", "f32[256]=random", "f32[128]=zeros", "i32=4")),
     ),
-    _twin("remote_arrive_of_cta_scope", "scope", "cluster_arrive_cta_scope"),
-    _twin("wrong_parity", "missing-wait", "mbarrier_wrong_parity"),
     _twin("syncthreads_in_a_branch", "barrier-misuse", "divergent_syncthreads"),
-    _twin("more_bytes_expected_than_copied", "deadlock", "bulk_bytes_never_come"),
-    _twin("accumulators_without_fence", "register-hazard", "wgmma_fence_missing"),
 )  # fmt: skip
 
 

@@ -25,15 +25,11 @@ from consan.reports.model import Report
 
 GOLD = HERE / "gold"
 FORMS = {"txt": lambda report: text.render(report, notes=True, timeline=True), "html": page, "sarif": log}
-# The whole reports that are stored.
+# The whole reports that are stored: the shapes of other kinds, without the frame, are in `tests/reports_read`.
 STORED = (
     ("epilogue_over_tile_in_flight", "txt"),  # an asynchronous copy, a write and a culprit in several places
     ("epilogue_over_tile_in_flight", "html"),
-    ("remote_arrive_of_cta_scope", "txt"),  # CTAs of a cluster, and a scope
-    ("accumulators_without_fence", "txt"),  # found in the text: without threads
     ("syncthreads_in_a_branch", "sarif"),  # a misuse, with places where threads wait
-    ("more_bytes_expected_than_copied", "txt"),  # a deadlock: who waits for what
-    ("more_bytes_expected_than_copied", "html"),
 )
 
 

@@ -60,6 +60,7 @@ NEUTRAL = {
 }
 _NAMES = re.compile(rf"\b({'|'.join(NEUTRAL)})\b")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of buffers: another one in each process
+_FRAME = re.compile(r"\s*(\d* \||= |--> |$)")  # source text, threads and bytes, places, empty lines: alike in all reports
 
 
 def cases() -> Iterator[tuple[str, str, Path]]:
@@ -117,6 +118,14 @@ def report(name: str, path: Path) -> str:
             return _ADDRESS.sub("0x...", render(found, notes=True).replace(f"{folder}/kernels/", "../"))
         finally:
             os.chdir(here)
+
+
+def words(text: str) -> str:
+    """What a report says of its findings: titles, sentences, accesses with their lines. The frame around is that of any report."""
+    lines = text.split("== verdict")[0].splitlines()
+    places = [re.sub(r"^\s*--> (\S+) .*", r"\1", each) for each in lines]
+    said = [f"{line} at {place}" if "-->" in below else line for line, below, place in zip(lines, [*lines[1:], ""], [*places[1:], ""], strict=True)]
+    return "".join(re.sub(r" =+ \d+/\d+ ==$", "", line) + "\n" for line in said if not _FRAME.match(line))
 
 
 def main() -> None:
