@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -34,6 +35,17 @@ def test_the_metadata_hold() -> None:
     assert ABOUT["license"] == {"text": "Apache-2.0"}
     assert {"License :: OSI Approved :: Apache Software License", "Typing :: Typed"} <= set(ABOUT["classifiers"])
     assert (ROOT / ABOUT["readme"]).is_file()
+
+
+def test_a_release_has_each_file_that_is_no_python() -> None:
+    """A source distribution has what `package-data` names: a header that it lacks is missed by a compiler first."""
+    setup = PROJECT["tool"]["setuptools"]
+    homes = {package: ROOT / package.removeprefix("consan.").replace(".", "/") for package in setup["packages"]}
+    folders = {name: home if home.is_dir() and name != "consan" else ROOT / name.replace(".", "/") for name, home in homes.items()}
+    named = {path for name, patterns in setup["package-data"].items() for each in patterns for path in folders[name].glob(each)}
+    listed = subprocess.run(["git", "ls-files", "consan", "instrument", "reports"], cwd=ROOT, capture_output=True, text=True, check=True)
+    others = {ROOT / each for each in listed.stdout.splitlines() if Path(each).suffix not in (".py", ".md")}
+    assert others - named == set()
 
 
 def test_type_checkers_see_the_public_names() -> None:
