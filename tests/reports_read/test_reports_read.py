@@ -1,6 +1,6 @@
-"""What reports say of the kernels that strangers have read (README.md): findings, lines and sentences. The frame is in `tests/reports_gold`.
+"""What reports say of the kernels that strangers have read (README.md): findings, lines and sentences.
 
-BLESS=1 accepts a new wording; then have them read again.
+The frame around them is in `tests/reports_gold`. BLESS=1 accepts a new wording; then have them read again.
 """
 
 from __future__ import annotations
