@@ -124,7 +124,10 @@ def words(text: str) -> str:
     """What a report says of its findings: titles, sentences, accesses with their lines. The frame around is that of any report."""
     lines = text.split("== verdict")[0].splitlines()
     places = [re.sub(r"^\s*--> (\S+) .*", r"\1", each) for each in lines]
-    said = [f"{line} at {place}" if "-->" in below else line for line, below, place in zip(lines, [*lines[1:], ""], [*places[1:], ""], strict=True)]
+    said = [
+        f"{line} at {place}" if "-->" in below else line
+        for line, below, place in zip(lines, [*lines[1:], ""], [*places[1:], ""], strict=True)
+    ]
     return "".join(re.sub(r" =+ \d+/\d+ ==$", "", line) + "\n" for line in said if not _FRAME.match(line))
 
 
