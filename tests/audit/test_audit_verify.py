@@ -167,3 +167,38 @@ def test_calls_of_torch_between_launches_compute(right: bool) -> None:
     assert verdicts == dict.fromkeys(("reversed<float>", "reversed<c10::Half>"), "clean" if right else "violations"), found.to_json()
     assert {each.confirmed for each in found.places} == (set() if right else {"confirmed"})
     assert not right or (found.correct and found.error is not None and found.error < 0.01)
+
+
+LOADED = """
+import os
+import torch
+from torch.utils.cpp_extension import load
+here = os.path.dirname(os.path.abspath(__file__))
+extension = load(name="turned", sources=[os.path.join(here, name) for name in ("bind.cpp", "turned.cu")])
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return extension.turned(x)
+def get_inputs():
+    return [torch.rand(4, 64, device="cuda")]
+"""
+FILES = {
+    "twice.cuh": "#pragma once\n__device__ float twice(float x) { return 2 * x; }\n",
+    "bind.cpp": "#include <torch/extension.h>\ntorch::Tensor turned(torch::Tensor x);\n"
+    'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("turned", &turned); }\n',
+    "turned.cu": '#include <torch/extension.h>\n#include "twice.cuh"\n'
+    "__global__ void reversed(const float *x, float *y) {\n  __shared__ float tile[64];\n"
+    "  tile[threadIdx.x] = twice(x[blockIdx.x * 64 + threadIdx.x]);\n  y[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];\n}\n"
+    "torch::Tensor turned(torch::Tensor x) {\n  auto y = torch::empty_like(x);\n"
+    "  reversed<<<x.size(0), 64>>>(x.data_ptr<float>(), y.data_ptr<float>());\n  return y;\n}\n",
+}
+
+
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.timeout(MINUTES)
+def test_an_extension_of_files_has_findings_in_their_lines(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "module.py").write_text(LOADED)
+    found = verify(tmp_path / "module.py", budget=20)
+    assert [(each.file, each.lines) for each in found.places] == [(str(tmp_path / "turned.cu"), (5, 6))], found.to_json()

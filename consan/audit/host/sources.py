@@ -125,8 +125,8 @@ def _expanded(name: str, text: str, folders: tuple[tuple[Path, ...], tuple[Path,
         path = next((folder / header for folder in places if (folder / header).is_file()), None)
         if path is None:
             return found[0]
-        line = text.count("\n", 0, found.start()) + 2
-        back = f'#line {line} "{name}"'
+        file, line = place(text, found.start())
+        back = f'#line {line + 1} "{file or name}"'
         if path.resolve() in seen:
             return ""
         seen.add(path.resolve())

@@ -106,6 +106,13 @@ def test_branches_that_open_a_brace_each_count_once() -> None:
     assert [item.name for item in found] == ["f", "main"]
 
 
+def test_a_header_in_one_of_several_files_gives_back_its_place(tmp_path: Path) -> None:
+    """The sources of an extension are one text."""
+    (tmp_path / "a.h").write_text("int of_a;\n")
+    whole = sources.whole(str(tmp_path / "module.py"), '#line 1 "b.cpp"\nint b;\n#line 1 "k.cu"\n\n#include "a.h"\nint of_k;\n').text
+    assert sources.place(whole, whole.index("int of_k")) == ("k.cu", 3)
+
+
 def test_local_headers_are_read_with_their_lines(tmp_path: Path) -> None:
     (tmp_path / "a.h").write_text("#pragma once\nint of_a;\n")
     path = tmp_path / "k.cu"
