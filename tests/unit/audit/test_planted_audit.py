@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from audit_events import events_of, launch, rows_of
@@ -13,9 +13,14 @@ from audit_events import events_of, launch, rows_of
 from consan.audit import confirming, partial, rows
 from consan.audit.child import endings
 from consan.audit.confirming import Confirmation, ResultConfirmation
-from consan.audit.host import building, sizes
+from consan.audit.host import building, makefile, sizes, sources
+from consan.audit.host.building import FOLDER
 from consan.audit.partial import LaunchRepeats
 from consan.audit.rows import FileEvents
+from consan.toolchain import nvrtc
+
+if TYPE_CHECKING:
+    from consan.audit.host.program import HostProgram
 
 LOOP = "int main() { for (int bs = 64; bs <= 1024; bs *= 2) k<<<n / bs, bs>>>(); }"
 
@@ -156,6 +161,22 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
         "_OF_A_FILE.fullmatch(each) and ",
         "",
         lambda: endings.inputs_without_file(["8"]),
+    ),
+    "a call that is not there is a line of the program": (
+        *(endings, "ending", "if unserved is not None", "if False"),
+        lambda: endings.ending(127, "python: symbol lookup error: p.so: undefined symbol: cudaMallocArray\n", cast("HostProgram", None)),
+    ),
+    "a name is to blame for its source": (
+        *(nvrtc, "_failure", " and len(_NAME_MAP.findall(text)) == len(_ERROR.findall(text))", ""),
+        lambda: type(nvrtc._failure(6, 'k.cu(3): error: no "X"\n__nv_name_map(2): error: no "k"\n', "k.cu", "sm_90a")).__name__,
+    ),
+    "what is behind a header is of the first source": (
+        *(sources, "_expanded", "{file or name}", "{name}"),
+        lambda: sources.whole(str(FOLDER / "m.py"), '#line 7 "k.cu"\n#include "cublasLt.h"\nint k;\n').text,
+    ),
+    "objects name no sources": (
+        *(makefile, "_sources", '_CODE if _OBJECTS.match(name) and file.suffix == ".o" else ()', "()"),
+        lambda: list(makefile._sources(FOLDER, {"obj": "runtime.o"})),
     ),
 }
 
