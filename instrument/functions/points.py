@@ -99,21 +99,28 @@ def may_be_bypassed(function: Function) -> bool:
 def _points(node: BasicBlock) -> Iterator[tuple[int, Point]]:
     """The points of a run of instructions, without those after an unguarded point of the whole warp: there the lanes are still together.
 
-    Those that come to a barrier are together, too, but some may have exited before.
+    Those that come to a barrier are together, too, but some may have exited before. A mask of fewer lanes is a point once all the same: it
+    may lack a lane that executes it.
     """
     together = complete = False
     last = None
+    seen = set[str]()  # masks of unguarded points
     for index, step in enumerate(node.steps):
         instruction = step.instruction
         members = members_of(instruction)
         if row_of(instruction).calls:
             together = complete = False
-        if members is None or (step.guard is None and (complete if members.whole else together)):
+        if members is None:
+            continue
+        name = members.mask.text if members.mask is not None else ""
+        if step.guard is None and (complete if members.whole else together) and (members.is_warp or name in seen):
             if last is not None:
                 last.shuffles |= bool(shuffles(instruction))
             continue
         last = Point(instruction, members, shuffles=bool(shuffles(instruction)))
         yield index, last
+        if step.guard is None:
+            seen.add(name)
         if step.guard is None and members.is_warp:
             together, complete = True, complete or members.whole
 

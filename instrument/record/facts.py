@@ -110,11 +110,14 @@ def facts_of(module: ModuleFacts, function: RecordedFunction) -> FunctionFacts:
 
 
 def _points_and_joins(module: ModuleFacts, plan: FunctionPlan) -> tuple[dict[int, Point], dict[tuple[int, bool], list[Join]]]:
-    """The points and joins of a function; all points where a lane may wait alone, because the log must hold where lanes meet."""
+    """The points and joins of a function; all points where a lane may wait alone, because the log must hold where lanes meet.
+
+    A point with a mask of fewer lanes counts even where all come to it: the mask may lack a lane.
+    """
     points, found = points_of(plan, module.numbers)
     plan.stats.open_points = sum(point.open for point in points)
     every = any(point.open for point in points) or module.may_part or any(map(mbarriers.is_wait, plan.work))
     joins: dict[tuple[int, bool], list[Join]] = {}
     for join in found:
         joins.setdefault((join.instruction.start, join.after), []).append(join)
-    return {point.instruction.start: point for point in points if every or not point.certain}, joins
+    return {point.instruction.start: point for point in points if every or not (point.certain and point.members.is_warp)}, joins

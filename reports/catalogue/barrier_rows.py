@@ -59,9 +59,9 @@ BARRIER_MISUSE: Final = {
         "the {first_role} at {first_at} gives {barrier} a thread count that is no multiple of 32",
     ),
     "not-in-mask": Situation(
-        "the executing lane in the mask of bar.warp.sync: without it the behaviour is undefined",
+        "the executing lane in the mask of the {first_role}: without it the behaviour is undefined",
         "name all lanes that execute {first_at} in its mask, or let only lanes of the mask come there",
-        "a lane executes the bar.warp.sync at {first_at}, whose mask lacks it",
+        "a lane executes the {first_role} at {first_at}, whose mask lacks it",
     ),
     "arrived-twice": Situation(
         "a barrier.cluster.wait between two arrivals of one thread: each thread may arrive only once in a phase",

@@ -45,8 +45,9 @@ def readers_of(found: FindingRecord) -> tuple[Thread, ...]:
 def _worded(use: ValueUse) -> RacingValue:
     path = list[UsedAt]()
     for place in map(_step, use.path):
-        if not path or (place.file, place.line or place.ptx_line) != (path[-1].file, path[-1].line or path[-1].ptx_line):
-            path.append(place)
+        if path and (place.file, place.line or place.ptx_line) == (path[-1].file, path[-1].line or path[-1].ptx_line):
+            path.pop()  # of several steps on a line the last one stays: it says where the value ends
+        path.append(place)
     return RacingValue(use.end, tuple(path))
 
 

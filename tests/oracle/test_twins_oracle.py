@@ -48,6 +48,7 @@ NOT_SEEN = {
     "syncthreads_out_of_step": "the same",
     "annotated_region_ends": "annotations",
     "asynchronous_release": "st.async and red.async in global memory",
+    "shuffle_not_in_mask": "a lane that its mask lacks: undefined",
     "sums_of_atomics": "atomics whose result nobody reads (D22)",
     "tensormap_changed_beside_copy": "tensor maps in global memory",
     "tensormap_changed_by_other_cta": "tensor maps in global memory",

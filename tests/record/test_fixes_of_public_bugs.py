@@ -86,6 +86,13 @@ PRIVATE = """extern "C" __global__ void k(const float* x, float* y, int n) {
     y[t] = sums[t / 32];
 }
 """
+SCALED = """extern "C" __global__ void k(const float* x, float* y, int n) {
+    int v = x[threadIdx.x] * 4;
+    y[v & 3] += v * 0.5f;
+}
+"""
+DECAYED = """extern "C" __global__ void k(const float* x, float* y, int n) { y[n] = y[n] * 0.5f + x[threadIdx.x]; }
+"""
 CASES = {
     "a barrier in a branch of some warps": (
         PARTIAL, "move the one that only some warps call out of its branch", "with bar.sync moved before", "no fix",
@@ -101,6 +108,12 @@ CASES = {
     ),
     "an update that no atomic operation is": (
         RUNNING, "fix: let one thread do the update at k.cu:6", "the update by the first thread only", "atomicAdd",
+    ),
+    "a sum of products": (
+        SCALED, "fix: make the update one atomic operation", "with red.global.add.f32 in place of the load", "first thread only",
+    ),
+    "an update by a value of each thread": (
+        DECAYED, "fix: let one thread do the update at k.cu:1", "no atomic operation does it", "first thread only",
     ),
     "values of their own in one element": (
         PRIVATE, "fix: give each lane an element of its own", "may follow: error[data-race] WAW: the write at k.cu:4", "__syncwarp()",

@@ -16,7 +16,8 @@ from consan.checker.questions.changes import line_of
 from consan.checker.repairs.forms import RepairStep
 from consan.checker.repairs.text_paths import OF_BARRIERS, PathForms, TextRepair
 from consan.instrument import effects
-from consan.instrument.control_flow import read, written
+from consan.instrument.control_flow import Key, definitions, key_of, read, written
+from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Function, Immediate, Instruction
 
@@ -30,6 +31,8 @@ _ACQUIRE: Final = "fence.proxy.tensormap::generic.acquire.gpu"
 _UPDATES: Final = ("@update", "same-value", "replicated")  # an update within a lock is none
 _HALVES: Final = (0xFFFF, 0xFFFF0000)
 _UPDATE: Final = re.compile(r"(add|min|max|and|or|xor)\.(?:rn\.)?([usbf])(32|64)$")
+_SCALED: Final = re.compile(r"(?:fma|mad)\.(rn|lo)\.([usf](?:32|64))$")
+_OF_THREAD: Final = re.compile(r"%tid\b|%lane(?:id|mask)")
 _OWN: Final = {
     "the first thread": "mov.u32 at, %tid.x; setp.eq.u32 own, at, 0;",
     "the first lane of each warp": "mov.u32 at, %laneid; setp.eq.u32 own, at, 0;",
@@ -175,19 +178,18 @@ class TextRepairs(PathForms):
             return
         for function, load in self._own:
             for update, store in _updates(function, load):
-                found = _UPDATE.match(update.opcode)
-                assert found is not None
-                operand = next(each.text for each in update.operands[1:] if each.text != load.operands[0].text)
-                opcode = f"red.{load.parts[1]}.{found[1]}.{_reduced(found)}"
-                edits = ((load.start, load.end, ""), (update.start, update.end, ""))
+                opcode, text = _reduction(load, update, store.operands[0].text)
+                edits = ((load.start, load.end, ""), (update.start, update.end, ""), (store.start, store.end, text))
                 words = f"{opcode} in place of the load, the change and the store"
-                yield self._repair(
-                    "alter", words, (function, store), *edits, (store.start, store.end, f"{opcode} {store.operands[0].text}, {operand};")
-                )
+                yield self._repair("alter", words, (function, store), *edits)
 
     def _by_one(self) -> Iterator[TextRepair]:
         """An update by which all threads store one value, by the first thread only; but for one that an atomic operation can be."""
-        stores = [(function, each) for function, each in self._own if row_of(each).is_store and each.predicate is None]
+        stores = [
+            (function, each)
+            for function, each in self._own
+            if row_of(each).is_store and each.predicate is None and not _differs_by_thread(function, each)
+        ]
         loads = [
             (function, each)
             for function, store in stores
@@ -227,9 +229,25 @@ def _strengthened(instruction: Instruction) -> str:
     return instruction.text.replace(".relaxed.", f".{order}.", 1) if order else instruction.text
 
 
-def _reduced(found: re.Match[str]) -> str:
-    kind = "u" if found[2] == "s" and (found[1], found[3]) == ("add", "64") else found[2]
-    return f"{kind}{found[3]}"
+def _reduction(load: Instruction, update: Instruction, address: str) -> tuple[str, str]:
+    """The opcode of the reduction that is one of `_updates`, and its text. What a product is added to takes the product."""
+    found = _UPDATE.match(update.opcode)
+    if found is not None:
+        kind = "u" if found[2] == "s" and (found[1], found[3]) == ("add", "64") else found[2]
+        opcode = f"red.{load.parts[1]}.{found[1]}.{kind}{found[3]}"
+        return opcode, f"{opcode} {address}, {next(each.text for each in update.operands[1:] if each.text != load.operands[0].text)};"
+    scaled = _SCALED.match(update.opcode)
+    assert scaled is not None
+    opcode = f"red.{load.parts[1]}.add.{'u' if scaled[2] == 's64' else scaled[2][0]}{scaled[2][1:]}"
+    product = f"mul.{scaled[1]}.{scaled[2]} part, {update.operands[1].text}, {update.operands[2].text};"
+    return opcode, f"{{ .reg .b{scaled[2][1:]} part; {product} {opcode} {address}, part; }}"
+
+
+def _differs_by_thread(function: Function, store: Instruction) -> bool:
+    """Whether the value or the address of a store follows from the number of the thread, or from what an atomic operation has found."""
+    needs: Callable[[Instruction], list[Key]] = lambda each: [key_of(each.scope, name) for name in read(each)]  # noqa: E731
+    found = (store, *backward_slice(definitions(function), needs(store), needs))
+    return any(row_of(each).is_atomic or _OF_THREAD.search(each.text) for each in found)
 
 
 def _updates(function: Function, load: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
@@ -238,9 +256,10 @@ def _updates(function: Function, load: Instruction) -> Iterator[tuple[Instructio
         return
     value, address = load.operands[0].text, load.operands[1].text
     users = [each for each in function.instructions() if value in read(each)]
-    if len(users) != 1 or not _UPDATE.match(users[0].opcode) or users[0].predicate is not None:
+    if len(users) != 1 or users[0].predicate is not None:
         return
-    if sum(each.text == value for each in users[0].operands[1:]) != 1:  # x + x
+    taken = [each.text == value for each in users[0].operands[1:]]
+    if sum(taken) != 1 or not (_UPDATE.match(users[0].opcode) or (_SCALED.match(users[0].opcode) and taken[-1])):  # one: not x + x
         return
     result = users[0].operands[0].text
     stores = [each for each in function.instructions() if result in read(each)]

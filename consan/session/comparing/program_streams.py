@@ -176,8 +176,8 @@ class ProgramStreams:
 
 
 def caller() -> tuple[str, int]:
-    """The program's line that is running."""
+    """The program's line that is running; none in a thread of consan, which serves a program that is not Python."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+    return ("", 0) if frame.f_globals.get("__name__") == threading.__name__ else (frame.f_code.co_filename, frame.f_lineno)

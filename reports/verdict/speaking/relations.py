@@ -97,6 +97,9 @@ _WEAK: Final = _global("weak-access")
 _UNRELATED: Final = ("no-synchronisation*", "no-cluster-barrier*", "released-*")
 _AT_A_FLAG: Final = tuple(f"{name}*" for name in FLAG_SIDES)
 _UPDATES: Final = Which(situations=("*@update",))
+_READ: Final = Which((*_RACES, "global-race", "scope"))  # what it has read may be an index
+_AT_ADDRESS: Final = Which((*_RACES, "global-race", "out-of-bounds"))
+_IN_CTA: Final = Which(("data-race",), ("no-barrier*", "no-warp-sync*"))  # a barrier of the grid or another buffer serves the CTA, too
 _ONE_STORE: Final = ("*@one-store",)  # of which each thread keeps a value of its own: with one element for all there is no right order
 _BY_TIMING: Final = Which(("missing-order",), ("no-barrier*", "no-warp-sync*"))  # volatile accesses
 _OF_REPAIR: Final = Which(known="culprit")
@@ -130,6 +133,8 @@ BELONGS: Final = (
     Belongs(((Which(situations=_ONE_STORE), Which(situations=_ONE_STORE), shared.variable),), SAME, mutual=True),
     Belongs(((_BY_TIMING, _BY_TIMING, shared.named_variable),), _OF_VARIABLE, mutual=True),
     Belongs(((Which(("data-race",), _ONE_STORE), _RACE, shared.store),), MAY_FOLLOW, certain=False),
+    Belongs(((_READ, _AT_ADDRESS, shared.address),), MAY_FOLLOW, certain=False),
+    Belongs(((_global("no-synchronisation"), _IN_CTA, shared.places),), MAY_FOLLOW, certain=False),
     Belongs(((Which(_RACES), Which(_RACES), shared.refill),), MAY_FOLLOW, mutual=True, certain=False),
     Belongs(((Which(_RACES), _LAPPED, shared.ring),), MAY_FOLLOW, certain=False),
     Belongs(((_OF_REPAIR, _ANY, shared.repair),), SAME, mutual=True),

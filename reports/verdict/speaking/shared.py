@@ -117,6 +117,11 @@ def last_place(root: Finding, finding: Finding) -> bool:
     return root.pair[-1].site == finding.pair[-1].site
 
 
+def places(root: Finding, finding: Finding) -> bool:
+    """Both places."""
+    return {access.site for access in root.pair} == {access.site for access in finding.pair}
+
+
 def place_of_peer(root: Finding, finding: Finding) -> bool:
     """The place of the second access, which another CTA than that of the first executes."""
     return len({access.block for access in root.pair}) > 1 and last_place(root, finding)
@@ -126,6 +131,12 @@ def store(root: Finding, finding: Finding) -> bool:
     """A store."""
     stores = {access.site for access in root.pair}
     return any(access.site in stores for access in finding.pair)
+
+
+def address(root: Finding, finding: Finding) -> bool:
+    """An address that follows from what the root has read."""
+    value = root.value
+    return value is not None and value.end == "address" and value.path[-1].ptx_line in lines(finding)
 
 
 def variable(root: Finding, finding: Finding) -> bool:

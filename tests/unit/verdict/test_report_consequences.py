@@ -12,6 +12,7 @@ import pytest
 from consan.reports import render
 from consan.reports.formats import json_format
 from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
+from consan.reports.racing_value import RacingValue, UsedAt
 from consan.reports.verdict.conclusion import assemble, exit_status
 from consan.reports.verdict.speaking.precedence import roots
 from consan.reports.verdict.speaking.relations import BELONGS
@@ -92,6 +93,11 @@ LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", co
 REFILL = Finding("data-race", "k", situation="refilled-too-early", hazard="WAR", accesses=(at("read", 7, **HERE), replace(COPY, **THERE)))
 UNANNOUNCED = replace(MISUSE, situation="bytes-not-announced", fix="a fence", count=9, accesses=(at("arrival", 13), COPY))
 
+INDEX = replace(RACE, accesses=RACE.pair, value=RacingValue("address", (UsedAt("k.cu", 17, 170),)))
+AT_INDEX = Finding("data-race", "k", situation="same-site@one-store", fix="a fence", count=100, accesses=(at("write", 17), at("write", 17)))
+OF_CTAS = Finding("global-race", "k", situation="no-synchronisation", accesses=(at("write", 8), at("read", 7)))
+OF_ONE_CTA = Finding("data-race", "k", situation="no-barrier", fix="a fence", count=9, accesses=(at("read", 7), at("write", 8)))
+
 
 def run(*findings: Finding) -> Report:
     return assemble(device="cpu", kernels=[KernelSummary("k", launches=1), KernelSummary("other", launches=1)], findings=findings)
@@ -116,6 +122,8 @@ MAY_FOLLOW = {
     "data beside a flag": (WEAK_FLAG, replace(AT_COUNTER, situation="no-synchronisation", accesses=BETWEEN_CTAS.accesses)),
     "a race in lost rounds of a barrier": (replace(MISUSE, situation="arrived-twice"), replace(RACE, fix="a fence")),
     "another race of a private value": (PRIVATE, CLEARED),
+    "a store at an index that was read too early": (INDEX, AT_INDEX),
+    "the same within a CTA": (OF_CTAS, OF_ONE_CTA),
     "copies whose mbarrier is lapped": (LAPPED, LAP),
     "a lap of an mbarrier that nobody waits for before a read": (UNHEARD, LAP),
     "a lap where a copy is refilled": (replace(UNHEARD, situation="refilled"), LAP),
@@ -190,6 +198,9 @@ OTHERS = {
     "a race of another store": (PRIVATE, replace(CLEARED, accesses=(at("write", 4), at("write", 7)))),
     "another write": (LATE, replace(LATE_TOO, accesses=(at("write", 5, **THERE), LATE_TOO.pair[1]))),
     "a suppressed root": (replace(MISUSE, suppressed=Suppressed("known", "k.cu")), RACE),
+    "a store at another index": (INDEX, replace(AT_INDEX, accesses=(at("write", 18), at("write", 18)))),
+    "a value that is no index": (replace(INDEX, value=RacingValue("store", (UsedAt("k.cu", 17, 170),))), AT_INDEX),
+    "another place within a CTA": (OF_CTAS, replace(OF_ONE_CTA, accesses=(at("read", 7), at("write", 9)))),
     "a root that counts less": (replace(MISUSE, severity="warning"), RACE),
 }  # fmt: skip
 

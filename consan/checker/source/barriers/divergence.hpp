@@ -26,7 +26,7 @@ class Divergence {
         for (u32 warp = 0; warp < shape.warps(); ++warp) check(warp * LANES, shape.lanes(warp));
     }
 
-    // Whether a point is a bar.warp.sync whose mask lacks the thread that executes it: it is a misuse, and waits for nobody.
+    // Whether the mask of a point lacks the thread that executes it: it is a misuse, and waits for nobody.
     static bool lacks(const effects::PointReached &point, u32 thread) { return lacks(of(point), thread); }
 
     // Whether the behaviour is undefined from where a thread is now: at its `number`th point, or at the join of one that it missed.
@@ -65,7 +65,7 @@ class Divergence {
         const Point *here() const { return at < points.size() ? &points[at] : nullptr; }
     };
 
-    static bool lacks(const Point &point, u32 thread) { return point.masked && point.waits && !(point.members >> thread % LANES & 1); }
+    static bool lacks(const Point &point, u32 thread) { return point.masked && !(point.members >> thread % LANES & 1); }
 
     void check(u32 first, u32 count) {
         lanes_.assign(count, Lane());

@@ -27,6 +27,7 @@ class BarrierRules : protected SharedRules {
     bool on(u32 thread, const effects::PointReached &point, Released &released) {
         if (Divergence::lacks(point, thread)) {
             ++points_[thread];
+            if (!point.waits()) misuse(thread, point.site(), NOT_IN_MASK);  // a bar.warp.sync tells it itself
             return true;
         }
         if (divergence_.ends_at_point(thread, points_[thread]++)) turns_.end_undefined();
