@@ -71,6 +71,10 @@ class NullLibrary:
         """Set a variable of the driver."""
         ctypes.c_int.in_dll(self._library, name).value = value
 
+    def get(self, name: str) -> int:
+        """The value of a variable."""
+        return ctypes.c_int.in_dll(self._library, name).value
+
     @property
     def calls(self) -> int:
         """Calls so far, of those that a launch makes."""

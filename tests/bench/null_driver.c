@@ -1,6 +1,7 @@
 // A driver of CUDA whose device does nothing, and no call costs anything: kernels do not run, memory is the host's.
 //
 // Only the receipts of recorded launches (consan/checker/logs/receipts.py) are written, as if no thread had done anything.
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static const int attributes[128] = {[16] = 132, [75] = 9, [76] = 0, [81] = 23347
 EXPORT uint64_t null_calls; // of the driver
 EXPORT uint64_t null_sum;   // in the receipts of launches from now on
 EXPORT int null_status;     // of launches but those of consan
+EXPORT _Atomic int null_full; // launches but those of consan wait; -1: one does
 EXPORT int null_late;       // receipts come when `null_deliver` is called
 static struct Receipt {
     char *slip;
@@ -133,7 +135,11 @@ EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, un
                           void **parameters, void **extra) {
     (void)x, (void)y, (void)z, (void)a, (void)b, (void)c, (void)shared, (void)stream, (void)extra;
     null_calls++;
-    if ((uintptr_t)function != RECEIPT) return null_status;
+    if ((uintptr_t)function != RECEIPT) {
+        if (null_full) null_full = -1;
+        while (null_full) sched_yield();
+        return null_status;
+    }
     uint64_t numbers[7];
     for (int at = 0; at < 7; at++) numbers[at] = *(uint64_t *)parameters[at];
     char *slip = (char *)(uintptr_t)numbers[5];

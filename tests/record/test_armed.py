@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import inspect
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,6 +235,25 @@ def test_the_look_at_the_clock_takes_launches_back(program: Program) -> None:
     assert program.counts() == ("clean", made + 2)
 
 
+def test_a_full_queue_does_not_keep_python_out(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = opened("cupy adds", library, monkeypatch)
+    made = program.learn()
+    threads = [threading.Thread(target=each, daemon=True) for each in (program.launch, program.session.frameworks.tell_repeated)]
+    program.switch("null_full", 1)
+    try:
+        threads[0].start()
+        while library.get("null_full") != -1:
+            time.sleep(0.01)
+        threads[1].start()
+        threads[1].join(10)
+        assert not threads[1].is_alive(), "it waits for the driver"
+    finally:
+        program.switch("null_full", 0)
+    threads[0].join()
+    assert program.counts() == ("clean", made + 1)
+    program.close()
+
+
 # -- how a launch is noted -------------------------------------------------------------------------------------------------------
 
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *(ctypes.c_uint,) * 7, *(ctypes.c_void_p,) * 3)
@@ -292,10 +312,22 @@ FAULTS: dict[str, tuple[str, str, str, Any]] = {
         test_another_receipt_is_examined,
     ),
     "a receipt has always come": ("slot->number && atomic_load", "false && atomic_load", "cupy waits", test_receipts_that_come_late),
+    "the driver is waited for with the lock": (
+        "alone = !slot",
+        "alone = false",
+        "",
+        test_a_full_queue_does_not_keep_python_out,
+    ),
     "one slot for all": ("if (!armed->slots[armed->last].number) return", "return", "cupy waits", test_receipts_that_come_late),
-    "launches are not counted": ("armed->times[armed->set]++", "0", "cupy adds", test_all_are_counted),
+    "launches are not counted": ("armed->times[set]++", "0", "cupy adds", test_all_are_counted),
     "equal ones are not counted": ("armed->equal++;", "", "cupy waits", test_all_are_counted),
-    "a refused launch is counted": ("if (!status) finish", "finish", "cupy waits", test_a_launch_that_the_driver_refuses_is_not_counted),
+    "a refused launch is counted": (
+        "if (status && find",
+        "if (0 && find",
+        "cupy adds",
+        test_a_launch_that_the_driver_refuses_is_not_counted,
+    ),
+    "a refused launch is followed": ("if (!status) finish", "finish", "cupy waits", test_a_launch_that_the_driver_refuses_is_not_counted),
     "a refused launch has a receipt": ("if (made) finish", "finish", "triton waits", test_a_launch_that_the_driver_refuses_is_not_counted),
     "a launch that is made is free": (
         "*result++ = armed->busy",

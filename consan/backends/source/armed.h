@@ -150,6 +150,8 @@ static void finish(struct Armed *armed, struct Slot *slot) {
     if (armed->status) armed->armed = false;
 }
 
+// A launch without a slot is made without the lock: the driver waits where its queue is full, and behind a kernel that hangs only Python can
+// end that. It may be taken back meanwhile, so it is counted before.
 EXPORTED int consan_launch(void *function, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, void *stream,
                            void **parameters, void **extra) {
     const uint64_t key[KEY] = {(uintptr_t)function, x, y, z, a, b, c, shared, (uintptr_t)stream};
@@ -162,12 +164,17 @@ EXPORTED int consan_launch(void *function, unsigned x, unsigned y, unsigned z, u
         made = armed && find_values(armed, parameters) && take_receipts(armed, began) && find_slot(armed, &slot);
         made = made && prepare(armed, slot) && note_launch(armed);
         if (made) {
-            uint64_t until = nanoseconds();
+            uint64_t until = nanoseconds(), set = armed->set;
+            bool alone = !slot;
+            armed->times[set]++;
+            if (alone) pthread_mutex_unlock(&launches.lock);
             own_calls++;
             status = launches.real(function, x, y, z, a, b, c, shared, stream, parameters, extra);
             own_calls--;
+            if (alone) pthread_mutex_lock(&launches.lock);
             uint64_t again = nanoseconds();
-            if (!status) finish(armed, slot), armed->times[armed->set]++;
+            if (!status) finish(armed, slot);
+            if (status && find_armed(key) == armed && armed->times[set]) armed->times[set]--;
             armed->nanoseconds += until - began + nanoseconds() - again;
         }
         pthread_mutex_unlock(&launches.lock);
