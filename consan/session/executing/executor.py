@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from consan.session.planning.budget import OverheadBudget
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch
-from consan.session.planning.schedules import MOST_MEMORY, Exploration, Explored, KernelSchedules, data_seed, quietly
+from consan.session.planning.schedules import MOST_MEMORY, Exploration, Explored, KernelSchedules, data_seed, quietly, unread_refills
 from consan.session.planning.selection import Selection
 
 _INTO_GRAPH: Final = "it is launched into a graph: launch it by the framework, or without a graph"
@@ -107,9 +107,12 @@ class Executor:
     def _explore(self, machine: Any, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float) -> None:
         """Repeat a launch under other schedules, as long as the budget allows. The memory is then as the launch has left it."""
         found = [*self.recording.findings, *self.watch.findings]
+        refills = set[Hashable]()
         if self.watch.reasons or any(each.severity == "error" for each in found):
             explored.ended = "not explored: what this schedule shows comes first"
-            return
+            refills = unread_refills(found)
+            if self.watch.reasons or not refills:
+                return
         after, began = machine.saved(MOST_MEMORY), time.monotonic()
 
         def launch(seed: int, left: float) -> tuple[list[Finding], bool]:
@@ -119,7 +122,10 @@ class Executor:
         keys = {merge_key(each) for each in found}
         exploration = Exploration(machine, launch, data_seed(asked.seed), began + self.budget, took, keys, explored)
         try:
-            exploration.run()
+            if refills:
+                exploration.find_readers(refills)
+            else:
+                exploration.run()
         finally:
             after()
             self.budget -= time.monotonic() - began

@@ -4,23 +4,24 @@ A launch whose threads observe nothing of each other does the same in each sched
 here. Others are repeated under schedules that steer at what was observed (backends/cpu/engine/steered.py), each from the same memory, until
 the budget of the session is spent. What only they show goes into the report with the seed that repeats it.
 
-A kernel is explored once for each grid and block, and only if its launch has ended and no error was found in it.
+A kernel is explored once for each grid and block, and only if its launch has ended and no error was found in it. One error asks for more: a
+copy that lands on top of another one of a ring, of which no reader was seen. A few schedules let the readers come between the copies.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import ConsanError
-from consan.backends.cpu.engine.steered import Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
+from consan.backends.cpu.engine.steered import Action, Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
 from consan.backends.cpu.state.schedule import STEERED
 from consan.instrument.findings import KINDS
-from consan.reports.model import Dim3, Finding, KernelSummary, Report, Schedules
+from consan.reports.model import Access, Dim3, Finding, KernelSummary, Report, Schedules
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.session.planning.observations import Observation, depends_on_schedule, leaves_the_same, observations
 
@@ -39,9 +40,11 @@ __all__ = [
     "no_schedule_changes",
     "observations",
     "quietly",
+    "unread_refills",
 ]
 
 MOST_MEMORY: Final = 256 << 20  # bytes of the program's memory that are kept for repetitions
+_MOST_FOR_READERS: Final = 4  # schedules
 _OfKernel = tuple[str, str]  # text and name
 _RACES: Final = frozenset(each.name for each in KINDS.values() if each.conflicts)
 
@@ -152,6 +155,7 @@ class Exploration:
     known: set[Any]  # keys of findings that the launch has
     explored: Explored
     found: list[Finding] = field(default_factory=list)
+    found_points: list[SteeringPoint] = field(default_factory=list)
     _made: list[Schedule] = field(default_factory=list)
 
     def run(self) -> None:
@@ -166,32 +170,56 @@ class Exploration:
                 if self._run_once(steering) is None:
                     return
 
+    def find_readers(self, refills: Collection[Hashable]) -> None:
+        """Find who reads what copies of these sites overwrite: copies land at once, and those who come to a point before one are held."""
+        with _schedules(self.machine, self._made_for):
+            chosen, shown = [0], list[Finding]()
+            while chosen and not shown:
+                schedule, fresh = self._launched(Steer(1, Action.LAST, point=chosen.pop(0)))
+                if schedule is None:
+                    return
+                shown = [each for each in fresh if _reads(each) and each.pair[-1].site in refills]
+                if not self.found_points:
+                    self.found_points = points(schedule.scheduler.plan.reach)
+                    chosen = self._signals(schedule.seen)
+            self.found += shown
+
+    def _signals(self, seen: Seen) -> list[int]:
+        visited = dict.fromkeys(number for number, _ in seen.visits)
+        return [each for each in visited if each and not self.found_points[each].waits][: _MOST_FOR_READERS - 1]
+
     def _made_for(self, seed: int) -> Schedule:
         self._made.append(schedule_of(seed))
         return self._made[-1]
 
     def _run_once(self, steering: Steer) -> Steered | None:
         """Run one schedule. None: no other one follows, since the budget is spent or there is an error."""
+        schedule, fresh = self._launched(steering)
+        if schedule is None:
+            return None
+        self.explored.schedules += 1
+        self._note(schedule)
+        self.known |= set(map(merge_key, fresh))
+        self.found += fresh
+        if any(each.severity == "error" for each in fresh):
+            self.explored.ended = "the last one shows an error"
+            return None
+        return schedule
+
+    def _launched(self, steering: Steer) -> tuple[Steered | None, list[Finding]]:
+        """Launch under a steering: the schedule, and what was not known. None if the budget is spent, or nothing could be judged."""
         left = self.ends - time.monotonic()
         if left < self.took:
             self.explored.ended = "budget ended"
-            return None
+            return None, []
         self._made.clear()
         seed = steering.seed(self.data)
         found, judged = self.launch(seed, left)
         schedule = self._made[0] if self._made else None
         if not judged or not isinstance(schedule, Steered) or not hasattr(schedule, "scheduler"):
             self.explored.ended = "budget ended" if time.monotonic() >= self.ends else "a schedule could not be judged"
-            return None
-        self.explored.schedules += 1
-        self._note(schedule)
-        fresh = [each for each in found if merge_key(each) not in self.known]
-        self.known |= set(map(merge_key, fresh))
-        self.found += [replace(each, seed=seed) for each in fresh]
-        if any(each.severity == "error" for each in fresh):
-            self.explored.ended = "the last one shows an error"
-            return None
-        return schedule
+            return None, []
+        return schedule, [replace(each, seed=seed) for each in found if merge_key(each) not in self.known]
 
     def _note(self, schedule: Steered) -> None:
         """Keep what was observed, and which outcomes came."""
@@ -199,6 +227,23 @@ class Exploration:
         looks = {number for number, each in enumerate(found) if each.observes}
         self.explored.observed |= {found[number].line for number, _ in schedule.seen.visits if number in looks}
         self.explored.outcomes |= {(found[number].line, late) for number, late in _outcomes(found, schedule.seen) if number in looks}
+
+
+def unread_refills(found: Iterable[Finding]) -> set[Hashable]:
+    """Sites of copies that land on top of what another copy still brings, where no reader of these bytes was seen: it had no time."""
+    known = list(found)
+    over = {each.pair[-1].site for each in known if each.hazard == "WAW" and _is_refill(each.pair)}
+    return over - {access.site for each in known if _reads(each) for access in each.pair}
+
+
+def _is_refill(pair: Sequence[Access]) -> bool:
+    """Whether two accesses are copies, the first of which an mbarrier announces."""
+    copies = [each.asynchronous for each in pair if each.asynchronous is not None]
+    return len(copies) > 1 and copies[0].barrier is not None
+
+
+def _reads(finding: Finding) -> bool:
+    return finding.kind in _RACES and finding.hazard in ("RAW", "WAR") and len(finding.pair) > 1
 
 
 def _outcomes(found: list[SteeringPoint], seen: Seen) -> set[tuple[int, bool]]:
