@@ -89,6 +89,24 @@ def published_early(case: Case) -> Culprit:
     return arrival, {"publishes": f"{what} came before it", "and_fence": _fence_of(case)}
 
 
+def announced_alone(case: Case) -> Culprit:
+    """The thread that issues the copy announces its bytes and does not arrive behind that: arrivals of others may end the phase before."""
+    around, announced = case.around, {each.place.ptx_line for each in case.signals if each.verb == "announce"}
+    for access, before, after in (
+        (case.first, around.before_first, around.after_first),
+        (case.second, around.before_second, around.after_second),
+    ):
+        announces = last_of(before, lambda point: point.place.ptx_line in announced) if access.asynchronous else None
+        if announces is None or is_arrival(announces) or any(is_barrier(point) or _arrives_at(case, point, announces) for point in after):
+            continue
+        variable = case.variable(announces)
+        others = [each for each in case.signals if each.symbol == variable != "" and is_arrival(SyncPoint(each.opcode, each.place))]
+        if others:
+            places = " and ".join(dict.fromkeys(place_of(each.place) for each in others))
+            return announces, {"copy_at": place(access), "copy_role": access.role, "arrivals_at": places}
+    return None
+
+
 def _fence_of(case: Case) -> str:
     """The proxy fence that belongs before the arrival, where an asynchronous copy reads what it publishes."""
     if not case.second.asynchronous or case.first.asynchronous:
@@ -100,6 +118,11 @@ def _fence_of(case: Case) -> str:
 def _is_of(case: Case, wait: SyncPoint, arrival: SyncPoint) -> bool:
     """Whether a wait may be at the mbarrier of an arrival."""
     return len({case.variable(wait), case.variable(arrival)} - {""}) < 2
+
+
+def _arrives_at(case: Case, arrival: SyncPoint, announces: SyncPoint) -> bool:
+    """Whether an instruction may be an arrival at the mbarrier of another one."""
+    return is_arrival(arrival) and _is_of(case, arrival, announces)
 
 
 def _is_copies_arrival(point: SyncPoint) -> bool:

@@ -40,7 +40,7 @@ from consan.reports.culprits.finders import (
     wait_of_another,
     warp_barrier,
 )
-from consan.reports.culprits.hand_overs import heard_by_nobody, not_waited_for, published_early, released_early
+from consan.reports.culprits.hand_overs import announced_alone, heard_by_nobody, not_waited_for, published_early, released_early
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
@@ -67,6 +67,12 @@ _EARLIER: Final = "the {culprit} at {culprit_at} was not for {group}, but for an
 _FOLLOW: Final = (
     "wait at {culprit_at} for {group}: at the mbarrier of the stage that {second_at} reads, and with a parity that changes each time that"
     " this mbarrier comes round again, and not before ((step / stages) & 1 in a ring, counted on from one loop to the next)"
+)
+_ALONE: Final = (
+    "the {culprit} at {culprit_at} announces the bytes of the {copy_role} at {copy_at}, and its thread does not arrive behind it: what"
+    " arrives at {arrivals_at} may end the phase before, and then the bytes belong to the next one",
+    "let the thread of {culprit_at} arrive when it announces (mbarrier.arrive.expect_tx), and initialise the mbarrier with a count that"
+    " includes this arrival",
 )
 _RACES: Final = (
     (
@@ -135,6 +141,7 @@ _RACES: Final = (
         "the {culprit} at {culprit_at} exchanges registers and orders no memory",
         "put {warp_barrier} beside the {culprit} at {culprit_at}: after {first_at} and before {second_at}",
     ),
+    (("refilled-too-early",), announced_alone, *_ALONE),
     (
         ("refilled-too-early",),
         constant_parity_of_first,
@@ -236,6 +243,7 @@ _WAITS: Final = (
         "the {culprit} at {culprit_at} comes only after the {second_role}",
         "move the {culprit} at {culprit_at} before the {second_role} at {second_at}",
     ),
+    (("not-waited",), announced_alone, *_ALONE),
     (("not-waited", "waited-no-barrier"), constant_parity_of_first, *_CONSTANT),
     (("not-waited", "refilled"), constant_parity, *_CONSTANT),
     (("not-waited",), phase_in_loop, _EARLIER, _FOLLOW),

@@ -20,7 +20,7 @@ from consan.reports.culprits.finders import (
     unfenced,
     wait_of_another,
 )
-from consan.reports.culprits.hand_overs import not_waited_for
+from consan.reports.culprits.hand_overs import announced_alone, not_waited_for
 from consan.reports.decoding import branches, decode
 
 ORDER = next(row for row in test_culprits.ORDERS if row[0] == "exchange_in_functions")
@@ -37,6 +37,7 @@ FINDERS = {
     (constant_parity, constant_parity_of_first): ("mbarrier_parity_constant", "asks for parity 0 in each round"),
     (phase_in_loop,): ("mbarrier_parity_of_step", "but for an earlier phase"),
     (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
+    (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),
     (not_waited_for,): ("mbarrier_arrival_not_waited", "does not wait for that phase"),
     (wait_of_another,): ("mbarrier_warp_waits", "does not execute the mbarrier.try_wait"),
     (unfenced,): ("wgmma_filled_no_fence", "orders the threads only"),
