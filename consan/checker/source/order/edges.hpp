@@ -76,7 +76,7 @@ class Edges {
         for (u32 part = number; part < number + flags_[number].parts; ++part) publish_part(part);
     }
 
-    // G8: what a strong write, or a part of one, has stored was observed, by a thread that knows of itself what a thread does now.
+    // R-GM8: what a strong write, or a part of one, has stored was observed, by a thread that knows of itself what a thread does now.
     bool observed(i32 number, u32 cluster, u32 thread) {
         for (; number >= 0; number = continued((u32)number)) {
             for (const Observer &each : observers_[(u32)number])
@@ -319,7 +319,7 @@ class Edges {
         return all;
     }
 
-    // G6: a fence.sc before a write, an observation of it, and a fence.sc after that are in this order. Weaker fences and an acquire count as
+    // R-GM6: a fence.sc before a write, an observation of it, and a fence.sc after that are in this order. Weaker fences and an acquire count as
     // well, but for a strict replay (D17).
     void note_sc(const FlagAccess &access, const Knowledge &behind) {
         Thread &own = threads_[access.cluster][access.thread];

@@ -2,7 +2,7 @@
 // moments, each later than the one before; a thread that observes a moment knows all that was known then. So what is known of a chain is
 // one number (knowledge.hpp). It is part of what a thread's clock has, and goes the way of all happens-before.
 //
-// A chain is of one layer. KNOWN: what the thread knows. BEHIND_SC: the part of it that is behind a fence.sc (SEMANTICS 12, G6). LOOSE: what
+// A chain is of one layer. KNOWN: what the thread knows. BEHIND_SC: the part of it that is behind a fence.sc (SEMANTICS 12, R-GM6). LOOSE: what
 // would be known if every observation were a synchronisation; it orders nothing, and serves to say what is missing in a race.
 #pragma once
 
