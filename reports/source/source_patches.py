@@ -35,6 +35,8 @@ SOURCE_CALL: Final = "mbarrier.try_wait"  # of a step whose spelling is the call
 _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|case)\b)[^;{}]*;")
 _LEAVES: Final = re.compile(r"(?:return|break|continue)\b[^;{}]*;")
 _IF: Final = re.compile(r"(\s*)if\s*\(")
+_PLAIN: Final = re.compile(r"(?!.*(?:[\w\])]\s*\(|->))[\w\s.<>=!&|^%+()-]*")  # no call, subscript or pointer
+_WHOLE_LINE: Final = re.compile(r"line \d+$")
 _ZEROS: Final = re.compile(r"zeros in ([\w$]+) ")
 _BY_ONE: Final = {
     " by the first thread only": "if (threadIdx.x == 0) ",
@@ -161,15 +163,34 @@ def statement(step: FixStep) -> str:
 
 
 def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...]:
-    """A new line, with the indentation of its neighbour; none within a statement."""
+    """A new line, with the indentation of its neighbour; none within a statement. One beside a statement is under its condition, too."""
     line, at = lines[step.line - 1], step.line - (step.where == "before")
     indent = line[: len(line) - len(line.lstrip())]
+    if step.action == "add" and (found := _behind_condition(line)):
+        start, end = found
+        both = f"{text} {line[start:end]}" if step.where == "before" else f"{line[start:end]} {text}"
+        return ((step.line - 1, step.line, (f"{line[:start]}{{ {both} }}{line[end:]}",)),)
     return ((at, at, (indent + text,)),) if _begins(lines, at) else ()
 
 
+def _behind_condition(line: str) -> tuple[int, int] | None:
+    """Where the one statement of a line is that has only a condition before it, and no access in that."""
+    code = COMMENT.sub(lambda comment: " " * len(comment[0]), line).rstrip()
+    found = _IF.match(code)
+    end = _closing(code, found.end() - 1) if found else 0
+    if found is None or not end or not _PLAIN.fullmatch(code[found.end() : end - 1]):
+        return None
+    start = end + len(code[end:]) - len(code[end:].lstrip())
+    return (start, len(code)) if _LONE.fullmatch(_STRING.sub('""', code[start:])) else None
+
+
 def _moved(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
+    """A line at another place; an instruction is there for all threads that come to it."""
     gone = _left_out(lines, step)
-    new = _inserted(lines, step, lines[step.own_line - 1].strip()) if gone else ()
+    own = lines[step.own_line - 1]
+    found = _IF.match(own) if not _WHOLE_LINE.match(step.instruction) else None
+    text = own[_closing(own, found.end() - 1) :] if found else own
+    new = _inserted(lines, step, text.strip()) if gone else ()
     return (*gone, *new) if new else ()
 
 

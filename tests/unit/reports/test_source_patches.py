@@ -26,6 +26,8 @@ SOURCE = """__global__ void k() {
     ADD_AS("cta", &a, 1);
     __shared__ float s[16];
     WAIT(&full, k / 2), WAIT(&empty, k / 2);
+    if (a[0] > 1) b = 2;  // x
+    if (t == 0 && (b > 1)) a[0] = 2;  // x
 }
 """
 
@@ -49,7 +51,20 @@ WRITTEN = {
     "a sum": (_step("alter", "mbarrier.init with a count that differs by +31", own=5), "5:     wait<32>();  // 1 in flight"),
     "the other parity": (_step("alter", "mbarrier.try_wait with the other parity", own=5), "5:     wait<0>();  // 1 in flight"),
     "a line is moved": (_step("move", "bar.sync", "after", 5, 4), "5:     __syncthreads();  // all"),
-    "with its condition": (_step("move", "bar.sync", "after", 4, 7), "5:     if (b) __syncthreads();"),
+    "an instruction without its condition": (_step("move", "bar.sync", "after", 4, 7), "5:     __syncthreads();"),
+    "a line with its condition": (_step("move", "line 7", "after", 4, 7), "5:     if (b) __syncthreads();"),
+    "under the condition of the statement behind it": (
+        _step("add", "fence.proxy.async", "before", 7),
+        '7:     if (b) { asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads(); }',
+    ),
+    "and before its comment": (
+        _step("add", "bar.sync 0", "after", 21, spelling="__syncthreads()"),
+        "21:     if (t == 0 && (b > 1)) { a[0] = 2; __syncthreads(); }  // x",
+    ),
+    "beside a condition that may be what is meant": (
+        _step("add", "fence.proxy.async", "before", 20),
+        '20:     asm volatile("fence.proxy.async;" ::: "memory");',
+    ),
     "a wait at an mbarrier": (
         _step("add", "mbarrier.try_wait.parity with parity 1 on the mbarrier k::full[0] (shared offset 8)", "after", 4),
         '5:     asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], 1;'
