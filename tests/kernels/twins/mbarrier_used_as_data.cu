@@ -1,9 +1,8 @@
-// The barrier's storage is used for data once it has served, without inval (R-M2).
+// The barrier's storage is used for data once it has served, without inval (R-M2). The store is told of, and not who then reads its value.
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[64]=arange
 // arg: out f32[64]=zeros
 // expect: barrier-misuse @init @reuse severity=error
-// allow: barrier-misuse @init @last
 // result: out = x[::-1] + 3
 #include "../mbarrier.cuh"
 extern "C" __global__ void kernel(const float* x, float* out) {
@@ -23,5 +22,5 @@ extern "C" __global__ void kernel(const float* x, float* out) {
         *(volatile float*)&both.word = 3.0f;  /*@reuse*/
     }
     __syncthreads();
-    out[t] = tile[63 - t] + *(volatile float*)&both.word;  /*@last*/
+    out[t] = tile[63 - t] + *(volatile float*)&both.word;
 }

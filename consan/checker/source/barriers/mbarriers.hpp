@@ -148,18 +148,20 @@ class Mbarriers {
         return false;
     }
 
-    // An access touches bytes of a live object (R-M2). Returns whether it does.
+    // An access touches bytes of a live object (R-M2). Returns whether it does. What reads what was written over an object is no fault of its own.
     bool data(const Access &access) { return access.offset < high_ && access.offset + access.bytes > low_ && data_between(access); }
     bool data_between(const Access &access) {
         bool found = false;
         for (const auto &each : places_) {
-            const Object &object = objects_[each.second];
+            Object &object = objects_[each.second];
             if (!object.live || each.first >= access.offset + access.bytes || access.offset >= each.first + 8) continue;
+            found = true;
+            if (object.overwritten && !access.writes) continue;
+            object.overwritten |= access.writes;
             Record record = misuse_record(access.thread, access.site, each.first, &object, BYTES_USED, object.site, object.thread);
             record.offset = access.offset;
             record.bytes = access.bytes;
             findings_.add(record);
-            found = true;
         }
         return found;
     }
@@ -226,7 +228,7 @@ class Mbarriers {
         u32 site = 0, thread = 0;
     };
     struct Object {
-        bool live = false;
+        bool live = false, overwritten = false;
         u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, heeded = 0;
         u32 site = 0, thread = 0, time = 0;  // of the initialisation
         i32 tx = 0;
