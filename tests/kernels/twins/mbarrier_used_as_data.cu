@@ -1,4 +1,4 @@
-// The barrier's storage is used for data once it has served, without inval (R-M2). The store is told of, and not who then reads its value.
+// The barrier's storage is used for data once it has served, without inval (R-M2). The store is reported, and not who then reads its value.
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[64]=arange
 // arg: out f32[64]=zeros
