@@ -10,6 +10,7 @@ import pytest
 import twin_file
 
 import consan
+from consan.session.executing import executor
 
 FILES = sorted((Path(__file__).parent / "schedules").glob("*.cu"))
 LONG = 60.0  # seconds: a loaded machine needs some; the exploration ends with the first error
@@ -53,3 +54,11 @@ def test_a_repaired_kernel_is_clean_in_other_schedules(path: Path) -> None:
 def test_some_bugs_need_another_schedule() -> None:
     clean = [path.stem for path in FILES if _launch(path, racy=True)[0].verdict == "clean"]
     assert {"stale_barrier", "counter_reset"} <= set(clean)
+
+
+def test_the_readers_of_an_overwritten_copy_need_a_schedule_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "unread_refills", lambda found: set())
+    (path,) = (path for path in FILES if path.stem == "refilled_before_read")
+    report, _ = _launch(path, racy=True, explore=LONG)
+    assert report.verdict == "violations"
+    assert "data-race" not in {each.kind for each in report.findings}

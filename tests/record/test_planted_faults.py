@@ -61,6 +61,7 @@ RULES = {
     "mbarriers: waits that decide nothing": ("mbarriers.hpp", "return objects_[phase.object].heeded > phase.phase;", "return waited(phase);", "mbarrier_result_ignored", True),
     "flags: a thread's own look": ("edges.hpp", "bool is_own = flags_[number].thread == thread;", "bool is_own = false;", "flag_counted_by_lanes", True),
     "mbarriers: data": ("states.hpp", "if (mbarriers_.data(access)) return;\n        copies_", "copies_", "mbarrier_used_as_data", True),
+    "mbarriers: reads of what a store left": ("mbarriers.hpp", "if (object.overwritten && !access.writes) continue;", "", "mbarrier_used_as_data", True),
     "mbarriers: copies over them": ("shared_rules.hpp", "if (mbarriers_.data(access)) return;\n        asynchronous_", "asynchronous_", "mbarrier_under_cp_async", True),
     "mbarriers: drop": ("mbarriers.hpp", "if (flags & DROP) object->expected -= std::min(total, object->expected);", "", "mbarrier_drop", False),
     "convergence: lanes meet": ("barrier_rules.hpp", "convergence_.arrive(thread, point.members(), released);\n        return false;", "return true;", "exchange_before_next_read", True),

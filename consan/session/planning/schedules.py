@@ -232,7 +232,7 @@ class Exploration:
 def unread_refills(found: Iterable[Finding]) -> set[Hashable]:
     """Sites of copies that land on top of what another copy still brings, where no reader of these bytes was seen: it had no time."""
     known = list(found)
-    over = {each.pair[-1].site for each in known if each.hazard == "WAW" and _is_refill(each.pair)}
+    over: set[Hashable] = {each.pair[-1].site for each in known if each.hazard == "WAW" and _is_refill(each.pair)}
     return over - {access.site for each in known if _reads(each) for access in each.pair}
 
 
