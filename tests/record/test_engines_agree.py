@@ -74,6 +74,7 @@ RECORDED_ONLY = {
     "mbarrier_test_ignored": "a wait orders whether its result is used or not",
     "cp_async_beside_store": "what is unordered with the issue of a copy is told by luck",
     "divergent_syncwarp_in_function": "joins behind calls",
+    "shuffle_not_in_mask": "masks of shuffles, votes and matches are not held against the lane that executes them",
     "stmatrix_of_bytes": "hooks do not follow matrices of bytes",
     "stmatrix_own_row": "a row belongs to the lane that gives its address",
     "syncthreads_in_two_branches": "calls of __syncthreads() are not told apart",

@@ -59,6 +59,7 @@ RULES = {
     "mbarriers: who arrived before": ("mbarriers.hpp", "object.last = {site, leader};", "object.last = {site, object.thread};", "mbarrier_phase_lap", True),
     "mbarriers: who invalidated": ("mbarriers.hpp", "object->live = false;\n        object->last = {site, thread};", "object->live = false;\n        object->last = {site, object->thread};", "mbarrier_used_after_inval", True),
     "mbarriers: waits that decide nothing": ("mbarriers.hpp", "return objects_[phase.object].heeded > phase.phase;", "return waited(phase);", "mbarrier_result_ignored", True),
+    "flags: lanes of a warp": ("grid.hpp", "(found.reason != NO_BARRIER && found.reason != NO_WARP_SYNC)", "found.reason != NO_BARRIER", "lock_of_lanes_no_release", True),
     "flags: a thread's own look": ("edges.hpp", "bool is_own = flags_[number].thread == thread;", "bool is_own = false;", "flag_counted_by_lanes", True),
     "mbarriers: data": ("states.hpp", "if (mbarriers_.data(access)) return;\n        copies_", "copies_", "mbarrier_used_as_data", True),
     "mbarriers: reads of what a store left": ("mbarriers.hpp", "if (object.overwritten && !access.writes) continue;", "", "mbarrier_used_as_data", True),

@@ -39,11 +39,12 @@ SAID = (
 )
 
 
-def test_a_lock_in_shared_memory_lacks_a_fence_and_no_atomic_update() -> None:
-    report, _ = launch("lock_of_warps_no_release", True, "record", global_memory="auto")
+@pytest.mark.parametrize(("name", "line"), [("lock_of_warps_no_release", 26), ("lock_of_lanes_no_release", 20)])
+def test_a_lock_in_shared_memory_lacks_a_fence_and_no_atomic_update(name: str, line: int) -> None:
+    report, _ = launch(name, True, "record", global_memory="auto")
     first = report.findings[0]
     assert (first.kind, first.situation) == ("data-race", "no-release")
-    assert "before the flag is written at lock_of_warps_no_release.cu:26" in first.fix
+    assert f"before the flag is written at {name}.cu:{line}" in first.fix
 
 
 @pytest.mark.parametrize(("name", "kind", "hazard", "words"), SAID, ids=[row[0] for row in SAID])

@@ -74,9 +74,8 @@ class GlobalRaces : GlobalRaceItems {
         completions_.clear();
     }
 
-    // A race of two threads of a CTA: a side of a flag, where they hand over through one; else a barrier.
+    // A race of two threads of a CTA: a side of a flag, where they hand over through one; else a barrier, as was said.
     static void tell_side(const Deficit &deficit, Record &found) {
-        found.reason = NO_BARRIER;
         if (deficit.handed_over && (deficit.lack == Lack::RELEASE || deficit.lack == Lack::ACQUIRE)) name_lack(deficit, found);
     }
 
@@ -183,7 +182,8 @@ class GlobalRaces : GlobalRaceItems {
         void race(Record &found, Reason reason, bool) const {
             found.kind = together() ? DATA_RACE : GLOBAL_RACE, found.reason = reason;
             if (Reason why = incoherent()) found.reason = why;
-            else if (reason == NO_BARRIER) together() ? all.explain_within(item, now, found) : all.explain(item, now, found);
+            else if (together() && (reason == NO_BARRIER || reason == NO_WARP_SYNC)) all.explain_within(item, now, found);
+            else if (reason == NO_BARRIER) all.explain(item, now, found);
             if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().cluster, old().thread, item.time, now.cluster, now.thread);
         }
     };

@@ -151,7 +151,7 @@ class Part {
     // A race in shared memory: what is missing between a moment of a thread and what another one does now. Only the first accesses of a pair
     // of sites are asked.
     void explain(Record &found, u32 other, u32 time, u32 thread) {
-        if (!synced() || found.reason != NO_BARRIER || shape_.home(thread) != shape_.home(other)) return;
+        if (!synced() || (found.reason != NO_BARRIER && found.reason != NO_WARP_SYNC) || shape_.home(thread) != shape_.home(other)) return;
         if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
         GlobalRaces::tell_side(grid_->edges.lacks(cluster_, other, time, cluster_, thread), found);
         Views::Published last = grid_->views.last_of(cluster_, other, cluster_, thread);
