@@ -67,6 +67,14 @@ class HostSymbol:
     name: str
 
 
+@dataclass(eq=False)
+class KeptPtx:
+    """The PTX of machine code that the program loads: by the digest of the code, or in folders, where names of kernels are unique."""
+
+    texts: dict[bytes, str] = field(default_factory=dict)
+    folders: list[Path] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class FrameworkMemory:
     """The memory of the launch that a framework is about to make: buffers with names, and the host's arrays that it has copied for it.
@@ -86,7 +94,7 @@ class StandInDriver:
     memory: ProgramMemory
     handles: dict[int, Any] = field(default_factory=dict)
     allocations: dict[int, int] = field(default_factory=dict)  # bytes, by address
-    kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
+    kept_ptx: KeptPtx = field(default_factory=KeptPtx)
     of_framework: FrameworkMemory = FrameworkMemory()
     parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
     captures: dict[int, WorkCapture] = field(default_factory=dict)  # by the handles of their streams

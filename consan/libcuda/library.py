@@ -17,6 +17,7 @@ from typing import Any, Final
 from consan.libcuda import calls, cudart_calls, graph_calls, runtime_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import FrameworkMemory, StandInDriver
+from consan.libcuda.module_calls import digest
 from consan.reports.source.variables import Argument
 from consan.session.comparing.concurrent_launches import Memory
 
@@ -94,8 +95,12 @@ def launching(buffers: Iterable[Argument], copies: Memory | None = None) -> Iter
 
 def keep_ptx(folder: Path) -> None:
     """Machine code is taken for the PTX of the same kernels in a folder, in the innermost session."""
-    if folder not in (kept := driver().kept_ptx):
-        kept.append(folder)
+    driver().kept_ptx.folders.append(folder)
+
+
+def keep_ptx_of(code: bytes, text: str) -> None:
+    """This machine code is taken for its PTX, in the innermost session."""
+    driver().kept_ptx.texts[digest(code)] = text
 
 
 def file() -> str:

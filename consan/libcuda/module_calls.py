@@ -6,9 +6,10 @@ Only PTX runs here. Of a fat binary the newest PTX is taken; machine code alone 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from consan._errors import ConsanError
 from consan.instrument.ptx import Function, parse
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import StandInDriver
+from consan.libcuda.driver import KeptPtx, StandInDriver
 from consan.toolchain import fatbin
 
 _WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, version, address of the fat binary
@@ -58,14 +59,19 @@ def _load(driver: StandInDriver, text: str, name: str) -> int:
     return handle
 
 
-def ptx_of(image: bytes, kept: Sequence[Path] = ()) -> str:
-    """The PTX of an image. Raises CallFailed. `kept`: folders in which a compiler has left the PTX of its machine code."""
+def digest(code: bytes) -> bytes:
+    """Of machine code."""
+    return hashlib.sha256(code).digest()
+
+
+def ptx_of(image: bytes, kept: KeptPtx | None = None) -> str:
+    """The PTX of an image. Raises CallFailed. `kept`: what compilers have left of their machine code."""
     if not image.startswith((_ELF, fatbin.MAGIC)):
         return image.split(b"\0", 1)[0].decode(errors="replace")
     entries = fatbin.entries(image) if image.startswith(fatbin.MAGIC) else []
     found = [(entry.architecture, entry.data()) for entry in entries if entry.ptx]
     if not found:
-        return _kept([entry.data() for entry in entries] or [image], kept)
+        return _kept([entry.data() for entry in entries] or [image], kept or KeptPtx())
     newest = max(architecture for architecture, _ in found)
     texts = [data for architecture, data in found if architecture == newest]
     if len(texts) > 1:
@@ -73,9 +79,12 @@ def ptx_of(image: bytes, kept: Sequence[Path] = ()) -> str:
     return texts[0].decode(errors="replace")
 
 
-def _kept(code: list[bytes], folders: Sequence[Path]) -> str:
-    """The PTX in these folders that has the kernels of machine code. Raises CallFailed."""
-    for text in (file.read_text() for folder in folders for file in folder.glob("*.ptx")):
+def _kept(code: list[bytes], kept: KeptPtx) -> str:
+    """The PTX that was kept of machine code. Raises CallFailed."""
+    known = next((kept.texts[each] for each in map(digest, code) if each in kept.texts), None)
+    if known is not None:
+        return known.rstrip("\0")
+    for text in (file.read_text() for folder in kept.folders for file in folder.glob("*.ptx")):
         names = [name.encode() for name in _ENTRY.findall(text)]
         if names and any(all(name in each for name in names) for each in code):
             return text.rstrip("\0")

@@ -27,7 +27,7 @@ from consan.libcuda import library
 
 _OLDEST = _NEWEST = (4, 8)
 _EXECUTOR: Final = "cutlass.cutlass_dsl.cuda_jit_executor"
-_COMPILER: Final = "cutlass.base_dsl.compiler"
+_COMPILED: Final = "cutlass.base_dsl.jit_executor"
 _TVM_FFI: Final = "cutlass.cutlass_dsl.tvm_ffi_provider"
 
 
@@ -51,11 +51,11 @@ class CuteStandIn(Seam):
         super().install(session)
         if self.available():
             self._folder = Path(tempfile.mkdtemp(prefix="consan-cute-"))
-            self._set(CUTE_DSL_KEEP="ptx", CUTE_DSL_DUMP_DIR=str(self._folder), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
+            self._set(CUTE_DSL_KEEP="ptx,cubin", CUTE_DSL_DUMP_DIR=str(self._folder), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
             self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.backend.arch))
             self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
             self._when(_EXECUTOR, self._without_runtime)
-            self._when(_COMPILER, lambda compiler: self._wrap(compiler.CompileOptions, "apply_envar_settings", self._keep))
+            self._when(_COMPILED, lambda executor: self._wrap(executor.JitFunctionArtifacts, "__post_init__", self._keep))
             self._when(_TVM_FFI, self._calls)
             self._when("cutlass.cute.runtime", self._converts)
 
@@ -77,8 +77,6 @@ class CuteStandIn(Seam):
         if not self._known(_OLDEST, _NEWEST, lacking(executor, "cuda_runtime.cudaGetDeviceCount", "cuda_runtime.cudaLibraryUnload")):
             return
         library.enter(self._open)
-        assert self._folder is not None, "the package is here"
-        library.keep_ptx(self._folder)
         self._tensors = HostTensors(library.driver())
         self._torch = VirtualDriver(self._open, self._open.options.triton_arch)
         self._when("torch", self._redirect)
@@ -87,11 +85,11 @@ class CuteStandIn(Seam):
         known = {"cudaGetDeviceCount": lambda: (success, 1), "cudaLibraryUnload": lambda handle: (success,)}
         self._patches.set(executor, "cuda_runtime", SimpleNamespace(**{**vars(runtime), **known}))
 
-    def _keep(self, original: Callable[..., None], options: Any, *args: Any) -> None:
-        """`CompileOptions.apply_envar_settings`: a program may have a folder of its own for what is kept."""
-        original(options, *args)
-        if self._tensors is not None and options.full_ptx_path:
-            library.keep_ptx(Path(options.full_ptx_path).parent)
+    def _keep(self, original: Callable[..., None], artifacts: Any) -> None:
+        """`JitFunctionArtifacts.__post_init__` reads what a compilation has left: kernels of several may have one name."""
+        original(artifacts)
+        if self._tensors is not None and isinstance(artifacts.PTX, str) and isinstance(artifacts.CUBIN, bytes):
+            library.keep_ptx_of(artifacts.CUBIN, artifacts.PTX)
 
     def _redirect(self, torch: Any) -> None:
         assert self._torch is not None

@@ -129,6 +129,9 @@ def test_machine_code_stands_for_the_ptx_that_its_compiler_has_left(program: Pro
     kernel = program("_cudaLibraryGetKernel", module, ctypes.c_char_p(b"reverse"))
     program.do("_cudaKernelSetAttributeForDevice", kernel, 8, 100 << 10, 0)
     assert program("cuFuncGetAttribute", 8, kernel) == 100 << 10
+    library.keep_ptx_of(image, text.replace("reverse", "of_this_code"))  # kernels of several compilations may have one name
+    module = program("_cudaLibraryLoadData", ctypes.create_string_buffer(image))
+    assert program("_cudaLibraryGetKernel", module, ctypes.c_char_p(b"of_this_code"))
 
 
 def test_addresses_of_functions_follow_the_version(program: Program) -> None:
