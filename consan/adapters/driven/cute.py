@@ -93,7 +93,8 @@ class CuteStandIn(Seam):
 
     def _redirect(self, torch: Any) -> None:
         assert self._torch is not None
-        self._undo.append(torch_device.redirect(self._open, self._torch, self._patches, torch, needs_gpu=True))
+        assert self._tensors is not None
+        self._undo.append(torch_device.redirect(self._open, self._torch, self._patches, torch, self._tensors.address))
 
     def _converts(self, runtime: Any) -> None:
         self._wrap(runtime._Tensor, "__init__", self._from_dlpack)

@@ -45,7 +45,12 @@ class HostTensors:
         """An object that hands the array or tensor over as one of the device; other values are given back."""
         return _Exported(self, value) if isinstance(value, np.ndarray) or _is_tensor(value) else value
 
-    def address(self, value: Any) -> int:
+    def address(self, tensor: Any) -> int:
+        """The address of a tensor's first element on the device; 0 if it is empty. UsageError if it is not in memory of the host."""
+        host = int(tensor.data_ptr())
+        return host + self.above(tensor) if host else 0
+
+    def above(self, value: Any) -> int:
         """How far the device memory of an array or tensor is above it, in bytes. UsageError if it is not in memory of the host."""
         is_array = isinstance(value, np.ndarray)
         block = block_of(HostArray(value) if is_array else value, "a tensor")
@@ -83,7 +88,7 @@ class _Exported:
         words = (ctypes.c_uint64 * 2).from_address(pointer(capsule, b"dltensor"))  # a DLTensor begins: address; device's type, number
         words[1] = _CUDA
         if words[0]:
-            words[0] += self._tensors.address(value)
+            words[0] += self._tensors.above(value)
         return capsule
 
 

@@ -11,7 +11,9 @@ kernel reads from memory: those are host addresses.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +92,12 @@ class HostBlock:
         array = np.ctypeslib.as_array((ctypes.c_uint8 * (self.end - self.start)).from_address(self.start))
         array.flags.writeable = self.writeable
         return array
+
+
+def without_modes() -> AbstractContextManager[Any]:
+    """Inside, tensors of torch are what they are: on the CPU, at addresses of the host (torch_device.py)."""
+    torch: Any = sys.modules.get("torch")
+    return nullcontext() if torch is None else torch._C.DisableTorchFunction()
 
 
 def block_of(value: Any, label: str) -> HostBlock | None:

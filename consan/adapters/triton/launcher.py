@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from consan._errors import NotSupported
 from consan.adapters.triton.code import framework_of_source
-from consan.adapters.triton.host import HostMemory, block_of, wrapped
+from consan.adapters.triton.host import HostMemory, block_of, without_modes, wrapped
 from consan.adapters.triton.parameters import Leaf, leaves, number_bytes
 from consan.adapters.triton.ranks import RankLaunch, blocks
 from consan.backends.base import Dim3
@@ -79,7 +79,7 @@ class Launcher:
         found = self.leaves(args)
         prepared = session.prepare(function.ptx, name=function.name)
         prepared.framework = self.framework
-        with session.streams.lock, placed(session) as placement:
+        with without_modes(), session.streams.lock, placed(session) as placement:
             values = list(self._parameters(found, placement))
             count = len(prepared.loaded.entry(function.name).params)
             values += self.scratch(placement, grid, count - len(values))

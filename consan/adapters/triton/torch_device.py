@@ -3,7 +3,8 @@
 A function mode of torch (`torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a torch function or a tensor
 method gets a device, and makes `Tensor.cuda()` do nothing; it holds in the backward of a program's own functions, too. An operator that a
 library registers for "cuda" is the CPU's. The `torch.cuda` functions that query the device or wait answer for the virtual machine; streams
-and events are in streams.py. `torch.cuda.is_available()` and `Tensor.is_cuda` change only where a program cannot have a path without a GPU.
+and events are in streams.py. `torch.cuda.is_available()`, `Tensor.is_cuda` and `Tensor.data_ptr()` change only where a program cannot have
+a path without a GPU.
 
 Not handled: threads other than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,
 CUDA graphs, and memory statistics.
@@ -27,14 +28,17 @@ _NOTE = 'torch\'s device "cuda" is the CPU in this run: the virtual machine work
 
 
 def redirect(
-    session: SessionLike, driver: VirtualDriver, patches: Patches, torch: ModuleType, *, needs_gpu: bool = False
+    session: SessionLike, driver: VirtualDriver, patches: Patches, torch: ModuleType, address: Callable[[Any], int] | None = None
 ) -> Callable[[], None]:
-    """Redirect the device. Calling the result removes the mode (`patches` hold the rest). `needs_gpu`: the program has no path without."""
+    """Redirect the device. Calling the result removes the mode (`patches` hold the rest).
+
+    `address`: the program has no path without a GPU, and this is the address of a tensor there.
+    """
     cuda = importlib.import_module("torch.cuda")
-    for name, value in {**_answers(driver), **({"is_available": lambda: True} if needs_gpu else {})}.items():
+    for name, value in {**_answers(driver), **({"is_available": lambda: True} if address else {})}.items():
         if hasattr(cuda, name):
             patches.set(cuda, name, value)
-    mode = _mode(session, driver.now, torch, needs_gpu)
+    mode = _mode(session, driver.now, torch, address)
     patches.set(torch.autograd, "_engine_run_backward", _inside(mode, torch.autograd._engine_run_backward))
     operator = importlib.import_module("torch._library.custom_ops").CustomOpDef
     patches.set(operator, "register_kernel", _for_the_cpu(operator.register_kernel))
@@ -94,9 +98,9 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
     }
 
 
-def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, needs_gpu: bool) -> Any:
+def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, address: Callable[[Any], int] | None) -> Any:
     operations = TorchOperations(now)
-    is_on_device = torch.Tensor.is_cuda if needs_gpu else None
+    is_on_device = torch.Tensor.is_cuda if address else None
 
     def is_cuda(value: Any) -> bool:
         return (isinstance(value, str) and value.split(":")[0] == "cuda") or (isinstance(value, torch.device) and value.type == "cuda")
@@ -106,6 +110,8 @@ def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, needs_gpu
             named = kwargs or {}
             if is_on_device is not None and getattr(function, "__self__", None) is is_on_device:
                 return True
+            if address is not None and function is torch.Tensor.data_ptr:
+                return address(args[0])
             asked = function is torch.Tensor.cuda or any(map(is_cuda, (*args, *named.values())))
             if asked:
                 session.note(_NOTE)
