@@ -4,7 +4,8 @@ On the virtual machine a tensor of torch on "cuda" lies in memory of the host (c
 a tensor is handed over, its whole storage gets device memory, and the driver copies it there and back around each operation. So views of
 one storage share memory, and an object that keeps the address may be used again and again.
 
-Not handled: addresses of the host that a program stores into device memory, and storages that torch resizes.
+Not handled: addresses of the host that a program stores into device memory, storages that torch resizes, and what torch does to a tensor in
+one stream while a kernel runs in another (a note says so).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from consan.adapters.triton.host import HostArray, HostBlock, block_of
 from consan.libcuda.driver import StandInDriver
 
 _CUDA: Final = 2  # DLDeviceType
+_UNCOMPARED: Final = "what torch does to tensors in one stream is not compared with kernels of CuTe DSL in another"
 
 
 @dataclass
@@ -56,6 +58,8 @@ class HostTensors:
         block = block_of(HostArray(value) if is_array else value, "a tensor")
         if block is None:
             return 0
+        if self.driver.session.streams.compares:
+            self.driver.session.note(_UNCOMPARED)
         known = self._shared.get(block.start)
         if known is None or not known.lives() or known.block.end < block.end:
             known = self._share(block, _life_of_array(value) if is_array else _life_of_tensor(value))
