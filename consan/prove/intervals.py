@@ -23,6 +23,7 @@ from consan.prove.phases.arrays import arrays_of, counters_of, with_events
 from consan.prove.phases.model import PhaseModel, model_of
 from consan.prove.phases.order import PhaseOrder
 from consan.prove.phases.warps import WarpOrder
+from consan.prove.runs import united
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
@@ -75,11 +76,15 @@ class Intervals:
                 line = self._kernel.graph.nodes[node].steps[-1].instruction.line
                 raise Unproven("whether all threads of a CTA come to the barrier together follows from a value of each thread", line)
         start, whole = self._whole()
-        found = Compared(whole.accesses)
+        found = Compared(self._united(whole))
         found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other))
         for root, state in ((0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())):
             self._from(root, state, found)
         return found
+
+    def _united(self, walker: Walker) -> list[ThreadAccess]:
+        """The accesses that a walker has met. Those of a kernel with phases stay apart: a phase may lie between two of them."""
+        return walker.accesses if self._steps.counters.keys else united(self._kernel.graph, walker.accesses)
 
     def _whole(self) -> tuple[PathState, Walker]:
         """The whole life of a thread. Where there are mbarriers, it is walked once more with the counters of their phases."""
@@ -102,9 +107,9 @@ class Intervals:
     def _from(self, root: int, state: PathState, found: Compared) -> None:
         """Compare what threads do behind a barrier."""
         here = self._interval(root, state, {}, issues=True)
-        accesses = here.walker.accesses
-        for place, one in enumerate(accesses):
-            for other in accesses[place:]:
+        accesses, runs = here.walker.accesses, self._united(here.walker)
+        for place, one in enumerate(runs):
+            for other in runs[place:]:
                 found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=self._warps.holds(here.walker.view, one, other)))
         copies = [each for each in accesses if each.is_copy]
         for copy in copies:

@@ -68,7 +68,7 @@ class OverlapQuestions:
         one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
         distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
         distinct += [self._other_warp()] if pair.in_warps else []
-        met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes)
+        met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes, aligned=not (pair.first.is_run or pair.second.is_run))
         return [*self._assumed_here(), *one[1:], *other[1:], *distinct, met, *self.unordered(pair)]
 
     def model(self, pair: AccessPair, seconds: float, more: Sequence[Formula] = ()) -> Any:
@@ -94,7 +94,8 @@ class OverlapQuestions:
             number = z3.Int(f"table'{thread}")
             asked += [*known, number >= low, number <= high]
             places.append(offset + number)
-        asked.append(_meet(places[0], pair.first.nbytes, places[1], pair.second.nbytes))
+        aligned = not (pair.first.is_run or pair.second.is_run)
+        asked.append(_meet(places[0], pair.first.nbytes, places[1], pair.second.nbytes, aligned=aligned))
         return ask(asked, seconds / 4) is False
 
     def _split(self, access: ThreadAccess) -> SplitAddress:
@@ -103,8 +104,11 @@ class OverlapQuestions:
         return self._splits[id(access)]
 
     def happens(self, access: ThreadAccess, seconds: float) -> bool:
-        """Whether an access may happen at all: else what is assumed leaves nothing to prove."""
-        return ask([*self._assumed_here(), *self._of(access, 1)[1:]], seconds) is not False
+        """Whether an access may happen at all, or would but for what the user says: else what is assumed leaves nothing to prove."""
+        known, said = self._of(access, 1)[1:], list(self._assumed_here())
+        if ask([*said, *known], seconds) is not False:
+            return True
+        return bool(self._assumed) and ask(said, seconds) is not False and ask([*said[len(self._assumed) :], *known], seconds) is not False
 
     def follows(self, access: ThreadAccess, path: Formula, seconds: float, more: Sequence[Formula] = ()) -> bool:
         """Whether a thread that makes an access may come to a place behind it under a condition. `more`: of its number 2."""
@@ -205,8 +209,8 @@ def _of_thread(variable: Formula, thread: int) -> Formula:
     return z3.Bool(name) if z3.is_bool(variable) else z3.Int(name)
 
 
-def _meet(one: Formula, size: int, other: Formula, other_size: int) -> Formula:
-    return one == other if size == other_size else both(one < other + other_size, other < one + size)
+def _meet(one: Formula, size: int, other: Formula, other_size: int, *, aligned: bool) -> Formula:
+    return one == other if aligned and size == other_size else both(one < other + other_size, other < one + size)
 
 
 def _are_disjoint(pair: AccessPair) -> bool:

@@ -28,6 +28,7 @@ class ThreadAccess:
     the bytes too, or the thread itself may not see its own writes. `place`: the node and the number of the step there. `rounds`: the
     numbers of the iterations of the loops around it, the outermost one first. `counts`: the counters of its thread before it. `measure`:
     the parity, arrivals or bytes of an operation on an mbarrier, if they are known. `late`: a bulk copy makes it.
+    `is_run`: several accesses of adjacent bytes stand as one (runs.py): it is not aligned to its size.
     """
 
     instruction: Instruction
@@ -45,6 +46,7 @@ class ThreadAccess:
     counts: Mapping[Key, Number] = field(default_factory=dict)
     measure: Number | None = None
     late: bool = False
+    is_run: bool = False
 
     @property
     def is_copy(self) -> bool:

@@ -19,6 +19,7 @@ from consan.instrument.control_flow import Key, written
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
 from consan.prove.kernel import ProvedKernel
+from consan.prove.loops.ends import last_iterations
 from consan.prove.loops.forms import Cycle, FormSearch, RegisterForm, cycle_of
 from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, grown, hull, limits, number, plus, within
 from consan.prove.operations import Value
@@ -165,6 +166,7 @@ class Walker:
         self._rounds.pop()
         again = either(*(state.path for target, state in outs if target == head))
         self._repeats(count, again, mark)
+        self.symbols.facts[str(count.term)] += last_iterations(count.term, again, self.symbols, mark)
         return [(target, replace(state, behind_loop=True)) for target, state in outs if target != head]
 
     def _waits_only(self, body: Collection[int], steps: list[Instruction]) -> Instruction | None:

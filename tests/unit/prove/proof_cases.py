@@ -62,7 +62,12 @@ ARRIVE = "mbarrier.arrive.shared.b64 %rd5, [s];"
 STORE, ALL = "st.shared.u32 [%r6], 1;\n", "bar.warp.sync -1;\n"
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
 
+WIDE = "mad.lo.s32 %r9, %r2, 12, %r6;\n"  # four words of each thread
+MET = WIDE + "mov.u32 %r7, 0;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r9;\nst.shared.u32 [%r8], 1;\nadd.s32 %r7, %r7, {};\n{}@%p1 bra $L;"
+
 PROVEN = {
+    "rounds that end where a number is met": MET.format(1, "setp.ne.s32 %p1, %r7, 4;\n"),
+    "words in one piece": WIDE + "".join(f"st.shared.u32 [%r9+{place}], 1;\n" for place in (0, 8, 4, 12)),
     "a barrier of the warp between": STORE + ALL + NEAR,
     "a barrier of the warp in all rounds, between barriers": COUNTED.format(STORE + ALL + NEAR + "bar.sync 0;\n"),
     "own elements": "st.global.u32 [%rd4], 1;",
@@ -95,6 +100,17 @@ PROVEN = {
     "an mbarrier behind its initialisation": INIT + SYNC + ARRIVE,
 }
 RACES = {
+    "rounds that end where a number is met late": MET.format(1, "setp.ne.s32 %p1, %r7, 5;\n"),
+    "rounds that step over a number": MET.format(2, "setp.ne.s32 %p1, %r7, 3;\n"),
+    "rounds that may go on behind a number": MET.format(
+        1, "setp.ne.s32 %p1, %r7, 4;\nsetp.lt.s32 %p2, %r7, %r1;\nor.pred %p1, %p1, %p2;\n"
+    ),
+    "a piece that reaches another CTA's": "mul.wide.s32 %rd5, %r3, 16;\nadd.s64 %rd5, %rd1, %rd5;\nsetp.ne.s32 %p1, %r2, 0;\n@%p1 bra $E;\n"
+    + "".join(f"st.global.u32 [%rd5+{place}], 1;\n" for place in range(0, 20, 4))
+    + "$E:",
+    "a piece around a barrier of the warp": "mad.lo.s32 %r9, %r2, 4, %r6;\nst.shared.u32 [%r9], 1;\n"
+    + ALL
+    + "st.shared.u32 [%r9+4], 1;\nxor.b32 %r17, %r2, 16;\nmad.lo.s32 %r18, %r17, 8, %r4;\nld.shared.u32 %r19, [%r18+4];\n",
     "a barrier of the warp between two warps": STORE + ALL + FAR,
     "a barrier of the warp before both": ALL + STORE + NEAR,
     "a barrier of the warp in a node before both": ALL + "bra.uni $M;\n$M:\n" + STORE + NEAR,

@@ -13,8 +13,8 @@ from planted import plant_in_module
 from proof_cases import RACES, UNKNOWN, answer
 from ring_cases import UNPROVEN, proves
 
-from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
-from consan.prove.loops import forms
+from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, runs, step, tables, uniform, walk
+from consan.prove.loops import ends, forms
 from consan.prove.phases import arrays, model, order, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
@@ -49,7 +49,17 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         intervals, "found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=", "bool((", "a neighbour's element",
     ),
     "sizes that differ": (
-        pairs, "one == other if size == other_size else", "one == other if True else", "a half of a neighbour's element",
+        pairs, "one == other if aligned and size == other_size else", "one == other if aligned else", "a half of a neighbour's element",
+    ),
+    "sizes of pieces": (
+        pairs, "aligned=not (pair.first.is_run or pair.second.is_run)", "aligned=True", "a piece that reaches another CTA's",
+    ),
+    "what lies within a piece": (
+        runs, "return row.is_arithmetic or row.is_ordinary or row.is_of_addresses", "return True", "a piece around a barrier of the warp",
+    ),
+    "numbers that are stepped over": (ends, "goal % size != 0, ", "", "rounds that step over a number"),
+    "what ends rounds": (
+        ends, "size * count == goal], _SECONDS) is False", "], _SECONDS) is not False", "rounds that may go on behind a number",
     ),
     "strong accesses that differ": (pairs, " and alike)", ")", "one strong word beside a strong vector"),
     "scopes": (pairs, 'else ("gpu", "sys")', 'else ("cta", "gpu", "sys")', "an atomic of the CTA"),

@@ -44,6 +44,12 @@ def test_an_assumption_of_the_user_makes_a_proof() -> None:
     assert answer(body, assume="gridDim.x <= n").answer == "proven"
 
 
+def test_code_that_the_user_rules_out_does_not_matter() -> None:
+    body = "setp.gt.s32 %p1, %r1, 100;\n@%p1 st.global.u32 [%rd1], 1;\nst.global.u32 [%rd4+4], 1;"
+    assert answer(body).answer != "proven"
+    assert answer(body, assume="n <= 100").answer == "proven"
+
+
 def test_assumptions_that_exclude_each_other_prove_nothing() -> None:
     found = answer("st.global.u32 [%rd2], 1;", assume="n < 0 and n > 0")
     assert found.answer == "unknown"

@@ -1,0 +1,62 @@
+"""Accesses of adjacent bytes by one piece of straight code, as one access: a loop that the compiler has unrolled makes few pairs then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from consan.instrument.control_flow import Graph
+from consan.instrument.isa import row_of
+from consan.instrument.ptx import Instruction
+from consan.prove.solver import z3
+from consan.prove.step import ThreadAccess
+
+
+def united(graph: Graph, accesses: Sequence[ThreadAccess]) -> list[ThreadAccess]:
+    """The accesses, those of adjacent bytes as one, of the first one's line. Between them nothing but plain instructions is executed."""
+    found, last = list[ThreadAccess](), dict[tuple[object, ...], list[ThreadAccess]]()
+    for access in accesses:
+        key = _key(graph, access)
+        if key is None:
+            found.append(access)
+        else:
+            last.setdefault(key, []).append(access)
+    return [*found, *(run for group in last.values() for run in _runs(group))]
+
+
+def _key(graph: Graph, access: ThreadAccess) -> tuple[object, ...] | None:
+    """What accesses of one run have in common; None: an access is not part of any."""
+    if access.base is None or access.strong or access.own or access.is_copy or access.is_of_mbarrier:
+        return None
+    node, step = access.place
+    others = sum(not _is_plain(each.instruction) for each in graph.nodes[node].steps[:step])  # those before it
+    return node, others, access.base, access.space, access.writes, access.path.get_id()
+
+
+def _is_plain(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    return row.is_arithmetic or row.is_ordinary or row.is_of_addresses
+
+
+def _runs(group: list[ThreadAccess]) -> Iterator[ThreadAccess]:
+    """Runs of the accesses of one group, whose offsets differ by numbers."""
+    first, apart, placed = group[0], list[ThreadAccess](), list[tuple[int, ThreadAccess]]()
+    for access in group:
+        distance = z3.simplify(access.offset.term - first.offset.term)
+        if z3.is_int_value(distance):
+            placed.append((distance.as_long(), access))
+        else:
+            apart.append(access)
+    placed.sort(key=lambda each: each[0])
+    begin, run = placed[0]
+    end = begin + run.nbytes
+    for place, access in placed[1:]:
+        if place <= end:
+            end = max(end, place + access.nbytes)
+            run = replace(run, nbytes=end - begin, is_run=True)
+        else:
+            yield run
+            begin, run, end = place, access, place + access.nbytes
+    yield run
+    if apart:
+        yield from _runs(apart)
