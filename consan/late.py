@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
     from consan import adapters, config, suppressions
     from consan.adapters.standin import context as standin_context
-    from consan.audit import runner as audit_runner, table as audit_table
+    from consan.audit import runner as audit_runner
     from consan.backends import cuda as cuda_backend, second_context, virtual as virtual_backend
     from consan.backends.cpu.decode import patience
     from consan.backends.cpu.state import faults as machine_faults, memory as machine_memory
+    from consan.commands.parts import all_launches
     from consan.instrument import ptx
     from consan.instrument.isa import features as isa_features, table as isa_table
     from consan.launching import arguments
@@ -57,11 +58,11 @@ HOMES: Final = {
     "lexers": "pygments.lexers",
     "adapters": "consan.adapters",
     "standin_context": "consan.adapters.standin.context",
+    "all_launches": "consan.commands.parts.all_launches",
     "patience": "consan.backends.cpu.decode.patience",
     "machine_faults": "consan.backends.cpu.state.faults",
     "machine_memory": "consan.backends.cpu.state.memory",
     "audit_runner": "consan.audit.runner",
-    "audit_table": "consan.audit.table",
     "cuda_backend": "consan.backends.cuda",
     "second_context": "consan.backends.second_context",
     "virtual_backend": "consan.backends.virtual",

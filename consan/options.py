@@ -327,6 +327,13 @@ SOURCE: Final = (
         default=AUTO,
         choices=GLOBALS,
     ),
+    Option(
+        "--prove",
+        "try for so long to prove that no launch of the kernel has a race, as consan prove does (20s; the default is 0: not at all)",
+        read_budget,
+        0.0,
+        metavar="SECONDS",
+    ),
 )
 TERMINAL: Final = (
     _switch("-q --quiet", "print only findings and the verdict, no progress"),

@@ -40,9 +40,14 @@ def finish(report: Report, rules: Iterable[Rule] = (), read: Reader = read_lines
 def settled(report: Report, places: Iterable[Place], rules: Sequence[Rule], status: int) -> Report:
     """The finished report of a program that ended with `status`. Warns of unused rules, also of comments at these places."""
     report = finish(replace(report, exit=status), rules)
+    warn_of_unused(report, places, rules)
+    return report
+
+
+def warn_of_unused(report: Report, places: Iterable[Place], rules: Sequence[Rule]) -> None:
+    """Say which rules, and which comments at these places, cover no finding."""
     for warning in unused([*rules, *comments_at(places)], report):
         print(f"consan: warning: {warning}", file=sys.stderr)
-    return report
 
 
 def comments_at(places: Iterable[Place]) -> list[Rule]:

@@ -251,6 +251,18 @@ class Schedules:
 
 
 @dataclass(frozen=True)
+class ProvenLaunches:
+    """No launch of a kernel with blocks of this shape has a race in shared or global memory, under these assumptions.
+
+    `whole`: nothing else is looked for in its global memory. It has no strong accesses, whose order a proof does not judge.
+    """
+
+    block: tuple[int, int, int]
+    assumptions: tuple[str, ...]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class KernelSummary:
     """One instrumented kernel. `launches` counts all launches; `unchecked` those that could not be recorded."""
 
@@ -282,6 +294,7 @@ class KernelSummary:
     missing: tuple[str, ...] = ()  # areas that were not checked in it, as "AREA: why"
     annotations: tuple[str, ...] = ()  # of consan.h, in words
     schedules: Schedules | None = None  # None: not known
+    proof: ProvenLaunches | None = None
 
 
 @dataclass(frozen=True)

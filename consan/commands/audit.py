@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from consan import late, options
+from consan.audit import table
 from consan.commands.parts.output import DOCUMENT, JSON, add_output, chosen_output, put
 from consan.files import read_file
 from consan.progress import remark
@@ -61,9 +62,9 @@ class AuditCommand:
         journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
         with _executor(args) as executor:
             results = late.audit_runner.run(requests, executor, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
-        status = late.audit_table.status(results, strict=args.strict, allow_incomplete=args.allow_incomplete)
-        text = late.audit_table.as_json(results, status) if chosen == JSON else late.audit_table.as_text(results)
-        written = put(args, text, f"verdict: {late.audit_table.verdict(results)}")
+        status = table.status(results, strict=args.strict, allow_incomplete=args.allow_incomplete)
+        text = table.as_json(results, status) if chosen == JSON else table.as_text(results)
+        written = put(args, text, f"verdict: {table.verdict(results)}")
         return status or written
 
 

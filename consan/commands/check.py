@@ -20,7 +20,7 @@ from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.again import checked_again
 from consan.commands.parts.both_orders import with_outcomes
-from consan.commands.parts.deliver import deliver, judged
+from consan.commands.parts.deliver import deliver, judged_launch
 from consan.commands.parts.output import choose_format
 from consan.commands.parts.patching import with_patch, with_reruns
 from consan.commands.parts.signatures import describe, templates
@@ -36,7 +36,7 @@ from consan.reports.model import Report
 from consan.reports.verdict.conclusion import exit_status
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
-from consan.suppressions import finish
+from consan.suppressions import Place, finish, warn_of_unused
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module
@@ -79,6 +79,9 @@ class CheckCommand:
             report = checked_again(args.argv, report)
         report = with_outcomes(requested, args, with_reruns(requested, args, report))
         report = with_unoptimised(requested, args, report)
+        warn_of_unused(report, requested.places, args.rules)
+        if args.prove:
+            report = late.all_launches.with_all_launches(requested, args, report)
         if args.patch is not None:
             report = with_patch(requested, args, report)
         status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
@@ -143,6 +146,7 @@ class RequestedLaunch:
         self.module: Module | None = None  # what was launched
         self.entry = ""  # the symbol of its kernel
         self.changed: _Changed | None = None  # what `again` has launched last
+        self.places: Iterable[Place] = ()  # source lines that were watched
         self.ends = math.inf  # when --timeout is over, for what follows the launch too
         self.searched = 0.0  # seconds that the search for fixes has taken
         self.arch = DEFAULT_ARCH
@@ -174,7 +178,8 @@ class RequestedLaunch:
             check_parameters(kernel.entry, other.specs, args.file)
             status = status or other._launch(session, kernel, placed(other.specs, session.backend, late.schedules.data_seed(seed)))
         session.seed, self.searched, self.executed = args.seed, session.recording.fixes.seconds, session.executed
-        return judged(session, args.rules, status)
+        report, self.places = judged_launch(session, args.rules, status)
+        return report
 
     def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:
         """The same launch of a changed kernel under a schedule, in a session of its own, which all schedules of it share."""

@@ -28,6 +28,7 @@ from consan.reports.model import (
     FixStep,
     Frame,
     KernelSummary,
+    ProvenLaunches,
     RanTest,
     Report,
     Schedules,
@@ -124,8 +125,9 @@ def _kernels_to_json(report: Report) -> list[Json]:
 
 
 def _kernel_to_json(kernel: KernelSummary) -> Json:
-    flat = {name: value for name, value in _flat_to_json(kernel).items() if name != "schedules"}
+    flat = {name: value for name, value in _flat_to_json(kernel).items() if name not in ("schedules", "proof")}
     known = {"schedules": {"text": schedule_sentence(kernel.schedules), **vars_of(kernel.schedules)}} if kernel.schedules else {}
+    known |= {"proof": _flat_to_json(kernel.proof)} if kernel.proof else {}
     return {**flat, "unmodelled": [vars_of(gap) for gap in kernel.unmodelled], **known}
 
 
@@ -260,7 +262,12 @@ def _kernel_from_json(data: Json) -> Any:
     names = ("global_gaps", "global_shapes", "global_missed", "excluded", "missing", "annotations")
     lists = {name: tuple(data.get(name, ())) for name in names}
     schedules = _flat(Schedules, data["schedules"]) if data.get("schedules") else None
-    return _flat(KernelSummary, data, unmodelled=unmodelled, schedules=schedules, **lists)
+    proof = _proof_from_json(data["proof"]) if data.get("proof") else None
+    return _flat(KernelSummary, data, unmodelled=unmodelled, schedules=schedules, proof=proof, **lists)
+
+
+def _proof_from_json(data: Json) -> Any:
+    return _flat(ProvenLaunches, data, block=tuple(data["block"]), assumptions=tuple(data["assumptions"]))
 
 
 def finding_from_json(data: Json) -> Any:

@@ -31,7 +31,7 @@ from consan.reports.model import (
 )
 from consan.reports.source.names import kernel_name
 from consan.reports.source.places import LIBRARY, rank
-from consan.reports.verdict.coverage import schedule_rows
+from consan.reports.verdict.coverage import proof_rows, schedule_rows
 from consan.reports.verdict.speaking.causes import causes
 from consan.reports.words.values import outcomes_sentence, value_sentence
 from consan.reports.words.verified import sentence_of
@@ -147,6 +147,7 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
         why = f": {kernel.reason}" if kernel.reason else ""
         yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"
     yield from (("schedule", sentence) for sentence in schedule_rows(report))
+    yield from (("proof", sentence) for sentence in proof_rows(report))
     for note in report.notes:
         yield "note", note
     yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")

@@ -22,8 +22,10 @@ from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Schedules, 
 GLOBAL_MEMORY: Final = "global-memory"
 INSTRUCTIONS: Final = "instructions"  # that the engines model
 LAUNCHES: Final = "launches"
+RACES: Final = "races"  # in shared and global memory
 
 CHECKED, SAMPLED, PROVEN = "checked", "sampled", "proven"
+FOR_ALL: Final = "proven for all launches"
 EXCLUDED: Final = "excluded by the user"
 NOT_CHECKED: Final = "not checked"
 SHOWN: Final = 3  # shapes in a sentence
@@ -112,6 +114,8 @@ def _others(report: Report) -> Iterator[Coverage]:
             yield Coverage(kernel.name, area, state, looked, kernel.launches, why)
         for kind in _kinds(report, kernel):
             yield Coverage(kernel.name, kind, EXCLUDED)
+        if kernel.proof is not None:
+            yield Coverage(kernel.name, RACES, FOR_ALL)
         for missing in kernel.missing:
             area, _, reason = missing.partition(": ")
             yield _gap_of(kernel.name, area, reason)
@@ -200,6 +204,7 @@ def _state(kernel: KernelSummary) -> str:
     proven = 0 < kernel.global_proven == kernel.global_accesses
     states = {
         EXCLUDED: GLOBAL_MEMORY in kernel.excluded,
+        FOR_ALL: kernel.proof is not None and kernel.proof.whole,
         CHECKED: not any(_writes(kernel)),
         NOT_CHECKED: not kernel.global_checked or bool(kernel.global_missed),
         SAMPLED: kernel.global_checked < kernel.launches or bool(kernel.global_gaps),
@@ -327,3 +332,15 @@ def schedule_rows(report: Report) -> Iterator[str]:
     for sentence, kernels in found.items():
         names = ", ".join(dict.fromkeys(late.names.kernel_name(kernel.name) for kernel in kernels))
         yield sentence if len(found) == 1 else f"{names}: {sentence}"
+
+
+# Proofs --------------------------------------------------------------------------------------------------------------------
+
+
+def proof_rows(report: Report) -> Iterator[str]:
+    """`tile: proven for all launches with blocks of 64 x 1 x 1: ...` for each kernel with a proof."""
+    for kernel in report.kernels:
+        if kernel.proof is not None:
+            shape = " x ".join(map(str, kernel.proof.block))
+            where = f"{late.names.kernel_name(kernel.name)}: {FOR_ALL} with blocks of {shape}"
+            yield f"{where}: no race in shared or global memory (consan prove prints what it assumes)"

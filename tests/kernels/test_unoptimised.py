@@ -56,6 +56,14 @@ def test_its_repair_is_clean_in_both_texts(path: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(args[name], spec.reference(name))
 
 
+def test_a_comment_that_covers_it_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = tmp_path / "k.cu"
+    copy.write_text((FOLDER / "weight_of_zero.cu").read_text().replace("/*@store*/", "// consan: allow(data-race) the weight is zero"))
+    (found,) = _checked(copy, tmp_path, "--unoptimized", "on")["findings"]
+    assert found["suppressed"]["reason"] == "the weight is zero"
+    assert capsys.readouterr().err == ""
+
+
 def test_the_kernel_as_it_runs_does_not_show_it(tmp_path: Path) -> None:
     report = _checked(FOLDER / "weight_of_zero.cu", tmp_path, "--unoptimized", "off")
     assert (report["verdict"], report["findings"]) == ("clean", [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from consan import late
@@ -12,7 +13,7 @@ from consan.commands.parts.output import keep
 from consan.reports import FormatError, render
 from consan.reports.counts import plural
 from consan.reports.model import Report
-from consan.suppressions import settled
+from consan.suppressions import Place, finish, settled
 
 if TYPE_CHECKING:
     from consan.reports.verdict.suppression import Rule
@@ -20,17 +21,29 @@ if TYPE_CHECKING:
 
 
 def judged(session: Session, rules: Sequence[Rule], status: int, merge: Callable[[Report], Report] = lambda own: own) -> Report:
-    """The report of a session whose program ended with `status`, with source lines and suppressions.
+    """The report of a session whose program ended with `status`, with source lines and suppressions. Warns of unused ones.
 
-    `merge`: with the reports of child processes. Ctrl-C during the wait for the device stops the device, not the report.
+    `merge`: with the reports of child processes.
     """
-    try:
-        report = session.report()
-    except KeyboardInterrupt:
-        report, status = session.report(), int(ExitCode.INTERRUPTED)
+    report, status = _reported(session, status)
     report = merge(report)
     places = session.places(report)
     return settled(report, places, rules, status)
+
+
+def judged_launch(session: Session, rules: Sequence[Rule], status: int) -> tuple[Report, set[Place]]:
+    """The same of a launch, more of which will be asked: the caller warns of suppressions, with the lines that were watched."""
+    report, status = _reported(session, status)
+    places = session.places(report)
+    return finish(replace(report, exit=status), rules), places
+
+
+def _reported(session: Session, status: int) -> tuple[Report, int]:
+    """The report and the status. Ctrl-C during the wait for the device stops the device, not the report."""
+    try:
+        return session.report(), status
+    except KeyboardInterrupt:
+        return session.report(), int(ExitCode.INTERRUPTED)
 
 
 def deliver(

@@ -74,6 +74,19 @@ def test_a_ring_is_proven_and_its_racy_twin_is_shown(capsys: pytest.CaptureFixtu
     assert "error[missing-wait]" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("text", "note"), [(OWN, ""), (INDEXED, "not proven for all launches: ")])
+def test_a_check_says_what_holds_for_all_launches(kernel: Path, tmp_path: Path, text: str, note: str) -> None:
+    kernel.write_text(text)
+    words = ["check", str(kernel), "--grid", "2", "--block", "64", "--arg", "u32[128]=zeros", "--arg", "u32=1", "--device", "cpu"]
+    assert main([*words, "--prove", "20s", "-o", str(tmp_path / "k.json")]) == 0
+    report = json.loads((tmp_path / "k.json").read_text())
+    jsonschema.validate(report, schema())
+    (said,) = report["kernels"]
+    assert any(each.startswith("not proven") for each in report["notes"]) == bool(note)
+    assert said["coverage"].get("races") == (None if note else "proven for all launches")
+    assert said.get("proof", {}).get("whole") == (None if note else True)
+
+
 def test_a_counterexample_that_shows_nothing_is_no_answer(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The index is loaded: in the launch that is tried no thread writes."""
     kernel.write_text(INDEXED)
