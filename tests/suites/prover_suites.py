@@ -243,8 +243,9 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="each file, not only those that differ")
     parser.add_argument("--within", type=float, default=20.0, metavar="SECONDS", help="of a check, and of a proof [20]")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a JSON object a line for each file")
-    parser.add_argument("--include", action="append", default=_INCLUDED, metavar="FOLDER", help="headers")
+    parser.add_argument("--include", action="append", default=[], metavar="FOLDER", help="headers")
     options = parser.parse_args()
+    _INCLUDED.extend(options.include)
     rows = []
     with tempfile.TemporaryDirectory() as folder, (options.output or Path("/dev/null")).open("a") as out:
         for case in cases_of(options.suite, options.checkout):
