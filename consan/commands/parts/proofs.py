@@ -19,8 +19,8 @@ ARRAYS: Final = (
     "pointers among the parameters point to global memory",
 )
 NOT_COVERED: Final = (
-    "not part of it: memory that no thread has written, deadlocks, misused barriers, order that strong accesses lack, lanes that miss a"
-    " warp-wide instruction, other launches"
+    "not part of it: accesses that the compiler has removed, memory that no thread has written, deadlocks, misused barriers, order that"
+    " strong accesses lack, lanes that miss a warp-wide instruction, other launches"
 )
 
 
