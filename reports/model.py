@@ -251,7 +251,7 @@ class Schedules:
 
 
 @dataclass(frozen=True)
-class ProvenLaunches:
+class AllLaunchesProof:
     """No launch of a kernel with blocks of this shape has a race in shared or global memory, under these assumptions.
 
     `whole`: nothing else is looked for in its global memory. It has no strong accesses, whose order a proof does not judge.
@@ -294,7 +294,7 @@ class KernelSummary:
     missing: tuple[str, ...] = ()  # areas that were not checked in it, as "AREA: why"
     annotations: tuple[str, ...] = ()  # of consan.h, in words
     schedules: Schedules | None = None  # None: not known
-    proof: ProvenLaunches | None = None
+    proof: AllLaunchesProof | None = None
 
 
 @dataclass(frozen=True)

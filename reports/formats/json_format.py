@@ -20,6 +20,7 @@ from consan.reports.model import (
     SEVERITIES,
     VERDICTS,
     Access,
+    AllLaunchesProof,
     AsyncInfo,
     Buffer,
     Cost,
@@ -28,7 +29,6 @@ from consan.reports.model import (
     FixStep,
     Frame,
     KernelSummary,
-    ProvenLaunches,
     RanTest,
     Report,
     Schedules,
@@ -267,7 +267,7 @@ def _kernel_from_json(data: Json) -> Any:
 
 
 def _proof_from_json(data: Json) -> Any:
-    return _flat(ProvenLaunches, data, block=tuple(data["block"]), assumptions=tuple(data["assumptions"]))
+    return _flat(AllLaunchesProof, data, block=tuple(data["block"]), assumptions=tuple(data["assumptions"]))
 
 
 def finding_from_json(data: Json) -> Any:

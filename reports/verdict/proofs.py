@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from consan.reports.model import ProvenLaunches, Report
+from consan.reports.model import AllLaunchesProof, Report
 from consan.reports.verdict.conclusion import concluded
 from consan.reports.verdict.coverage import GLOBAL_MEMORY, gaps, not_checked, of_reasons, rows
 
 
-def with_proof(report: Report, kernel: str, proof: ProvenLaunches) -> Report:
+def with_proof(report: Report, kernel: str, proof: AllLaunchesProof) -> Report:
     """The report, its coverage and its verdict, with a proof for all launches of a kernel."""
     open_before = gaps(rows(report))
     kernels = tuple(replace(each, proof=proof) if each.name == kernel else each for each in report.kernels)

@@ -10,7 +10,7 @@ from consan.commands.parts.proof_subject import ProofSubject
 from consan.instrument.isa import lookup, observing
 from consan.prove.proof import PROVEN
 from consan.prove.solver import require
-from consan.reports.model import VIOLATIONS, ProvenLaunches, Report
+from consan.reports.model import VIOLATIONS, AllLaunchesProof, Report
 from consan.reports.verdict.proofs import with_proof
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def with_all_launches(requested: RequestedLaunch, args: argparse.Namespace, repo
         why, places = next(iter(told.reasons), ("", ()))
         where = f" ({', '.join(dict.fromkeys(map(str, places)))})" if places else ""
         return replace(report, notes=(*report.notes, f"not proven for all launches: {why}{where}"))
-    proven = ProvenLaunches(subject.block, tuple(told.assumed()), whole=not any(map(_is_strong, subject.function.instructions())))
+    proven = AllLaunchesProof(subject.block, tuple(told.assumed()), whole=not any(map(_is_strong, subject.function.instructions())))
     return with_proof(report, requested.entry, proven)
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from consan.reports.formats import json_format
 from consan.reports.formats.phrases import summary
-from consan.reports.model import KernelSummary, ProvenLaunches, Report
+from consan.reports.model import AllLaunchesProof, KernelSummary, Report
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.coverage import by_kernel
 from consan.reports.verdict.proofs import with_proof
 
-WHOLE = ProvenLaunches((64, 1, 1), ("integers do not overflow at k.cu:3",), whole=True)
-STRONG = ProvenLaunches((64, 1, 1), ())
+WHOLE = AllLaunchesProof((64, 1, 1), ("integers do not overflow at k.cu:3",), whole=True)
+STRONG = AllLaunchesProof((64, 1, 1), ())
 GAP = KernelSummary("k", 1, global_stores=1, global_gaps=("its log has no room",), global_missed=("1x1x1 x 64x1x1",))
 
 
@@ -30,7 +30,7 @@ def test_a_proof_closes_a_gap_in_global_memory() -> None:
 
 
 @pytest.mark.parametrize(("kernel", "proof"), [("k", STRONG), ("other", WHOLE)])
-def test_other_proofs_leave_the_gap(kernel: str, proof: ProvenLaunches) -> None:
+def test_other_proofs_leave_the_gap(kernel: str, proof: AllLaunchesProof) -> None:
     after = with_proof(_report(GAP, KernelSummary("other", 1)), kernel, proof)
     assert (after.verdict, len(after.incomplete)) == ("incomplete", 1)
 
