@@ -101,7 +101,8 @@ def _run(args: argparse.Namespace, subject: ProofSubject, proof: KernelProof) ->
 def _command(args: argparse.Namespace, subject: ProofSubject, launch: RacyLaunch) -> list[str]:
     """The command line of `consan check` for a launch."""
     words = ["consan", "check", args.file, "--grid", ",".join(map(str, launch.grid)), "--block", ",".join(map(str, subject.block))]
-    words += [] if args.entry is None else ["--entry", args.entry]
+    entry = getattr(args, "instance", None) or args.entry  # the check compiles the instance of a template again
+    words += [] if entry is None else ["--entry", entry]
     words += [word for each in launch.arguments for word in ("--arg", each)]
     words += [word for each in args.defines for word in ("--define", each)]
     words += [word for each in args.include_dirs for word in ("-I", each)]

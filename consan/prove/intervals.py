@@ -17,13 +17,13 @@ from consan.instrument.ptx import Function
 from consan.prove.copies import CopyProgress, InFlight
 from consan.prove.environment import Environment, has_one_value
 from consan.prove.kernel import ProvedKernel, Unproven
+from consan.prove.loops.unrolled import united
 from consan.prove.numbers import number
 from consan.prove.pairs import CTA, INTERVAL, AccessPair, OverlapQuestions
 from consan.prove.phases.arrays import arrays_of, counters_of, with_events
 from consan.prove.phases.model import PhaseModel, model_of
 from consan.prove.phases.order import PhaseOrder
 from consan.prove.phases.warps import WarpOrder
-from consan.prove.runs import united
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity

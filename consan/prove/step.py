@@ -24,11 +24,11 @@ _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "sc"})
 class ThreadAccess:
     """An access of a thread under a condition: `offset` is added to `base`. None: the address is not known.
 
-    `element`: the bytes of an element of a vector. `strong`: the scope of a strong operation, else empty. `own`: others of the warp access
-    the bytes too, or the thread itself may not see its own writes. `place`: the node and the number of the step there. `rounds`: the
-    numbers of the iterations of the loops around it, the outermost one first. `counts`: the counters of its thread before it. `measure`:
-    the parity, arrivals or bytes of an operation on an mbarrier, if they are known. `late`: a bulk copy makes it.
-    `is_run`: several accesses of adjacent bytes stand as one (runs.py): it is not aligned to its size.
+    `element`: the bytes of an element of a vector; 0: several accesses of adjacent bytes stand as one (loops/unrolled.py). `strong`: the
+    scope of a strong operation, else empty. `own`: others of the warp access the bytes too, or the thread itself may not see its own
+    writes. `place`: the node and the number of the step there. `rounds`: the numbers of the iterations of the loops around it, the
+    outermost one first. `counts`: the counters of its thread before it. `measure`: the parity, arrivals or bytes of an operation on an
+    mbarrier, if they are known. `late`: a bulk copy makes it.
     """
 
     instruction: Instruction
@@ -46,7 +46,11 @@ class ThreadAccess:
     counts: Mapping[Key, Number] = field(default_factory=dict)
     measure: Number | None = None
     late: bool = False
-    is_run: bool = False
+
+    @property
+    def is_run(self) -> bool:
+        """Whether several accesses stand as one, which is not aligned to its size."""
+        return self.element == 0
 
     @property
     def is_copy(self) -> bool:

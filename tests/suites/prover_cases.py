@@ -132,7 +132,8 @@ def _faial(path: Path, name: str) -> Labelled | None:
     label = {"drf": CLEAN, "racy": RACY}.get(name.partition("-")[0])
     if label is None:
         return None
-    source, block = path.read_text(), (64, 1, 1)
+    source = path.read_text()
+    block = next((_fitting(_shape(text)) for which, text in _EXTENT.findall(source) if which == "blockDim"), (64, 1, 1))
     grid = (2, 1, 1) if label == RACY else (1, 1, 1)  # the labels are of one CTA, except those of races at grid level
     entry = "saxpy<float>" if "template" in source else ""
     requires = tuple(_conditions(source, dict(_MACRO.findall(source)), block, grid))

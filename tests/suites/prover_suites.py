@@ -4,9 +4,9 @@
     python tests/suites/prover_suites.py benchmarks CHECKOUT --only CUDA20 --full
     python tests/suites/prover_suites.py faial CHECKOUT -o faial.jsonl
 
-Each kernel of a file is launched once by `consan check` with its defaults, on the virtual machine: buffers of zeros, and for integers
-values with which the suite's conditions hold. `consan prove` gets the suite's grid and those conditions as assumptions, as the suite's own
-tool does. Tests of cuRAND need its headers: `--include FOLDER`.
+Each kernel of a file is launched once by `consan check` with its defaults, on the virtual machine: buffers of zeros (of 0, 1, 2 ... if that
+gives warnings only, which are about equal values), and for integers values with which the suite's conditions hold. `consan prove` gets the
+suite's grid and those conditions as assumptions, as the suite's own tool does. Tests of cuRAND need its headers: `--include FOLDER`.
 A file is found racy where one of its kernels has an error of a race or of a barrier.
 """
 
@@ -44,7 +44,8 @@ RACES: Final = ("data-race", "global-race", "scope", "missing-wait", "missing-or
 WORST: Final = ("clean", "warned", "found", "other", "incomplete", "failed")  # the last one of a file's kernels counts, but `found` first
 COLUMNS: Final = ("found", "warned", "clean", "other", "incomplete", "failed")
 ANSWERS: Final = ("proven", "counterexample", "unknown", "failed")
-_BYTES: Final = 1 << 22
+_ELEMENTS: Final = 1 << 20
+_FILLERS: Final = ("zeros", "arange")
 _ADDRESS: Final = 8  # bytes
 _INCLUDED: Final = list[str]()  # folders of headers that the command line names
 
@@ -130,12 +131,12 @@ def _declared(entry: Function, source: str) -> list[str]:
 
 def _argument(parameter: Any, is_pointer: bool, values: dict[str, int]) -> str:
     if is_pointer:
-        return f"u8[{_BYTES}]=zeros"
+        return f"i32[{_ELEMENTS}]=zeros"
     if parameter.name in values:
         kind, bits = "i" if parameter.type[0] == "s" else "u", 8 * parameter.nbytes
         return f"{kind}{bits}={min(values[parameter.name], (1 << bits - 1) - 1)}"
     if parameter.size is not None and parameter.nbytes % _ADDRESS == 0:  # a struct: of addresses, as far as is known
-        return "struct:" + ";".join([f"u8[{_BYTES}]=zeros"] * (parameter.nbytes // _ADDRESS))
+        return "struct:" + ";".join([f"i32[{_ELEMENTS}]=zeros"] * (parameter.nbytes // _ADDRESS))
     return argument_for(parameter, "")
 
 
@@ -172,29 +173,28 @@ def _common(case: Labelled, file: Path, kernel: _Kernel) -> list[str]:
 
 def _check(case: Labelled, file: Path, kernel: _Kernel, row: Row, seconds: float) -> None:
     began = time.process_time()
-    words = [
-        "check",
-        *_common(case, file, kernel),
-        "--grid",
-        ",".join(map(str, case.run_grid())),
-        "--device",
-        "cpu",
-        "--timeout",
-        str(seconds),
-    ]
-    words += [word for each in kernel.arguments for word in ("--arg", each)] + (["--smem", "16K"] if kernel.dynamic else [])
-    page, said = _consan(words)
+    for filler in _FILLERS:
+        found, why = _checked(case, file, kernel, filler, seconds)
+        if found != "warned":  # else the values of this run may be alike
+            break
     row.check_seconds += time.process_time() - began
-    if page is None:
-        found = "failed"
-        row.why.append(" ".join(said.split()[:40]))
-    else:
-        kinds = {(each["kind"], each["severity"]) for each in page["findings"] if each["severity"] != "note"}
-        row.why += sorted(f"{kind} {severity}" for kind, severity in kinds)
-        found = _outcome(page["verdict"], kinds)
-        row.why += [str(each)[:150] for each in page["not_checked"]] if found == "incomplete" else []
+    row.why += why
     if not row.check or (found == "found" or (row.check != "found" and WORST.index(found) > WORST.index(row.check))):
         row.check = found
+
+
+def _checked(case: Labelled, file: Path, kernel: _Kernel, filler: str, seconds: float) -> tuple[str, list[str]]:
+    """The outcome of one launch, and why."""
+    grid = ",".join(map(str, case.run_grid()))
+    words = ["check", *_common(case, file, kernel), "--grid", grid, "--device", "cpu", "--timeout", str(seconds)]
+    words += [word for each in kernel.arguments for word in ("--arg", each.replace("=zeros", f"={filler}"))]
+    page, said = _consan([*words, *(["--smem", "16K"] if kernel.dynamic else [])])
+    if page is None:
+        return "failed", [" ".join(said.split()[:40])]
+    kinds = {(each["kind"], each["severity"]) for each in page["findings"] if each["severity"] != "note"}
+    found = _outcome(page["verdict"], kinds)
+    why = sorted(f"{kind} {severity}" for kind, severity in kinds)
+    return found, [*why, *(str(each)[:150] for each in page["not_checked"] if found == "incomplete")]
 
 
 def _outcome(verdict: str, kinds: set[tuple[str, str]]) -> str:

@@ -87,6 +87,13 @@ def test_a_check_says_what_holds_for_all_launches(kernel: Path, tmp_path: Path, 
     assert said.get("proof", {}).get("whole") == (None if note else True)
 
 
+def test_a_counterexample_of_a_template_names_its_instance(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = kernel.with_suffix(".cu")
+    source.write_text("template <class T> __global__ void k(T* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }")
+    assert main(["prove", str(source), "--block", "32", "--entry", "k<float>"]) == 66
+    assert "--entry 'k<float>'" in capsys.readouterr().out
+
+
 def test_a_counterexample_that_shows_nothing_is_no_answer(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The index is loaded: in the launch that is tried no thread writes."""
     kernel.write_text(INDEXED)

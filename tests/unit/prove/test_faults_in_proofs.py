@@ -13,8 +13,8 @@ from planted import plant_in_module
 from proof_cases import RACES, UNKNOWN, answer
 from ring_cases import UNPROVEN, proves
 
-from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, runs, step, tables, uniform, walk
-from consan.prove.loops import ends, forms
+from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
+from consan.prove.loops import ends, forms, unrolled
 from consan.prove.phases import arrays, model, order, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
@@ -55,7 +55,10 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         pairs, "aligned=not (pair.first.is_run or pair.second.is_run)", "aligned=True", "a piece that reaches another CTA's",
     ),
     "what lies within a piece": (
-        runs, "return row.is_arithmetic or row.is_ordinary or row.is_of_addresses", "return True", "a piece around a barrier of the warp",
+        unrolled,
+        "return row.is_arithmetic or row.is_ordinary or row.is_of_addresses",
+        "return True",
+        "a piece around a barrier of the warp",
     ),
     "numbers that are stepped over": (ends, "goal % size != 0, ", "", "rounds that step over a number"),
     "what ends rounds": (

@@ -53,7 +53,7 @@ def _runs(group: list[ThreadAccess]) -> Iterator[ThreadAccess]:
     for place, access in placed[1:]:
         if place <= end:
             end = max(end, place + access.nbytes)
-            run = replace(run, nbytes=end - begin, is_run=True)
+            run = replace(run, nbytes=end - begin, element=0)
         else:
             yield run
             begin, run, end = place, access, place + access.nbytes
