@@ -188,14 +188,14 @@ def values_for(names: list[str], requires: tuple[str, ...], threads: int) -> dic
     """A value for each integer parameter with which the conditions hold, as far as they can be computed."""
     numbers = {int(each) for each in re.findall(r"\b\d+\b", " ".join(requires))}
     choices = [threads, 1, 4, 0, *sorted({near for each in numbers for near in (each, each + 1, each - 1) if near >= 0})]
-    told = {name: [text for text in requires if name in re.findall(r"\w+", text)] for name in names}
-    bound = [name for name in names if told[name]]
+    naming = {name: [text for text in requires if name in re.findall(r"\w+", text)] for name in names}
+    bound = [name for name in names if naming[name]]
     values = dict.fromkeys(names, threads)
     for name in bound:  # one by one: what a condition says of a parameter alone
-        alone = [text for text in told[name] if not set(re.findall(r"\w+", text)) & (set(names) - {name})]
+        alone = [text for text in naming[name] if not set(re.findall(r"\w+", text)) & (set(names) - {name})]
         values[name] = next((each for each in choices if _hold(alone, {name: each})), threads)
     for name in bound:
-        values[name] = next((each for each in (values[name], *choices) if _hold(told[name], values | {name: each})), values[name])
+        values[name] = next((each for each in (values[name], *choices) if _hold(naming[name], values | {name: each})), values[name])
     return values
 
 

@@ -25,12 +25,12 @@ def with_all_launches(requested: RequestedLaunch, args: argparse.Namespace, repo
     require()
     subject = ProofSubject.of(args, requested.module)
     proof = subject.prove(args.prove)
-    told = subject.report(proof.answer, proof, 0.0)
+    answer = subject.report(proof.answer, proof, 0.0)
     if proof.answer != PROVEN:
-        why, places = next(iter(told.reasons), ("", ()))
+        why, places = next(iter(answer.reasons), ("", ()))
         where = f" ({', '.join(dict.fromkeys(map(str, places)))})" if places else ""
         return replace(report, notes=(*report.notes, f"not proven for all launches: {why}{where}"))
-    proven = AllLaunchesProof(subject.block, tuple(told.assumed()), whole=not any(map(_is_strong, subject.function.instructions())))
+    proven = AllLaunchesProof(subject.block, tuple(answer.assumed()), whole=not any(map(_is_strong, subject.function.instructions())))
     return with_proof(report, requested.entry, proven)
 
 
