@@ -40,13 +40,13 @@ def _is_plain(instruction: Instruction) -> bool:
 
 def _runs(group: list[ThreadAccess]) -> Iterator[ThreadAccess]:
     """Runs of the accesses of one group, whose offsets differ by numbers."""
-    first, apart, placed = group[0], list[ThreadAccess](), list[tuple[int, ThreadAccess]]()
+    first, scattered, placed = group[0], list[ThreadAccess](), list[tuple[int, ThreadAccess]]()
     for access in group:
         distance = z3.simplify(access.offset.term - first.offset.term)
         if z3.is_int_value(distance):
             placed.append((distance.as_long(), access))
         else:
-            apart.append(access)
+            scattered.append(access)
     placed.sort(key=lambda each: each[0])
     begin, run = placed[0]
     end = begin + run.nbytes
@@ -58,5 +58,5 @@ def _runs(group: list[ThreadAccess]) -> Iterator[ThreadAccess]:
             yield run
             begin, run, end = place, access, place + access.nbytes
     yield run
-    if apart:
-        yield from _runs(apart)
+    if scattered:
+        yield from _runs(scattered)
