@@ -66,10 +66,10 @@ def _computed(finding: Finding, at: Place) -> Finding:
 
 def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -> Finding:
     """Add the places at which the kernel waits for the mbarrier, and the mbarrier that should have held the next round back."""
-    name = name_without_element((finding.barrier or {}).get("name", ""))
+    name, signals = _variable_of(finding, relations)
     if not name:
         return finding
-    ring = _Ring.of(name, relations.signals(finding.kernel))
+    ring = _Ring.of(name, signals)
     places = _places(ring.waits)
     if len(places) > MOST_LISTED:
         return finding
@@ -92,12 +92,19 @@ def _counted(finding: Finding, fix: str) -> str:
 
 def explained_refill(finding: Finding, relations: Relations | None) -> Finding:
     """Two copies in flight to the same bytes: the wait that lacks is that for the mbarrier on which the readers of the first arrive."""
-    name = name_without_element((finding.barrier or {}).get("name", ""))
+    name, signals = _variable_of(finding, relations)
     loads = [access for access in finding.pair if access.role in ("bulk load", "asynchronous copy")]
-    if (finding.kind, finding.hazard) != ("missing-wait", "WAW") or len(loads) < 2 or not name or relations is None:
+    if (finding.kind, finding.hazard) != ("missing-wait", "WAW") or len(loads) < 2 or not name:
         return finding
-    ring = _Ring.of(name, relations.signals(finding.kernel))
+    ring = _Ring.of(name, signals)
     return replace(finding, fix=ring.fix(place(loads[-1])) or finding.fix) if ring.waits else finding
+
+
+def _variable_of(finding: Finding, relations: Relations | None) -> tuple[str, tuple[Signal, ...]]:
+    """The variable of the finding's mbarrier, and the signals of the kernel. Empty if the text has no such name (dynamic memory)."""
+    name = name_without_element((finding.barrier or {}).get("name", ""))
+    signals = tuple(relations.signals(finding.kernel)) if relations is not None and name else ()
+    return (name, signals) if name in {variable_name(each.symbol) for each in signals if each.symbol} else ("", signals)
 
 
 _FIRST: Final = "(mbarrier.try_wait.parity with parity 1, which passes in the first round, then 0, and so on)"

@@ -67,6 +67,11 @@ def test_the_waits_on_a_lapped_mbarrier() -> None:
     assert told("phase-lapped", ARRIVE, ARRIVE, WAIT, barrier={"offset": 8}).message == "wrong"
 
 
+def test_a_name_that_the_text_does_not_have_is_not_that_of_another_mbarrier() -> None:
+    finding = told("phase-lapped", ARRIVE, ARRIVE, WAIT, barrier={"offset": 8, "name": "dynamic shared memory"})
+    assert (finding.message, finding.fix, len(finding.accesses)) == ("wrong", "repair it", 1)
+
+
 RING = "mbarrier.arrive.shared.b64 _, [empty];", "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [empty], 0; }"
 
 
