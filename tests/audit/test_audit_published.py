@@ -70,6 +70,24 @@ def test_an_incomplete_launch_is_made_again_with_few_ctas() -> None:
     assert "were not to start" in row.note
 
 
+def test_a_block_stays_as_it_is_where_a_grid_has_become_empty() -> None:
+    """The first argument would be the block's threads. With fewer than 1,024 a word is read that no warp has stored."""
+    kernels = (
+        "__global__ void warm(int *p) { p[blockIdx.x * blockDim.x + threadIdx.x] = 1; }\n"
+        "__global__ void sum(int *p) { __shared__ int of[32]; int i = blockIdx.x * blockDim.x + threadIdx.x;"
+        " if (threadIdx.x % 32 == 0) of[threadIdx.x / 32] = p[i]; __syncthreads(); if (threadIdx.x < 32) p[i] = of[threadIdx.x]; }\n"
+    )
+    main = (
+        "int main(int argc, char **argv) { int size = 1 << 20, blocksize = 1024; if (argc > 1) blocksize = atoi(argv[1]);"
+        " int *p, n = size / blocksize; cudaMalloc(&p, 4 * size); warm<<<n / 2, blocksize>>>(p); if (cudaGetLastError()) return 1;"
+        " sum<<<n, blocksize>>>(p); }"
+    )
+    found = server().result(AuditRequest("k.cu", kernels + main, timeout=60.0)).rows
+    assert {(row.kernel, row.verdict, row.launch.partition(" x ")[2]) for row in found} == {
+        (each, "clean", "1024") for each in ("warm", "sum")
+    }
+
+
 def test_sizes_are_larger_where_a_grid_has_become_empty() -> None:
     kernels = "".join(f"__global__ void {name}(float *p) {{ p[blockIdx.x * blockDim.x + threadIdx.x] = 1; }}\n" for name in "ab")
     main = "int main() { int n = 1 << 20; float *p; cudaMalloc(&p, 4 * n); a<<<n / 256, 256>>>(p); b<<<n / 256 / 8, 256>>>(p); }"

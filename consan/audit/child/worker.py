@@ -232,12 +232,13 @@ def _ended(program: HostProgram, main: int, arguments: Sequence[str], work: File
 def _run_modes(program: HostProgram, main: int, text: str, work: FileWork) -> None:
     """Run `main`; where a number as its first argument chooses a kernel, with one after the other.
 
-    Where the argument is a size, without it: no size is 1, 2, 3, ... in earnest. A program that launches nothing then gets a number, too.
+    Where the argument is a size, without it: no size is 1, 2, 3, ... in earnest. A program that launches nothing then gets a number, too,
+    unless a grid had become empty: larger sizes come, and the number may be that of a block's threads.
     """
     chooses = _ARGUMENT.search(text) is not None
     if chooses and first_is_size(text):
         _run(program, main, (), work)
-        if not work.events.launches:
+        if not work.events.launches and not work.events.has_empty_grid:
             _run(program, main, (str(LEAST),), work)
         return
     for number in range(1, _MOST_MODES + 1) if chooses else (None,):
