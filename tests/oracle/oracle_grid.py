@@ -253,11 +253,11 @@ def check_globals(trace: Trace, *, policy: str = "default") -> Verdict:
 
 
 def _name_scopes(verdict: Verdict, trace: Trace, **how: bool) -> None:
-    """Races that lack nothing but a scope."""
+    """Races that lack nothing but a scope, or a wait besides: R-SCOPE, as in oracle_passes.py."""
     wide = _run(trace, wide=True, **how).pairs
     for pair, found in verdict.pairs.items():
         left = wide.get(pair, Found())
-        if found.kinds & {RACE, GLOBAL} and left.count < found.count:
+        if found.kinds & {RACE, GLOBAL} and (left.count < found.count or not left.kinds & {RACE, GLOBAL}):
             found.kinds |= {SCOPE}
             if not left.kinds & {RACE, GLOBAL} and found.kinds <= {RACE, GLOBAL, SCOPE}:
                 found.kinds = {SCOPE}
