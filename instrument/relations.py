@@ -231,6 +231,7 @@ class Relations(Protocol):
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """The intended order of two accesses in a program that lacks a barrier; None if the text does not show it.
 
+        One access in a loop is `carried` if no such barrier is between two iterations.
         `barriers`: the kind that would order them, of a "warp", a "cta" or a "cluster".
         """
         ...

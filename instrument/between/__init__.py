@@ -49,9 +49,11 @@ class TextRelations:
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """See `relations.Relations`."""
         found = self._located(one, other) or self._called(one, other)
-        if found is None or found[1] == found[2]:
+        if found is None:
             return None
         flow, first, second = found
+        if first == second:
+            return Order(swapped=False, carried=True) if flow.repeats(first, barriers) else None
         # Values flow from writes to reads. If the graph allows both orders, the write is intended to come first.
         reads = one.only_reads, other.only_reads
         wanted = reads[0] if reads[0] != reads[1] else None

@@ -162,14 +162,17 @@ class Flow:
         """Whether neither can follow the other."""
         return not self._reaches(one, other, set()) and not self._reaches(other, one, set())
 
-    def repeats(self, vertices: Vertices) -> bool:
-        """Whether one of them is in a loop."""
-        return any(self._reaches({vertex}, {vertex}, set()) for vertex in vertices)
+    def repeats(self, vertices: Vertices, barriers: str = "") -> bool:
+        """Whether one of them, or one and another of them, can come twice. `barriers`: with no barrier of this kind in between."""
+        walls = self._walls(barriers) if barriers else set[int]()
+        return any(self._reaches({vertex}, vertices if barriers else {vertex}, walls) for vertex in vertices)
+
+    def _walls(self, barriers: str) -> Vertices:
+        return self.calls | {v for v, i in self.instructions.items() if BARRIERS[barriers](i) and i.predicate is None}
 
     def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
         """The order of two accesses, where one can follow the other. `wanted`: whether to swap them if the graph allows both orders."""
-        walls = self.calls | {v for v, i in self.instructions.items() if BARRIERS[barriers](i) and i.predicate is None}
-        for blocked in (set[int](), walls):
+        for blocked in (set[int](), self._walls(barriers)):
             forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)
             if forth != back:
                 return self._ordered(one, other, swapped=back)

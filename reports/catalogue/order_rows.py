@@ -27,7 +27,7 @@ def _old(rows: dict[str, Situation], prefix: str = "") -> dict[str, Situation]:
 
 def _chosen(rows: dict[str, Situation], *names: str) -> dict[str, Situation]:
     """The rows of some situations, with all their positions and hazards of a read and a write."""
-    of_stores = ("WAW", "one-store")
+    of_stores = ("WAW", "one-store", "looped-store")
     wanted = (name for name in rows if name.split("@")[0].split("/")[0] in names)
     return {name: rows[name] for name in wanted if not any(each in name for each in of_stores)}
 

@@ -76,6 +76,17 @@ _SAME_UPDATE = Situation(
     "several threads update the same bytes at {second_at}, and store the same value, in no order",
 )
 # Threads that store different values by one instruction.
+_STORING: Final = (
+    ("no-warp-sync", "lane", "lanes of one warp", "", "", "{warp_barrier}"),
+    (
+        "same-site",
+        "thread",
+        "several threads",
+        ", or an order between the threads",
+        "; if warps are to store in turn, put a barrier between",
+        "{barrier_call}",
+    ),
+)
 _ONE_STORE = {
     f"{name}@one-store": Situation(
         f"one {one} that stores{or_order}: the ISA does not say which of the values of one instruction remains",
@@ -83,16 +94,17 @@ _ONE_STORE = {
         f"{or_turns}",
         f"{several} store different values to the same bytes at {{second_at}}: which value remains is undefined",
     )
-    for name, one, several, or_order, or_turns in (
-        ("no-warp-sync", "lane", "lanes of one warp", "", ""),
-        (
-            "same-site",
-            "thread",
-            "several threads",
-            ", or an order between the threads",
-            "; if warps are to store in turn, put a barrier between",
-        ),
+    for name, one, several, or_order, or_turns, _ in _STORING
+}
+_LOOPED_STORE = {
+    f"{name}@looped-store": Situation(
+        f"one {one} that stores, or {barrier} between the iterations of the loop{{loop_at}}: {one}s may be in different ones",
+        f"if what one {one} stores in an iteration is for another {one} to replace in a later one, put {barrier} at the end of the loop's"
+        f" body; else give each {one} an element of its own, or let only the {one} store that has the value",
+        f"{several} store different values to the same bytes at {{second_at}}, in one iteration of the loop{{loop_at}} or in different ones:"
+        " which value remains is undefined",
     )
+    for name, one, several, _, _, barrier in _STORING
 }
 # One thread's update of bytes that others update too (`ordering.UPDATE`).
 _UPDATES = {
@@ -145,6 +157,7 @@ DATA_RACE: Final = CatalogueEntry(
         "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
         **_SHAPED_RACES,
         **_ONE_STORE,
+        **_LOOPED_STORE,
         **_UPDATES,
         **READ_ONLY,
         **WEAKER_FENCES,

@@ -37,7 +37,7 @@ from consan.reports.waiting.deadlocks import Phase
 from consan.reports.waiting.unended import with_late_arrivals
 from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.reports.words.between_ranks import in_words_of_ranks
-from consan.reports.words.ordering import NEXT_ITERATION, Pair, in_program_order, of_a_later_round
+from consan.reports.words.ordering import LOOPED_STORE, NEXT_ITERATION, Pair, in_program_order, of_a_later_round
 from consan.reports.words.wording import describe
 
 
@@ -96,7 +96,8 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):
         return describe(finding, "unused", framework=module.framework, **facts)
     facts |= {"position": shape, "recomputed": shape == UPDATE and _is_recomputed(pair, module)}
-    facts |= (buffer_facts(found, finding.pair, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
+    facts |= buffer_facts(found, finding.pair, low, high, module) if shape == NEXT_ITERATION else {}
+    facts |= loop_facts(pair, module.relations) if shape in (NEXT_ITERATION, LOOPED_STORE) else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)
     described = explained_misuse(described, pair[0], module.relations, found.geometry.ntid)
     described = blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)

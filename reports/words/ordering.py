@@ -23,6 +23,7 @@ NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
 OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
 ONE_STORE: Final = "one-store"  # one instruction by which several threads store
+LOOPED_STORE: Final = "looped-store"  # the same, also in different iterations of a loop
 _RACES: Final = ("data-race", "global-race", "missing-order")
 RELEASED_BEFORE: Final = "released-before"
 RELEASED_BY_OTHER: Final = "released-by-other"
@@ -113,10 +114,11 @@ def _one_place(first: Site, second: Site) -> bool:
 
 def _shape(finding: Finding, order: Order | None) -> str:
     first, second = finding.accesses
-    if order is not None and order.carried:
-        return NEXT_ITERATION
+    carried = order is not None and order.carried
     if finding.hazard == "WAW" and first.site == second.site:
-        return ONE_STORE
+        return LOOPED_STORE if carried else ONE_STORE
+    if carried and first.site != second.site:
+        return NEXT_ITERATION
     one_line = first.line and (first.file, first.line) == (second.file, second.line)
     return STATEMENT if one_line and first.site != second.site else ""
 

@@ -66,11 +66,20 @@ def test_the_barriers_of_the_pair_decide() -> None:
     assert relations.order(write, read, "cta") == FORWARD
 
 
+def test_one_store_may_come_before_itself_in_a_loop() -> None:
+    lines = {LOOP_TOP: NEXT["write first"], BARRIER: None, "bar.warp.sync -1;": NEXT["write first"]}
+    for line, order in lines.items():
+        top = () if line == LOOP_TOP else (LOOP_TOP,)
+        relations, write, _ = kernel(*top, line, WRITE, LOOP_END, READ)
+        assert relations.order(write, write, "cta") == order
+    relations, write, _ = kernel(WRITE, READ)
+    assert relations.order(write, write, "cta") is None
+
+
 def test_what_the_text_does_not_tell() -> None:
     loops = (LOOP_TOP, READ, LOOP_END, "ret;", "OTHER:", WRITE, "@%p2 bra OTHER;")
     relations, write, read = kernel("@%p3 bra OTHER;", *loops)
     assert relations.order(write, read, "cta") is None
-    assert relations.order(write, write, "cta") is None
     _, elsewhere, _ = kernel("", WRITE, READ)
     assert relations.order(write, Site(**(vars(elsewhere) | {"function": "f"})), "cta") is None
     assert relations.stretches(write, Site(**(vars(elsewhere) | {"ptx_line": 999})), THREADS) is None
