@@ -9,7 +9,9 @@ from consan.reports.catalogue.situations import GENERAL, CatalogueEntry, Situati
 _FLAG = "the flag {flag_at} comes between the {first_role} at {first_at} and the {second_role} at {second_at}"
 _NOT_PUBLISHED = _FLAG + ", but no fence or release publishes the {first_role} before the flag is written"
 _NOT_ACQUIRED = _FLAG + ", but no fence or acquire follows the read of the flag: the {second_role} may be performed before it"
-_RELEASE = " after {first_at} and before the flag is written at {flag_write_at}; or make that write a release ({flag_release})"
+_RELEASE = (
+    " after {first_at} and before the flag is written at {flag_write_at}; or make that write a release ({flag_release}){other_writers}"
+)
 _NO_SIDE = _FLAG + ", but nothing publishes the {first_role} before the flag is written, and nothing acquires it after the flag is read"
 _ACQUIRE = " after the flag is read at {flag_read_at} and before {second_at}; or make that read an acquire ({flag_acquire})"
 
@@ -53,7 +55,8 @@ def _both(fence: str, scope: str) -> Situation:
         f"both sides: a fence or a release{scope} between {{first_at}} and the write of the flag at {{flag_write_at}}, and a fence or an"
         f" acquire{scope} between the read of the flag at {{flag_read_at}} and {{second_at}}",
         f"put {fence} after {{first_at}} and before the flag is written at {{flag_write_at}}, and {fence} after the flag is read at"
-        " {flag_read_at} and before {second_at}; or make that write a release ({flag_release}) and that read an acquire ({flag_acquire})",
+        " {flag_read_at} and before {second_at}; or make that write a release ({flag_release}) and that read an acquire ({flag_acquire})"
+        "{other_writers}",
         _NO_SIDE,
     )
 

@@ -101,8 +101,8 @@ _LOOPED_STORE = {
         f"one {one} that stores, or {barrier} between the iterations of the loop{{loop_at}}: {one}s may be in different ones",
         f"if what one {one} stores in an iteration is for another {one} to replace in a later one, put {barrier} at the end of the loop's"
         f" body; else give each {one} an element of its own, or let only the {one} store that has the value",
-        f"{several} store different values to the same bytes at {{second_at}}, in one iteration of the loop{{loop_at}} or in different ones:"
-        " which value remains is undefined",
+        f"{several} store different values to the same bytes at {{second_at}}, in one iteration of the loop{{loop_at}} or in different"
+        " ones: which value remains is undefined",
     )
     for name, one, several, _, _, barrier in _STORING
 }

@@ -15,7 +15,7 @@ from typing import Any
 
 from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
-from consan.instrument.findings import KINDS, FindingRecord, Hazard, Kind, MbarrierPhase, Waiting
+from consan.instrument.findings import KINDS, FindingRecord, Hazard, Kind, MbarrierPhase, Reason, Waiting
 from consan.reports.catalogue.races import EXCHANGED
 from consan.reports.catalogue.situations import UPDATE
 from consan.reports.culprits import blame
@@ -45,6 +45,7 @@ def decode(records: Sequence[FindingRecord], modules: Mapping[int, ModuleSites])
     """The findings of all records."""
     findings: list[Finding] = []
     described: dict[tuple[Any, ...], Finding] = {}
+    by_other = {_pair_key(found) for found in records if found.reason is Reason.RELEASED_BY_OTHER}
     for found in reported(records, modules):
         module = modules[found.module]
         if found.kind is Kind.DEADLOCK:
@@ -52,8 +53,16 @@ def decode(records: Sequence[FindingRecord], modules: Mapping[int, ModuleSites])
             continue
         key = _words_key(found, module)
         known = described.get(key)
-        findings.append(described.setdefault(key, _finding(found, module)) if known is None else _again(known, found, module))
+        findings.append(
+            described.setdefault(key, _finding(found, module, several=_pair_key(found) in by_other))
+            if known is None
+            else _again(known, found, module)
+        )
     return with_lost_updates(findings)
+
+
+def _pair_key(found: FindingRecord) -> tuple[Any, ...]:
+    return *kernel_of(found), *sorted((found.site, found.other_site))
 
 
 def _words_key(found: FindingRecord, module: ModuleSites) -> tuple[Any, ...]:
@@ -70,7 +79,8 @@ def _again(first: Finding, found: FindingRecord, module: ModuleSites) -> Finding
     return replace(first, buffer=buffer, value=value_of(found, module), **more)
 
 
-def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
+def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False) -> Finding:
+    """`several`: also threads other than the one that writes the flag make the first access."""
     low, high, kind = found.low, found.high, KINDS[found.kind].name
     has_bytes = found.bytes and not is_global(found) and not in_tensor_memory(found) and kind != "barrier-misuse"
     finding = Finding(
@@ -95,7 +105,7 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):
         return describe(finding, "unused", framework=module.framework, **facts)
-    facts |= {"position": shape, "recomputed": shape == UPDATE and _is_recomputed(pair, module)}
+    facts |= {"several": several, "position": shape, "recomputed": shape == UPDATE and _is_recomputed(pair, module)}
     facts |= buffer_facts(found, finding.pair, low, high, module) if shape == NEXT_ITERATION else {}
     facts |= loop_facts(pair, module.relations) if shape in (NEXT_ITERATION, LOOPED_STORE) else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)

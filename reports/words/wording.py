@@ -256,11 +256,14 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "counted": "all threads that it counts",
         "came": "some lanes",
         "others": "others do not",
+        "other_writers": "",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
     base |= _flag_words(base["flag_write_at"], base["flag_read_at"])
     wait = WAITS.get(operation, WAITS["cp.async"])
     spelled = frameworks.words_of(framework, operation)
+    if facts.get("several"):
+        base["other_writers"] = _OTHER_WRITERS.format_map({**spelled, **base})
     if operation in SIGNALLED:
         base["group"] = "phase {phase} of {barrier}".format_map(base)
     return {
@@ -293,6 +296,9 @@ def _flag_words(written: str, read: str) -> dict[str, str]:
 
 
 _INIT_IN_CLUSTER: Final = " (for other CTAs of a cluster: fence.mbarrier_init.release.cluster and a cluster barrier)"
+_OTHER_WRITERS: Final = (
+    "; other threads come to {first_at}, too: put {cta_barrier} behind it, before the thread that writes the flag does so"
+)
 _ACCESS_WORDS: Final = (
     "first_at", "second_at", "both_at", "narrow_at", "weak_at", "strong_at", "weak_role", "strong_role", "first_role", "second_role",
     "second_role_verb", "operation", "group",
