@@ -6,10 +6,14 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
+import test_grid_barrier
+import test_looped_store
 import test_rounds
 import test_wording
 from planted import plant_in_module
 
+from consan.instrument.relations import Order
+from consan.reports.waiting import deadlocks
 from consan.reports.words import ordering, wording
 
 FAULTS: dict[str, tuple[ModuleType, str, str, ModuleType, Callable[[], None]]] = {
@@ -26,6 +30,27 @@ FAULTS: dict[str, tuple[ModuleType, str, str, ModuleType, Callable[[], None]]] =
         "False",
         test_rounds,
         lambda: test_rounds.test_the_text_tells_of_which_round_an_access_is(test_rounds.ROUND | {(1, 3)}, "RAW", "released-before"),
+    ),
+    "one store in a loop": (
+        ordering,
+        "LOOPED_STORE if carried else ONE_STORE",
+        "ONE_STORE",
+        test_looped_store,
+        lambda: test_looped_store.test_shape(Order(swapped=False, carried=True), "looped-store"),
+    ),
+    "the barrier of the grid": (
+        deadlocks,
+        "if {poll.text for poll in polls} == {OF_GRID}:",
+        "if False:",
+        test_grid_barrier,
+        test_grid_barrier.test_the_barrier_of_the_grid_is_named,
+    ),
+    "the barrier of the grid, and other memory": (
+        deadlocks,
+        "{poll.text for poll in polls} == {OF_GRID}",
+        "OF_GRID in {poll.text for poll in polls}",
+        test_grid_barrier,
+        test_grid_barrier.test_other_memory_that_is_polled_besides,
     ),
     "CTAs of no cluster": (
         wording,

@@ -4,10 +4,35 @@ from __future__ import annotations
 
 import pytest
 
+from consan.instrument.relations import Order
+from consan.instrument.sites import Site
 from consan.reports.model import Access, Finding
+from consan.reports.words.ordering import in_program_order
 from consan.reports.words.wording import describe
 
 WRITES = tuple(Access("write", "st.shared.u32", file="k.cu", line=9, thread=(lane, 0, 0), warp=0, lane=lane) for lane in (0, 1))
+
+
+STORE = Site(1, "k", "st.shared.u32", "store", "write", "shared", 4, 9, "st.shared.u32 [%r1], %r2;")
+
+
+class Text:
+    """A text in which the store may come before itself, or not."""
+
+    def __init__(self, order: Order | None) -> None:
+        self._order = order
+
+    def order(self, *_: object) -> Order | None:
+        return self._order
+
+    def updates(self, _: Site) -> frozenset[int]:
+        return frozenset()
+
+
+@pytest.mark.parametrize(("order", "shape"), [(None, "one-store"), (Order(swapped=False, carried=True), "looped-store")])
+def test_shape(order: Order | None, shape: str) -> None:
+    found = Finding("data-race", "k", hazard="WAW", accesses=WRITES)
+    assert in_program_order(found, (STORE, STORE), Text(order), "no-warp-sync")[2] == shape
 
 
 @pytest.mark.parametrize(("shape", "told"), [("one-store", False), ("looped-store", True)])
