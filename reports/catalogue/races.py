@@ -84,7 +84,7 @@ _STORING: Final = (
         "several threads",
         ", or an order between the threads",
         "; if warps are to store in turn, put a barrier between",
-        "{barrier_call}",
+        "{cta_barrier}",
     ),
 )
 _ONE_STORE = {

@@ -256,6 +256,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "counted": "all threads that it counts",
         "came": "some lanes",
         "others": "others do not",
+        "used": "is used",
         "other_writers": "",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}

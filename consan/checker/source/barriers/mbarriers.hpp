@@ -233,6 +233,7 @@ class Mbarriers {
         u32 site = 0, thread = 0, time = 0;  // of the initialisation
         i32 tx = 0;
         Use last, expect, copy;  // of each the last
+        Use completed;           // the last phase
         Commit commit;
         Given gathered;           // published by all arrivals so far
         std::vector<Given> done;  // published by the arrivals of each phase and of earlier phases
@@ -327,10 +328,12 @@ class Mbarriers {
     // Whether nobody has waited for the phase before one.
     static bool unwaited(const Object &object, u32 phase) { return phase && object.waited < phase; }
 
-    void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
+    void check_lap(Object &object, u32 before, u32 thread, u32 site) {
+        Use first = object.completed.site ? object.completed : object.last;
         // By the text of 9.7.13.15.4 the first arrival of the next phase is one too many (D11).
         if (unwaited(object, before) && decided<PHASE_NOT_WAITED>(isa_ || object.phase != before))
-            misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, object.last.site, object.last.thread);
+            misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, first.site, first.thread);
+        if (object.phase != before) object.completed = {site, thread};
     }
 
     void check_bytes(const Object &object, u32 thread, u32 site) {
