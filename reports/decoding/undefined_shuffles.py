@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from consan.instrument.findings import Dim3, LanesGone
 from consan.instrument.relations import UndefinedUse, Warp
@@ -63,7 +63,7 @@ class UndefinedShuffles:
 
     def _finding(self, cta: int, warp: int, use: UndefinedUse) -> Finding:
         def access(role: str, place: Place, lane: int) -> Access:
-            who = {"block": self.ctaid(cta), "thread": self._thread(warp, lane), "warp": warp, "lane": lane}
+            who: dict[str, Any] = {"block": self.ctaid(cta), "thread": self._thread(warp, lane), "warp": warp, "lane": lane}
             return Access(role, place.opcode, proxy="none", space="none", **who, **located(place))
 
         accesses = distinct((access("shuffle", use.shuffle, use.lane), access(_ROLES[use.end], use.used, use.by)))
