@@ -66,7 +66,7 @@ def test_each_end(entry: str) -> None:
 
 FAULTS = {
     "threads count by themselves": ("dead", value_uses.ValueUses, "_executed", lambda self, *_: set(self._instructions)),
-    "lanes exchange nothing": ("exchanged", value_uses, "_used", lambda user, key, *, anyone: iter(())),
+    "lanes exchange nothing": ("exchanged", value_uses, "used", lambda user, key, *, anyone: iter(())),
     "memory keeps nothing": ("handed_on", value_uses.ValueUses, "_read_back", lambda *_: iter(())),
     "variables are not distinguished": ("put_away", value_uses.ValueUses, "_are_disjoint", lambda *_: False),
     "stores leave nothing": ("left_and_read", value_uses, "_left", lambda *_, anyone: iter(())),
