@@ -257,7 +257,7 @@ def _occupancy(driver: StandInDriver, kernel: int, block: int, shared: int) -> i
 
 @serves(">Q Q i i", "cuOccupancyAvailableDynamicSMemPerBlock")
 def _room(driver: StandInDriver, kernel: int, blocks: int, threads: int) -> int:
-    return _OPTIN // max(blocks, 1) - attribute(driver, _SHARED, kernel)
+    return int(_OPTIN // max(blocks, 1) - attribute(driver, _SHARED, kernel))
 
 
 @serves(">i >i Q Q Q i", "cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxPotentialBlockSizeWithFlags")
