@@ -163,10 +163,10 @@ def statement(step: FixStep) -> str:
 
 
 def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...]:
-    """A new line, with the indentation of its neighbour; none within a statement. One beside a statement is under its condition, too."""
+    """A new line, indented as its neighbour; none within a statement. What is placed in the PTX is under the condition there."""
     line, at = lines[step.line - 1], step.line - (step.where == "before")
     indent = line[: len(line) - len(line.lstrip())]
-    if step.action == "add" and (found := _behind_condition(line)):
+    if step.action == "add" and step.ptx_line and (found := _behind_condition(line)):
         start, end = found
         both = f"{text} {line[start:end]}" if step.where == "before" else f"{line[start:end]} {text}"
         return ((step.line - 1, step.line, (f"{line[:start]}{{ {both} }}{line[end:]}",)),)

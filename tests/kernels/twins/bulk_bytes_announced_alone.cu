@@ -23,7 +23,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
         BULK_LOAD(stage, x, 256, &full);
     } else if (t == 64) {
 #ifdef RACY
-        EXPECT_TX(&full, 256); /*@announce*/
+        EXPECT_TX(&full, 256);
 #else
         ARRIVE_EXPECT(&full, 256);
 #endif

@@ -32,8 +32,8 @@ SOURCE = """__global__ void k() {
 """
 
 
-def _step(action: str, instruction: str, where: str = "at", line: int = 0, own: int = 0, spelling: str = "") -> FixStep:
-    return FixStep(action, instruction, where, "", "k.cu", line or own, 0, spelling, own)
+def _step(action: str, instruction: str, where: str = "at", line: int = 0, own: int = 0, spelling: str = "", ptx: int = 0) -> FixStep:
+    return FixStep(action, instruction, where, "", "k.cu", line or own, ptx, spelling, own)
 
 
 def _changed(*steps: FixStep) -> list[str]:
@@ -54,15 +54,19 @@ WRITTEN = {
     "an instruction without its condition": (_step("move", "bar.sync", "after", 4, 7), "5:     __syncthreads();"),
     "a line with its condition": (_step("move", "line 7", "after", 4, 7), "5:     if (b) __syncthreads();"),
     "under the condition of the statement behind it": (
-        _step("add", "fence.proxy.async", "before", 7),
+        _step("add", "fence.proxy.async", "before", 7, ptx=1),
         '7:     if (b) { asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads(); }',
     ),
+    "a whole line of the source": (
+        _step("add", "fence.proxy.async", "before", 21),
+        '21:     asm volatile("fence.proxy.async;" ::: "memory");',
+    ),
     "and before its comment": (
-        _step("add", "bar.sync 0", "after", 21, spelling="__syncthreads()"),
+        _step("add", "bar.sync 0", "after", 21, spelling="__syncthreads()", ptx=1),
         "21:     if (t == 0 && (b > 1)) { a[0] = 2; __syncthreads(); }  // x",
     ),
     "beside a condition that may be what is meant": (
-        _step("add", "fence.proxy.async", "before", 20),
+        _step("add", "fence.proxy.async", "before", 20, ptx=1),
         '20:     asm volatile("fence.proxy.async;" ::: "memory");',
     ),
     "a wait at an mbarrier": (
