@@ -42,7 +42,7 @@ def library(variant: Variant, target: str) -> RuntimeLibrary:
 # -- variants -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, CLUSTERS[0]], ids=name_of)
+@pytest.mark.parametrize("variant", [*VARIANTS, pytest.param(CLUSTERS[0], marks=pytest.mark.slow)], ids=name_of)
 def test_every_variant_compiles_and_is_cut_into_functions(variant: Variant) -> None:
     _has_its_hooks(library(variant, "sm_90a"), variant)
 

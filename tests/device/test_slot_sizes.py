@@ -42,7 +42,9 @@ def test_of_one_cta(variant: Variant, threads: int, shared: int) -> None:
     assert told == cut
 
 
-@pytest.mark.parametrize("ctas", [2, 4, pytest.param(8, marks=pytest.mark.slow), pytest.param(16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "ctas", [4, pytest.param(2, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow), pytest.param(16, marks=pytest.mark.slow)]
+)
 def test_of_a_cluster(ctas: int) -> None:
     told, cut = told_and_cut(Bench("cpu", KERNEL, arena=256 * MiB), 96, 5000, ctas)
     assert told == cut

@@ -186,7 +186,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_once_the_launch_is_over(here: Path, moment: str, number: int) -> None:
     """The report comes within a second of an idle machine, with what was found."""
     owner, name, after, rounds, reasons = MOMENTS[moment]

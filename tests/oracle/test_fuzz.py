@@ -1,7 +1,7 @@
 """Random kernels: consan and the oracle must agree on every pair of sites, in both directions.
 
-CI runs the same 72 programs each time by recording, on which the two agree, and some by called hooks. `-m slow` runs ten thousand others
-by hooks, among which bounds of consan (README) come up: their rate is bounded. Of recorded programs no pair may be shadowed: unlike
+CI runs the same 72 programs each time by recording, on which the two agree. `-m slow` runs them by called hooks, and ten thousand others,
+among which bounds of consan (README) come up: their rate is bounded. Of recorded programs no pair may be shadowed: unlike
 shadow memory, the checker keeps every access. A difference leaves a reduced program in a file that belongs into regressions/.
 `measure.py` runs any number of programs, and makes the table.
 """
@@ -18,7 +18,6 @@ from oracle_strategies import STRATEGIES
 import consan
 
 QUICK, SLOW = 8, 10_000 // len(STRATEGIES) + 8
-BY_HOOKS = ("asynchronous",)  # quick ones: they take five times as long as recorded ones
 RECORDED = ("synchronous", "with_copies", "lanes", "asynchronous", "matrix", "cluster_ending")  # as a whole, whatever the program
 
 # Differences that are known bounds, as a share of the pairs that either of the two names: README.md has what they are, and 0.14 % over
@@ -34,7 +33,8 @@ def test_programs(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert row.pairs
 
 
-@pytest.mark.parametrize("strategy", [each if each in BY_HOOKS else pytest.param(each, marks=pytest.mark.slow) for each in STRATEGIES])
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_programs_by_hooks(strategy: str, tmp_path: Path) -> None:
     _measured(strategy, QUICK, 1001, tmp_path)
 

@@ -103,7 +103,7 @@ POINTS: tuple[tuple[str, dict[str, str], dict[str, str], str, str], ...] = (
     (REFILL, {"before": "FENCE();"}, {}, "warning", "D1"),
     (FLAG, {"before": 'asm volatile("fence.proxy.async.global;" ::: "memory");'}, {"before": "FENCE();"}, "note", "D14"),
 )
-SLOW_INLINE = ("D1", "D14")  # each compiles a runtime of its own
+SLOW_INLINE = ("D1", "D2", "D14")  # each compiles a runtime of its own
 
 
 def summary(finding: Finding) -> tuple[str, str, str]:
