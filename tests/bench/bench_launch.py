@@ -95,6 +95,13 @@ class Program:
         Judge.examined = lambda *_: Examined(checked, {})  # type: ignore[method-assign]
         self.values = [ctypes.c_uint64(0x7F0000000000), ctypes.c_uint64(0x7F0000100000), ctypes.c_int(3)]
         self.params = (ctypes.c_void_p * 3)(*map(ctypes.addressof, self.values))
+        self.adapters: list[CupyAdapter | TritonAdapter] = []
+
+    def close(self) -> None:
+        """No framework has an adapter any more."""
+        for adapter in self.adapters:
+            adapter.remove()
+        self.session.close()
 
     def sees(self, ours: Callable[..., int]) -> Callable[..., int]:
         """The function for launches that C does not make."""
@@ -103,6 +110,7 @@ class Program:
     def cupy(self) -> tuple[Callable[[], object], Callable[[], object]]:
         """A launch as CuPy makes it: alone, and under consan."""
         adapter = CupyAdapter()
+        self.adapters.append(adapter)
         adapter.install(self.session)  # type: ignore[arg-type]
         adapter.recorded.add(self.session, self.prepared, 77)  # type: ignore[arg-type]
         adapter.driver.kernels[7] = 77, self.kernel
@@ -116,6 +124,7 @@ class Program:
     def triton(self) -> tuple[Callable[[], object], Callable[[], object]]:
         """The same of Triton."""
         adapter = TritonAdapter()
+        self.adapters.append(adapter)
         adapter.install(self.session)  # type: ignore[arg-type]
         adapter.recorded.add(self.session, self.prepared, 77)  # type: ignore[arg-type]
 

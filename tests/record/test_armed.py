@@ -79,7 +79,7 @@ class Program(bench_launch.Program):
         """The driver is as it was."""
         for name in ("null_sum", "null_status", "null_late"):
             self.switch(name, 0)
-        self.session.close()
+        super().close()
 
 
 def launches_examined(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
