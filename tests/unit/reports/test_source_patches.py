@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from consan.reports.model import FixStep, VerifiedFix
@@ -56,6 +58,10 @@ WRITTEN = {
     "under the condition of the statement behind it": (
         _step("add", "fence.proxy.async", "before", 7, ptx=1),
         '7:     if (b) { asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads(); }',
+    ),
+    "before the condition": (
+        replace(_step("add", "fence.proxy.async", "before", 21, ptx=1), at="the setp.lt.u32"),
+        '21:     asm volatile("fence.proxy.async;" ::: "memory");',
     ),
     "a whole line of the source": (
         _step("add", "fence.proxy.async", "before", 21),
