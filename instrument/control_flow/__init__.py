@@ -6,7 +6,7 @@ read and write, `dataflow.py` and `slices.py` follow values, `places.py` walks f
 
 from consan.instrument.control_flow.dominators import PostDominators, immediate_dominators
 from consan.instrument.control_flow.graph import CONTROL, ENDS, BasicBlock, Graph, PathStep, graph_of
-from consan.instrument.control_flow.registers import Guard, Key, definitions, guard_of, key_of, read, written
+from consan.instrument.control_flow.registers import Guard, Key, definitions, guard_of, key_of, keys_read, read, written
 
 __all__ = [
     "CONTROL",
@@ -22,6 +22,7 @@ __all__ = [
     "guard_of",
     "immediate_dominators",
     "key_of",
+    "keys_read",
     "read",
     "written",
 ]

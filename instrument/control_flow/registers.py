@@ -51,6 +51,11 @@ def read(instruction: Instruction) -> tuple[str, ...]:
     return instruction.once(_read)
 
 
+def keys_read(instruction: Instruction) -> tuple[Key, ...]:
+    """The registers that an instruction reads; none without a row in the opcode table."""
+    return tuple(key_of(instruction.scope, name) for name in read(instruction))
+
+
 def _read(instruction: Instruction) -> tuple[str, ...]:
     try:
         return tuple(sources(instruction))

@@ -17,7 +17,7 @@ from consan.checker.repairs.edits import Edit
 from consan.checker.repairs.forms import RepairStep
 from consan.checker.repairs.text_places import TextPlaces
 from consan.instrument import effects
-from consan.instrument.control_flow import Key, definitions, graph_of, key_of, read, written
+from consan.instrument.control_flow import definitions, graph_of, key_of, keys_read, written
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.isa import announces_bytes, compares, computes, lookup, row_of, sums
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
@@ -264,7 +264,7 @@ def _tests(function: Function, branch: Instruction) -> Iterator[Instruction]:
     writers = definitions(function)
     for test in writers.get(key_of(branch.scope, branch.predicate.register), []) if branch.predicate else ():
         if compares(test) and test.predicate is None and any(isinstance(each, Immediate) for each in test.operands):
-            counted = (writers.get(key_of(test.scope, name), []) for name in read(test))
+            counted = (writers.get(key, []) for key in keys_read(test))
             if any(sums(each) and isinstance(each.operands[-1], Immediate) for found in counted for each in found):
                 yield test
 
@@ -275,14 +275,14 @@ def _plus(number: Immediate, step: int) -> str:
 
 def _with_operands(function: Function, instruction: Instruction, start: int) -> str:
     """An instruction for an earlier place, with copies of those between that compute its operands; empty if that may alter values."""
-    needed, code, writers = set(_keys_read(instruction)), [instruction.text], definitions(function)
+    needed, code, writers = set(keys_read(instruction)), [instruction.text], definitions(function)
     for each in reversed([each for each in function.instructions() if start <= each.start < instruction.start]):
         keys = set(written(each)) & needed
         if not keys:
             continue
         if not _is_pure(each) or each.predicate is not None or any(len(writers[key]) > 1 for key in keys):
             return ""
-        needed |= set(_keys_read(each))
+        needed |= set(keys_read(each))
         code.insert(0, each.text)
     return "".join(f"{each} " for each in code)
 
@@ -290,10 +290,6 @@ def _with_operands(function: Function, instruction: Instruction, start: int) -> 
 def _is_pure(instruction: Instruction) -> bool:
     row = row_of(instruction)
     return computes(instruction) or row.is_of_addresses or row.is_of_clusters
-
-
-def _keys_read(instruction: Instruction) -> Iterator[Key]:
-    return (key_of(instruction.scope, name) for name in read(instruction))
 
 
 def _target(function: Function, instruction: Instruction) -> int:

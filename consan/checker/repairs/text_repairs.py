@@ -16,7 +16,7 @@ from consan.checker.questions.changes import line_of
 from consan.checker.repairs.forms import RepairStep
 from consan.checker.repairs.text_paths import OF_BARRIERS, PathForms, TextRepair
 from consan.instrument import effects
-from consan.instrument.control_flow import Key, definitions, key_of, read, written
+from consan.instrument.control_flow import definitions, keys_read, read, written
 from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Function, Immediate, Instruction
@@ -245,8 +245,7 @@ def _reduction(load: Instruction, update: Instruction, address: str) -> tuple[st
 
 def _differs_by_thread(function: Function, store: Instruction) -> bool:
     """Whether the value or the address of a store follows from the number of the thread, or from what an atomic operation has found."""
-    needs: Callable[[Instruction], list[Key]] = lambda each: [key_of(each.scope, name) for name in read(each)]  # noqa: E731
-    found = (store, *backward_slice(definitions(function), needs(store), needs))
+    found = (store, *backward_slice(definitions(function), keys_read(store), keys_read))
     return any(row_of(each).is_atomic or _OF_THREAD.search(each.text) for each in found)
 
 

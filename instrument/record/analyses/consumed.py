@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.control_flow import Graph, key_of, read, written
+from consan.instrument.control_flow import Graph, keys_read, written
 from consan.instrument.control_flow.dataflow import Marks, spread_marks
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
@@ -30,7 +30,7 @@ def consumed(graph: Graph, loads: dict[int, int], waits: set[int]) -> dict[int, 
 
 
 def _used(instruction: Instruction, marks: Marks) -> Iterator[int]:
-    reads = {key_of(instruction.scope, name) for name in read(instruction)}
+    reads = set(keys_read(instruction))
     for load in [load for load, registers in marks.items() if registers & reads]:
         marks[load] -= reads
         if row_of(instruction).moves:

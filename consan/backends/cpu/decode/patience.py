@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from consan.instrument.control_flow import Graph, Key, graph_of, key_of, read, written
+from consan.instrument.control_flow import Graph, Key, graph_of, keys_read, written
 from consan.instrument.control_flow.paths import has_cycle, natural_loops, reached
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Function, Instruction
@@ -117,8 +117,8 @@ def steady_registers(inside: list[Instruction]) -> Callable[[Key], bool]:
 
     def follows(key: Key) -> bool:
         (instruction,) = writers[key]
-        needs = (key_of(instruction.scope, name) for name in read(instruction))
-        return instruction.predicate is None and not any(map(is_clock, instruction.operands)) and all(map(is_steady, needs))
+        is_plain = instruction.predicate is None and not any(map(is_clock, instruction.operands))
+        return is_plain and all(map(is_steady, keys_read(instruction)))
 
     while new := {key for key in _single(writers) if key not in known and follows(key)}:
         known |= new
