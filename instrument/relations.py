@@ -297,7 +297,7 @@ class Relations(Protocol):
         ...
 
     def undefined_use(self, entry: str, line: int, warp: Warp) -> UndefinedUse | None:
-        """What a warp uses for certain of values that it takes at a shuffle of a PTX line, or behind it, from lanes that are not there."""
+        """A certain use of a value that a warp takes, at the shuffle of a PTX line or behind it, from a lane that is not there."""
         ...
 
     def certain_shuffles(self, entry: str) -> tuple[int, ...]:

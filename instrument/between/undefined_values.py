@@ -21,15 +21,15 @@ from typing import Final
 from consan.instrument.between.data import DataFlow
 from consan.instrument.between.decided import DecidedBranches, holds
 from consan.instrument.between.value_uses import used
-from consan.instrument.control_flow import Graph, Key, PathStep, graph_of, key_of, read, written
+from consan.instrument.control_flow import Graph, Key, PathStep, graph_of, keys_read, written
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.control_flow.slices import operand_keys
+from consan.instrument.effects import LANES
 from consan.instrument.isa import chooses, never_hidden, row_of, scales, shuffles
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Vector
 from consan.instrument.relations import UndefinedUse, Warp
 from consan.instrument.rewriting.context import place_of
 
-_LANES: Final = 32
 _ALL: Final = 0xFFFFFFFF
 ENDS: Final = ("store", "branch", "address")
 _Masks = dict[Key, int]  # the lanes in which a register is undefined
@@ -101,7 +101,7 @@ class _Walk:
 
     def __init__(self, graph: Graph, data: DataFlow, decided: DecidedBranches, warp: Warp, home: int, at: int) -> None:
         self._graph, self._data, self._warp, self._home, self._at = graph, data, warp, home, at
-        self._lanes = [lane for lane in range(_LANES) if warp.came >> lane & 1]
+        self._lanes = [lane for lane in range(LANES) if warp.came >> lane & 1]
         self._decisions = {lane: decided.of_thread(warp.threads[lane]) for lane in self._lanes}
         self._edges = self._edges_of(decided)
         self.shuffle = graph.nodes[home].steps[at].instruction
@@ -128,7 +128,7 @@ class _Walk:
     def _ends(self, step: PathStep, state: _State) -> Iterator[tuple[str, int]]:
         """The ends of undefined values at an instruction, with the lanes."""
         instruction = step.instruction
-        keys = {key_of(instruction.scope, name) for name in read(instruction)} | ({step.guard.register} if step.guard else set())
+        keys = {*keys_read(instruction)} | ({step.guard.register} if step.guard else set())
         for key in sorted(keys & state.undefined.keys()):
             guards = step.guard is not None and step.guard.register == key and row_of(instruction).is_arithmetic
             ends = () if guards else used(instruction, key, anyone=False)
@@ -195,7 +195,7 @@ class _Walk:
                 del state.undefined[key]
 
     def _executes(self, step: PathStep) -> tuple[int, int]:
-        """The lanes that execute an instruction for certain, and those of which it is known whether they do."""
+        """The lanes that execute an instruction for certain, and the lanes for which the text decides that."""
         if step.guard is None:
             return _ALL, _ALL
         held = {lane: self._decisions[lane].get(step.guard.register) for lane in self._lanes}
@@ -243,7 +243,7 @@ class _Walk:
         return mask
 
     def _taken(self, shuffle: Instruction) -> dict[int, int]:
-        """By lane, the lane whose value it takes in a shuffle. Without those of which it is not known."""
+        """By lane, the lane whose value it takes in a shuffle. Lanes whose source the text does not show are left out."""
         found = dict[int, int]()
         for lane in self._lanes:
             offset, limits = (self._number(shuffle, shuffle.operands[number], lane) for number in (2, 3))

@@ -164,7 +164,7 @@ def statement(step: FixStep) -> str:
 
 
 def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...]:
-    """A new line, indented as its neighbour; none within a statement. What is placed in the PTX is under the condition there."""
+    """A new line, indented as its neighbour; none within a statement. A place in the PTX is under the condition there."""
     line, at = lines[step.line - 1], step.line - (step.where == "before")
     indent = line[: len(line) - len(line.lstrip())]
     is_inside = step.action == "add" and step.ptx_line and not _CONDITION.match(step.at)

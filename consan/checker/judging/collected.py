@@ -110,7 +110,7 @@ class Collected:
             self.add(int((self._clusters == cta).any(axis=1).nonzero()[0][0]), 1, [record], history)
 
     def note(self, cluster: int, lanes_gone: Iterable[LanesGone]) -> None:
-        """What the replay of a cluster has noted of shuffles."""
+        """Add the shuffles that the replay of a cluster noted, where lanes were gone."""
         for each in lanes_gone:
             self.lanes_gone.setdefault(each, int(self._clusters[cluster, each.rank]))
 

@@ -1,4 +1,4 @@
-"""What replays have noted of shuffles, beside their findings (source/barriers/divergence.hpp)."""
+"""Replays note shuffles at which lanes are gone, beside their findings (source/barriers/divergence.hpp)."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def judged(session: Session, rules: Sequence[Rule], status: int, merge: Callable
 
 
 def judged_launch(session: Session, rules: Sequence[Rule], status: int) -> tuple[Report, set[Place]]:
-    """The same of a launch, more of which will be asked: the caller warns of suppressions, with the lines that were watched."""
+    """The report of a launch that the caller examines further, and the lines that were watched: the caller warns of suppressions."""
     report, status = _reported(session, status)
     places = session.places(report)
     return finish(replace(report, exit=status), rules), places

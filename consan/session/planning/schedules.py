@@ -4,8 +4,8 @@ A launch whose threads observe nothing of each other does the same in each sched
 here. Others are repeated under schedules that steer at what was observed (backends/cpu/engine/steered.py), each from the same memory, until
 the budget of the session is spent. What only they show goes into the report with the seed that repeats it.
 
-A kernel is explored once for each grid and block, and only if its launch has ended and no error was found in it. One error asks for more: a
-copy that lands on top of another one of a ring, of which no reader was seen. A few schedules let the readers come between the copies.
+A kernel is explored once for each grid and block, and only if its launch has ended and no error was found in it. One error has an
+exception: a copy overwrites another one of a ring, and no reader was seen. A few schedules let the readers come between the copies.
 """
 
 from __future__ import annotations
@@ -230,14 +230,14 @@ class Exploration:
 
 
 def unread_refills(found: Iterable[Finding]) -> set[Hashable]:
-    """Sites of copies that land on top of what another copy still brings, where no reader of these bytes was seen: it had no time."""
+    """Sites of copies that overwrite what another copy still writes, where no reader of these bytes was seen: it had no time."""
     known = list(found)
     over: set[Hashable] = {each.pair[-1].site for each in known if each.hazard == "WAW" and _is_refill(each.pair)}
     return over - {access.site for each in known if _reads(each) for access in each.pair}
 
 
 def _is_refill(pair: Sequence[Access]) -> bool:
-    """Whether two accesses are copies, the first of which an mbarrier announces."""
+    """Whether two accesses are copies, and the first one signals an mbarrier."""
     copies = [each.asynchronous for each in pair if each.asynchronous is not None]
     return len(copies) > 1 and copies[0].barrier is not None
 

@@ -100,7 +100,7 @@ _UPDATES: Final = Which(situations=("*@update",))
 _READ: Final = Which((*_RACES, "global-race", "scope"))  # what it has read may be an index
 _AT_ADDRESS: Final = Which((*_RACES, "global-race", "out-of-bounds"))
 _IN_CTA: Final = Which(("data-race",), ("no-barrier*", "no-warp-sync*"))  # a barrier of the grid or another buffer serves the CTA, too
-# Of which each thread keeps a value of its own: with one element for all there is no right order.
+# Each thread keeps a value of its own in the one element: there is no right order.
 _ONE_STORE: Final = ("*@one-store", "*@looped-store")
 _BY_TIMING: Final = Which(("missing-order",), ("no-barrier*", "no-warp-sync*"))  # volatile accesses
 _OF_REPAIR: Final = Which(known="culprit")

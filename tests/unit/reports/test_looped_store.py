@@ -35,9 +35,9 @@ def test_shape(order: Order | None, shape: str) -> None:
     assert in_program_order(found, (STORE, STORE), Text(order), "no-warp-sync")[2] == shape
 
 
-@pytest.mark.parametrize(("shape", "told"), [("one-store", False), ("looped-store", True)])
+@pytest.mark.parametrize(("shape", "is_named"), [("one-store", False), ("looped-store", True)])
 @pytest.mark.parametrize("situation", ["no-warp-sync", "no-barrier"])
-def test_a_store_in_a_loop_may_be_of_different_iterations(situation: str, shape: str, told: bool) -> None:
+def test_a_store_in_a_loop_may_be_of_different_iterations(situation: str, shape: str, is_named: bool) -> None:
     found = describe(Finding("data-race", "k", hazard="WAW", accesses=WRITES), situation, shape, position=shape, loop_at=" at k.cu:8")
-    assert ("in one iteration of the loop at k.cu:8 or in different ones" in found.message) == told
-    assert ("at the end of the loop's body" in found.fix) == told
+    assert ("in one iteration of the loop at k.cu:8 or in different ones" in found.message) == is_named
+    assert ("at the end of the loop's body" in found.fix) == is_named
