@@ -14,6 +14,7 @@ from typing import Any, Final
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
 SCHEMA: Final = "consan.audit/1"
+_PROCESSOR: Final = ("processor_seconds", "building_seconds")  # journals of earlier versions lack them
 WRONG: Final = "wrong result"
 NOT_REACHED: Final = "not reached"
 NOT_COMPILED: Final = "does not compile"
@@ -104,13 +105,18 @@ def _answers(given: Sequence[Mapping[str, Any] | None]) -> LaunchAnswers | None:
 
 @dataclass(frozen=True)
 class FileResult:
-    """The rows of a file. `error`: the largest difference from the reference, relative to it; None: there is no reference."""
+    """The rows of a file. `error`: the largest difference from the reference, relative to it; None: there is no reference.
+
+    `processor_seconds`: of all its processes; `building_seconds`: those that the compilers of its host code took.
+    """
 
     file: str
     rows: tuple[KernelRow, ...]
     error: float | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    processor_seconds: float = 0.0
+    building_seconds: float = 0.0
 
     @property
     def verdict(self) -> str:
@@ -125,7 +131,9 @@ class FileResult:
     def of(cls, given: Mapping[str, Any]) -> FileResult:
         """From JSON."""
         rows = tuple(map(KernelRow.of, given["rows"]))
-        return cls(given["file"], rows, given["error"], given["seconds"], tuple(given["notes"]))
+        return cls(
+            given["file"], rows, given["error"], given["seconds"], tuple(given["notes"]), *(given.get(each, 0.0) for each in _PROCESSOR)
+        )
 
 
 def gravest(verdicts: Iterable[str]) -> str:
@@ -149,9 +157,11 @@ class FileEvents:
     smaller: bool = False  # sizes were made smaller
     partial: bool = False  # a launch did not run to its end, or was left out: memory is not what it would be
     done: bool = False
+    building: float = 0.0  # seconds of the processor
 
     def take(self, event: Mapping[str, Any]) -> None:
         """One event of the process."""
+        self.building += event.get("building", 0.0)
         match event["event"]:
             case "kernels":
                 self.kernels += [name for name in event["names"] if name not in self.kernels]

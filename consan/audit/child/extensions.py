@@ -86,7 +86,8 @@ class Extensions:
         source = AuditedSource(self._path, sources.whole(self._path, text, folders).text)
         self._events.send("kernels", names=source.kernels)
         try:
-            library = built(source, torch=True)
+            with self._events.builds():
+                library = built(source, torch=True)
         except HostBuildError as error:
             why = first_error(str(error))
             self._events.failed("", rows.NOT_COMPILED, f"host: {why}")

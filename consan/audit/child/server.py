@@ -19,6 +19,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,7 +85,7 @@ _IMPORTS: Final = {"torch": _import_torch, "extensions": _prepare_extensions, "t
 def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
     """The result of one file. At its own sizes are looked for errors that it shows at smaller ones (confirming.py), and those of launches
     that were not checked in full (partial.py)."""
-    started = time.monotonic()
+    started, before = time.monotonic(), _processor_seconds()
     deadline = started + request["timeout"]
     collected, ending = _made(device, request, started + _FIRST * request["timeout"])
     doubt(collected)
@@ -95,12 +96,20 @@ def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
         if (confirmation.open or further) and time.monotonic() < deadline:
             larger = {**request, "seeds": 0, "first_threads": threads}
             again, stopped = _made(device, larger, deadline, *(() if further else (confirmation.confirms,)))
+            collected.building += again.building
             confirmation.take(again, ended=stopped is None)
             repeats.take(again)
             compared.take(again)
     for each in (confirmation, repeats, compared):
         each.apply()
-    return collected.result(ending, time.monotonic() - started).as_dict()
+    result = collected.result(ending, time.monotonic() - started)
+    return replace(result, processor_seconds=_processor_seconds() - before, building_seconds=collected.building).as_dict()
+
+
+def _processor_seconds() -> float:
+    """Of all processes that this one has started and that have ended."""
+    taken = os.times()
+    return taken.children_user + taken.children_system
 
 
 def _made(

@@ -14,7 +14,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -81,6 +81,17 @@ class Events:
             "launch", kernel=made.kernel, launch=shape, verdict=verdict, findings=found, incomplete=list(report.incomplete),
             seconds=round(made.seconds, 3), guessed=made.guessed, answers=made.answers and asdict(made.answers), stopped=made.stopped,
         )  # fmt: skip
+
+    @contextlib.contextmanager
+    def builds(self) -> Iterator[None]:
+        """While compilers build host code: what they take of the processor."""
+        before = os.times()
+        try:
+            yield
+        finally:
+            after = os.times()
+            taken = after.children_user + after.children_system - before.children_user - before.children_system
+            self.send("built", building=round(taken, 3))
 
     def failed(self, kernel: str, verdict: str, why: str) -> None:
         """A kernel that was not launched."""
@@ -165,7 +176,8 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
             audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
             return
         try:
-            source, library = _built(work, recipe, source, made)
+            with work.events.builds():
+                source, library = _built(work, recipe, source, made)
         except HostBuildError as error:
             work.events.failed("", rows.NOT_COMPILED, f"host: {first_error(str(error))}")
             audit_guessed(work.checked(), work.events, DescribedFile(path, text, DeviceProgram(source)))
