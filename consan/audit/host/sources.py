@@ -27,9 +27,9 @@ _PARTED: Final = re.compile(r"(?:(<<[ \t]+<|<[ \t]+<<)(?=[^<;]*>))|(?:>>[ \t]+>|
 _LINE: Final = re.compile(r'#line (\d+)(?: "([^"]*)")?')
 _FOR_DEVICE: Final = re.compile(
     r"cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline\w*|awbarrier\w*)\.hp?p?|mma\.h|cooperative_groups.*|math_constants\.h|cuda/.*|cub/(?!cub\.cuh|device/).*"
-    r"|cute/.*|cutlass/.*|cuComplex\.h|vector_types\.h|curand_\w+\.h|consan\.h"
+    r"|cute/.*|cutlass/.*|thrust/(?:tuple|pair|functional)\.h|cuComplex\.h|vector_types\.h|curand_\w+\.h|consan\.h"
 )
-_HOST_HAS: Final = re.compile(r"cooperative_groups.*|mma\.h|cuda/.*|cub/.*|cute/.*|cutlass/.*|cuda_(?:pipeline|awbarrier)\w*\.h|thrust/.*")
+_HOST_HAS: Final = re.compile(r"cooperative_groups.*|mma\.h|cuda/.*|cub/.*|cute/.*|cutlass/.*|cuda_(?:pipeline|awbarrier)\w*\.h")
 # Headers that NVRTC compiles for a second, and a use of names that consan_std.h lacks.
 _OF_STD: Final = {name for name, text in VIRTUAL_HEADERS.items() if "<cuda/std/" in text} - {"cfloat", "climits", "cstddef", "cstdint"}
 _OF_STD.difference_update(("float.h", "limits.h", "stddef.h", "stdint.h", "inttypes.h"))

@@ -1,5 +1,6 @@
 // Included before each source of the host: the launch of a kernel, and what only nvcc declares.
 #pragma once
+#define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP // thrust's algorithms run on the host, on memory of the device
 #include <cuda_runtime.h>
 #include <math.h>
 #include <cstdint>
