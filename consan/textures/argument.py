@@ -65,7 +65,7 @@ class Texture:
             read,
             multisample=shape == "multisample",
         )
-        _check(self.info)
+        refuse_what_cuda_refuses(self.info)
 
     def bound_to(self, reference: str) -> Texture:
         """The same texture, bound to the `.texref` of that name in the module: no parameter, wherever it is among the arguments."""
@@ -78,7 +78,7 @@ class Texture:
         return replace(self.info, address=address)
 
 
-def _check(info: TextureInfo) -> None:
+def refuse_what_cuda_refuses(info: TextureInfo) -> None:
     """Raise `UsageError` for what CUDA refuses ("Texture Memory", `cudaCreateTextureObject`)."""
     count, wrapped = len(info.extents), not {"wrap", "mirror"}.isdisjoint(info.addresses)
     rules = {

@@ -23,7 +23,8 @@ class TextureInfo:
     """A texture object. `address`: of the first texel. `layers`: 0 without; of a cube: six faces for each layer, or six; of several
     samples: their number.
 
-    `memory`: of an array no address reaches an element, of the others the elements lie at `address`, rows without gaps. `addresses`: the
+    `memory`: of an array no address reaches an element, of the others the elements lie at `address`. `row`: elements from one row
+    to the next; 0: rows without gaps. `addresses`: the
     addressing mode of each dimension. What is outside with mode "border", and outside of linear memory, is zero. `reference`: the
     reference of a module that the texture is bound to; empty: it is passed by its handle.
     """
@@ -41,6 +42,7 @@ class TextureInfo:
     read: str = "element"
     reference: str = ""
     multisample: bool = False
+    row: int = 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -54,8 +56,9 @@ class TextureInfo:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return prod(self.extents) * max(1, self.layers) * self.texel_bytes
+        """Bytes from the first element to the end of the last."""
+        count = self.row * (self.extents[1] - 1) + self.extents[0] if self.row else prod(self.extents) * max(1, self.layers)
+        return count * self.texel_bytes
 
     @property
     def gives_floats(self) -> bool:

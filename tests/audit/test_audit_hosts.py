@@ -133,6 +133,18 @@ HOSTS = {
         first=0,
         kernels=(("k", 2, "1 x 64"), ("add", 1, "1 x 64")),
     ),
+    "thrust between": Host(
+        "thrust::device_vector<float> v(64); thrust::sequence(v.begin(), v.end(), 1.0f);"
+        " k<<<1, 64>>>(thrust::raw_pointer_cast(v.data()), 1.0f); thrust::sort(thrust::device, v.begin(), v.end());"
+        " thrust::transform(v.begin(), v.end(), v.begin(), Twice{1});"
+        " thrust::inclusive_scan(thrust::cuda::par.on(0), v.begin(), v.end(), v.begin()); thrust::device_ptr<float> q(p);"
+        " thrust::copy(v.begin(), v.end(), q); k<<<1, 64>>>(p, thrust::reduce(v.begin(), v.end()) / 91520);",
+        "#include <thrust/device_vector.h>\n#include <thrust/sequence.h>\n#include <thrust/sort.h>\n#include <thrust/transform.h>\n"
+        "#include <thrust/reduce.h>\n#include <thrust/scan.h>\n#include <thrust/copy.h>\n#include <thrust/execution_policy.h>\n"
+        f"struct Twice {{ int by; __device__ float operator()(float x) const {{ return 2 * by * x; }} }};\n{KERNEL}",
+        first=4160,
+        kernels=(("k", 2, "1 x 64"),),
+    ),
     "numbers of cuRAND": Host(
         "void *g; float *q, h2[512], sum = 0; cudaMalloc(&q, sizeof h2); curandCreateGenerator(&g, 100);"
         " curandSetPseudoRandomGeneratorSeed(g, 7); curandGenerateUniform(g, q, 512); cudaMemcpy(h2, q, sizeof h2, cudaMemcpyDefault);"
@@ -166,6 +178,24 @@ HOSTS = {
         "float by = 1; cudaLaunchHostFunc(0, doubled, &by); cudaStreamAddCallback(0, added, &by, 0); k<<<1, 64>>>(p, by - 1);",
         "void doubled(void *by) { *(float *)by *= 2; }\nvoid added(cudaStream_t, cudaError_t, void *by) { *(float *)by += 1; }\n" + KERNEL,
     ),
+    "textures": Host(
+        "cudaChannelFormatDesc f = cudaCreateChannelDesc<float>(); cudaArray_t array; cudaMallocArray(&array, &f, 8, 8);"
+        " cudaMemcpy2DToArray(array, 0, 0, h, 32, 32, 8, cudaMemcpyHostToDevice); float *q, *out; size_t pitch;"
+        " cudaMallocPitch(&q, &pitch, 32, 8); cudaMemcpy2D(q, pitch, h, 32, 32, 8, cudaMemcpyHostToDevice); cudaMalloc(&out, 256);"
+        " cudaResourceDesc r = {}; cudaTextureDesc t = {}; cudaTextureObject_t a, b, c, none;"
+        " r.resType = cudaResourceTypeArray; r.res.array.array = array; cudaCreateTextureObject(&a, &r, &t, nullptr);"
+        " r.resType = cudaResourceTypeLinear; r.res.linear = {p, f, 256}; cudaCreateTextureObject(&b, &r, &t, nullptr);"
+        " r.resType = cudaResourceTypePitch2D; r.res.pitch2D = {q, f, 8, 8, pitch}; t.normalizedCoords = 1;"
+        " t.filterMode = cudaFilterModeLinear; cudaCreateTextureObject(&c, &r, &t, nullptr); t.sRGB = 1;"
+        " if (cudaCreateTextureObject(&none, &r, &t, nullptr) != cudaErrorNotSupported) return 9;"
+        " k<<<1, 64>>>(out, a, b, c);"
+        " cudaMemcpy(p, out, 256, cudaMemcpyDefault); cudaDestroyTextureObject(a); cudaFreeArray(array);",
+        "__global__ void k(float *p, cudaTextureObject_t a, cudaTextureObject_t b, cudaTextureObject_t c) {\n"
+        "__shared__ float tile[64]; float x = threadIdx.x % 8 + 0.5f, y = threadIdx.x / 8 + 0.5f;\n"
+        "tile[threadIdx.x] = tex2D<float>(a, x, y) + tex1Dfetch<float>(b, threadIdx.x) + tex2D<float>(c, x / 8, y / 8);\n"
+        f"{WAIT}; p[threadIdx.x] = tile[63 - threadIdx.x]; }}\n",
+        first=189,
+    ),
     "a struct by value": Host(
         "k<<<1, 64>>>({p, 2.0f, 64});",
         "struct Given { float *p; float by; int n; };\n"
@@ -184,6 +214,7 @@ _QUICK = (
     "functions of the device by pointer",
     "overloads of a kernel",
     "vectors of cuBLAS",
+    "textures",
 )  # each takes about a second
 _CASES = [pytest.param(host, id=name, marks=[] if name in _QUICK else pytest.mark.slow) for name, host in HOSTS.items()]
 

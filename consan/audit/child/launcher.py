@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from consan._errors import ConsanError
+from consan._errors import ConsanError, UsageError
 from consan.audit import rows
 from consan.audit.child.checked import AuditedKernel, CheckedLaunches
 from consan.audit.child.questions import parameters_in, unwritten
+from consan.audit.child.texture_fields import described_texture
 from consan.audit.host.building import first_error
 from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
@@ -46,6 +47,8 @@ SIGNATURES: Final = {
         *(ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)),
     ),
     "attributes": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
+    "texture": ctypes.CFUNCTYPE(ctypes.c_ulonglong, ctypes.POINTER(ctypes.c_longlong)),
+    "release_texture": ctypes.CFUNCTYPE(None, ctypes.c_ulonglong),
 }
 
 
@@ -98,7 +101,11 @@ class LaunchHooks:
     @property
     def machine(self) -> Any:
         """The machine of the device."""
-        return self.checked.device.backend.machine  # type: ignore[attr-defined]
+        return self._virtual.machine
+
+    @property
+    def _virtual(self) -> Any:
+        return self.checked.device.backend
 
     def allocate(self, nbytes: int) -> int:
         """The address of new memory; 0: there is none."""
@@ -133,6 +140,18 @@ class LaunchHooks:
             return 0
         nbytes[0] = size
         return address
+
+    def texture(self, fields: Any) -> int:
+        """The handle of a new texture object; 0: there is none, and a note says why."""
+        try:
+            return self._virtual.make_texture(described_texture(fields))
+        except UsageError as error:
+            self.note(f"cudaCreateTextureObject: {error}")
+            return 0
+
+    def release_texture(self, handle: int) -> None:
+        """Free a texture object."""
+        self._virtual.free_texture(handle)
 
     # -- launches -------------------------------------------------------------------------------------------------------------
 

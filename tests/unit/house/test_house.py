@@ -119,7 +119,7 @@ PACKAGES = {
     ),
     "consan.audit": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.toolchain", "consan.backends", MACHINE),
-        *("consan.session", "consan.instrument", "consan.launching", "consan.adapters"),
+        *("consan.session", "consan.instrument", "consan.launching", "consan.adapters", "consan.textures"),
     ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),

@@ -2,7 +2,7 @@
 // A launch goes to the virtual machine, by the functions that consan sets, and has ended when the call returns: streams and events order
 // nothing more.
 //
-// Not here: graphs, textures, arrays, peers. A program that calls one of these ends with the name of the function.
+// Not here: graphs, surfaces, peers. A program that calls one of these ends with the name of the function.
 #include "cuda_runtime.h"
 #include <cerrno>
 #include <csignal>
@@ -22,6 +22,9 @@ struct Hooks {
     // Returns a cudaError_t.
     int (*launch)(const void *stub, const unsigned *shape, size_t shared, int cooperative, int count, const void *const *values, const size_t *sizes);
     int (*attributes)(const void *stub, cudaFuncAttributes *attributes);
+    // The handle of a new texture object (consan_textures.h has its fields); 0: there is none.
+    unsigned long long (*texture)(const long long *fields);
+    void (*release_texture)(unsigned long long handle);
 } hooks;
 
 struct Shape {
@@ -342,3 +345,5 @@ int curandGeneratePoisson(Generator *generator, unsigned *to, size_t count, doub
     return filled(generator, to, count, std::poisson_distribution<unsigned>(mean));
 }
 }
+
+#include "consan_textures.h"

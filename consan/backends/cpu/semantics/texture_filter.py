@@ -82,7 +82,7 @@ class Texels:
             if mode == "border" or info.memory == "linear":
                 inside = inside & (number >= 0) & (number < extent)
             place = place + stride * _clipped(_NUMBERS.get(mode, _clipped)(number, extent), extent)
-            stride *= extent
+            stride *= (stride == 1 and info.row) or extent
         found = self.data[place + stride * np.asarray(layer, np.int64)]
         found = info.floats(found) if info.gives_floats else found.astype(np.int64)
         return np.where(inside[:, None], found, 0)
