@@ -15,7 +15,7 @@ from consan.reports.source.variables import Argument
 _NO_BUFFER = 0, 0, 0
 
 
-def buffers(args: Iterable[Any], names: Sequence[str] = ()) -> tuple[Argument, ...]:
+def buffers(args: Iterable[Any] = (), names: Sequence[str] = ()) -> tuple[Argument, ...]:
     """The buffers, numbered from 1 as the caller passes them; `names` are the parameters' names, if they are known."""
     found = []
     for number, value in enumerate(args, 1):

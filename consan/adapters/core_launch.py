@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from consan._errors import EnvironmentFailure
@@ -16,6 +16,7 @@ from consan.adapters.base import PreparedLike, SessionLike
 from consan.adapters.recorded import FrameworkModules
 from consan.backends.base import Dim3
 from consan.instrument.ptx.extents import three_extents
+from consan.reports.source.variables import Argument
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.in_clusters import scaled
 from consan.session.modules.parameters import Parameters
@@ -24,6 +25,7 @@ from consan.session.repeated_launch import NOT_REPEATED
 _ONE = (1, 1, 1)
 _ARGUMENTS = "cuda.core._kernel_arg_handler"
 _EDGE = " (second.wait(first.record()))"  # how a program lets one stream wait for another
+Buffers = Callable[[], Sequence[Argument]]
 
 
 class CoreLaunches:
@@ -42,27 +44,29 @@ class CoreLaunches:
         self._modules.add(session, prepared, module)
         self._of_libraries[int(library)] = module
 
-    def launch(self, session: SessionLike | None, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
-        """cuda.core's `launch`."""
-        if not self:
-            return original(stream, config, kernel, *args)
+    def launch(
+        self, session: SessionLike | None, new: Callable[[], Buffers], original: Callable[..., Any],
+        stream: Any, config: Any, kernel: Any, *args: Any,
+    ) -> Any:  # fmt: skip
+        """cuda.core's `launch`. `new`: called for one that is unlike those before it, gives what reads the buffers among its arguments."""
         config = _core().LaunchConfig(**config) if isinstance(config, dict) else config
-        extents, shared, handle = _extents(config), int(config.shmem_size or 0), _handle(stream)
-        key = kernel.handle, *extents, shared, handle
 
         def asked(like: FrameworkLaunch) -> Parameters | None:
             return self._parameters(like.module.handle, like.entry, args)
 
-        result = self._modules.repeat(session, key, asked, original, (stream, config, kernel, *args))
+        given = stream, config, kernel, *args
+        result = self._modules.repeat(session, _key(stream, config, kernel), asked, original, given) if self else NOT_REPEATED
         if result is not NOT_REPEATED:
             return result
-        module = self._module_of(library_of(kernel))
+        named = new()  # it may attach the module
+        module = self._module_of(library_of(kernel)) if self else None
         if module is None:
-            return original(stream, config, kernel, *args)
-        (grid, block, cluster), loaded, entry = extents, self._modules.loaded(module), kernel_name(kernel)
+            return original(*given)
+        _, grid, block, cluster, shared, handle = key = _key(stream, config, kernel)
+        entry, loaded = kernel_name(kernel), self._modules.loaded(module)
+        read = functools.partial(self._parameters, module, entry, args)
         grid = scaled(grid, cluster)  # a grid of clusters
-        given = functools.partial(self._parameters, module, entry, args)
-        launch = FrameworkLaunch(entry, grid, block, cluster, handle, loaded, shared, given, _EDGE)
+        launch = FrameworkLaunch(entry, grid, block, cluster, handle, loaded, shared, read, _EDGE, named)
         with self._modules.launching(session, launch, key) as other:
             return original(stream, config, _core().Kernel.from_handle(other) if other else kernel, *args)
 
@@ -94,9 +98,10 @@ def _core() -> Any:
     return importlib.import_module("cuda.core")
 
 
-def _extents(config: Any) -> tuple[Dim3, Dim3, Dim3]:
-    """Grid, block and cluster."""
-    return _three(config.grid), _three(config.block), _three(config.cluster or _ONE)
+def _key(stream: Any, config: Any, kernel: Any) -> tuple[Any, Dim3, Dim3, Dim3, int, int]:
+    """Kernel, grid, block, cluster, bytes of dynamic shared memory, stream."""
+    grid, block, cluster = _three(config.grid), _three(config.block), _three(config.cluster or _ONE)
+    return kernel.handle, grid, block, cluster, int(config.shmem_size or 0), _handle(stream)
 
 
 def _three(extents: Any) -> Dim3:

@@ -34,7 +34,7 @@ from consan._errors import NotSupported
 from consan.adapters import sources
 from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
-from consan.adapters.core_launch import CoreLaunches, checked, driver, kernel_name, library_of
+from consan.adapters.core_launch import Buffers, CoreLaunches, checked, driver, kernel_name, library_of
 from consan.adapters.seam import Seam, lacking
 
 _OLDEST = _NEWEST = (1, 2)
@@ -143,16 +143,20 @@ class CudaCoreAdapter(Seam):
     def _launch(self, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
         if _caller() in _OWN_ADAPTER:
             return original(stream, config, kernel, *args)
-        library = library_of(kernel)
+        return self._launches.launch(self._session, functools.partial(self._new, kernel, args), original, stream, config, kernel, *args)
+
+    def _new(self, kernel: Any, args: tuple[Any, ...]) -> Buffers:
+        """A launch that is unlike those before it."""
+        library, named = library_of(kernel), functools.partial(buffers, args)
         found = next((made for made in self._made if int(made.shown.handle) == library), None)
         if self._session is not None:
             if found is None or not self._ready(found):
                 self._open.uninstrumented(kernel_name(kernel))
-            else:
-                self._open.launched(found.prepared, kernel_name(kernel), buffers(args))
+            elif not found.prepared.gets_logs:
+                self._open.launched(found.prepared, kernel_name(kernel), named())
         if found is not None and not found.planted:  # no session wants it
             self._see(found)
-        return self._launches.launch(self._session, original, stream, config, kernel, *args)
+        return named
 
     def _ready(self, made: _Made) -> bool:
         """Attach a module to this session; False where it was made under other settings."""

@@ -17,9 +17,11 @@ simulator (noted), link-time optimisation (the kernel that is checked is compile
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -28,6 +30,7 @@ from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import CoreLaunches
 from consan.adapters.seam import Seam, lacking
+from consan.reports.source.variables import Argument
 from consan.reports.words.frameworks import NUMBA
 
 _OLDEST = _NEWEST = (0, 30)
@@ -37,6 +40,12 @@ _SEAMS = {
     "numba.cuda.dispatcher": ("_Kernel.launch", "compile_cuda", "CUDACache.load_overload", "CUDACache.save_overload"),
     "numba.cuda.cudadrv.driver": ("host_to_device", "ObjectCode.from_cubin"),
 }
+
+
+class _Made(threading.local):
+    """The launch that this thread makes. `buffers`: reads those among its arguments."""
+
+    buffers: Callable[[], Sequence[Argument]] = staticmethod(buffers)
 
 
 @dataclass
@@ -61,7 +70,7 @@ class NumbaAdapter(Seam):
         super().__init__()
         # Code library -> device -> what is loaded there; later sessions attach to it again.
         self._loaded: weakref.WeakKeyDictionary[Any, dict[int, _Loaded]] = weakref.WeakKeyDictionary()
-        self._launches = CoreLaunches()
+        self._launches, self._made = CoreLaunches(), _Made()
         self._records = False  # whether all launches are seen
 
     def install(self, session: SessionLike) -> None:
@@ -98,19 +107,19 @@ class NumbaAdapter(Seam):
             self._open.uninstrumented(f"{getattr(kernel, 'entry_name', 'a Numba kernel')} ({reason})")
             return original(kernel, *args, **kwargs)
         library.get_cufunc()  # loads the kernel: a recorded launch is judged at once, with the names of its buffers
-        self._name(library, kernel, args[0] if args else kwargs.get("args", ()))
-        return original(kernel, *args, **kwargs)
+        named = functools.partial(buffers, args[0] if args else kwargs.get("args", ()), parameter_names(kernel))
+        for loaded in self._loaded.get(library, {}).values():
+            if loaded.session is self._session and not loaded.prepared.gets_logs:
+                self._open.launched(loaded.prepared, library._entry_name, named())
+        self._made.buffers = named
+        try:
+            return original(kernel, *args, **kwargs)
+        finally:
+            self._made.buffers = buffers
 
     def _launch_kernel(self, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
         """cuda.core's `launch`, as `_Kernel.launch` calls it."""
-        return self._launches.launch(self._session, original, stream, config, kernel, *args)
-
-    def _name(self, library: Any, kernel: Any, args: Any) -> None:
-        """Name global memory by the arguments."""
-        named = buffers(args, parameter_names(kernel))
-        for loaded in self._loaded.get(library, {}).values():
-            if loaded.session is self._session:
-                self._open.launched(loaded.prepared, library._entry_name, named)
+        return self._launches.launch(self._session, lambda: self._made.buffers, original, stream, config, kernel, *args)
 
     def _function(self, original: Callable[..., Any], library: Any) -> Any:
         """`CUDACodeLibrary.get_cufunc`: the function of the instrumented module."""

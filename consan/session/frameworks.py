@@ -15,13 +15,14 @@ import contextlib
 import functools
 import math
 import time
-from collections.abc import Generator, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from consan.backends.armed import AlikeLaunches
 from consan.backends.base import THREAD_STREAM, Dim3, Handle
 from consan.ranges import LaunchExtents
+from consan.reports.source.variables import Argument
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.peers import PeerMemory
@@ -50,6 +51,7 @@ class FrameworkLaunch:
     """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory.
 
     `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another.
+    `buffers`: reads those among the arguments, whose names findings have. Only launches that may do something new need both.
     """
 
     entry: str
@@ -61,6 +63,7 @@ class FrameworkLaunch:
     shared: int = 0
     args: Asked = unknown
     edge: str = ""
+    buffers: Callable[[], Sequence[Argument]] | None = None
 
     @property
     def threads(self) -> int:
@@ -137,7 +140,7 @@ class Frameworks:
             return found if alike is not None else None
         if found is not None:
             found.tell()
-        asks = self.looks.may_tell(prepared, launch.entry)
+        asks, launch = self.looks.may_tell(prepared, launch.entry), replace(launch, args=unknown, buffers=None)  # they hold the arguments
         found = self._repeated[key] = RepeatedLaunch(self, prepared, launch, alike, asks, self.era)
         return found
 
@@ -180,6 +183,8 @@ class Frameworks:
             self.judge.recording.kernels.lacks_record(prepared, launch.entry, contexts.refusal)
             yield self._unrecorded(prepared, launch)
             return
+        if launch.buffers is not None:
+            self.names.note_buffers(prepared, launch.entry, launch.buffers())
         unlooked = self.peers.why(prepared, launch.entry, launch.args)
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)

@@ -45,7 +45,7 @@ from consan.session.executing.watch import News, SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.modules.device import Device, new_device, shared_device
 from consan.session.modules.in_clusters import in_ctas
-from consan.session.modules.layouts import AddressName, AddressNames, NamedBuffers
+from consan.session.modules.layouts import AddressName, AddressNames
 from consan.session.modules.prepared import Prepared
 from consan.session.other_contexts import OtherContexts
 from consan.session.planning.options import SessionOptions
@@ -279,9 +279,7 @@ class Session:
     def launched(self, prepared: Prepared, entry: str, buffers: Sequence[Argument]) -> None:
         """Name global memory by the buffers of a launch that the framework makes itself."""
         with self.device.lock:
-            names = self._executor.names
-            prepared.address_name = NamedBuffers(tuple(buffers), names.parameters(prepared, entry))
-            names.note(prepared, entry)
+            self._executor.names.note_buffers(prepared, entry, buffers)
 
     def close(self) -> None:
         """Free the shadow of a session with its own device. Afterwards the session is read-only."""

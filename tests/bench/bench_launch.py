@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import CoreLaunches
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.triton.gpu import RecordedRun, TritonAdapter
@@ -133,10 +134,16 @@ class Program:
 
         metadata = SimpleNamespace(name=self.kernel, num_ctas=1, num_warps=2, shared=0, global_scratch_size=0, profile_scratch_size=0)
         source = SimpleNamespace(signature={"out": "*u32", "from": "*u32", "n": "i32"})
-        run = RecordedRun(adapter, adapter.recorded.loaded(77), SimpleNamespace(_run=launcher, metadata=metadata, src=source))
+        compiled = SimpleNamespace(_run=launcher, metadata=metadata, src=source, name=self.kernel)
+        compiled._run = run = RecordedRun(adapter, adapter.recorded.loaded(77), compiled)
         array = SimpleNamespace(device=SimpleNamespace(type="cuda"), data_ptr=lambda: 0x7F0000000000)
         given, number = (*GRID, self.stream, 7, None, None, None, None, array, array), self.values[2]
-        return lambda: launcher(*given, number.value), lambda: run(*given, number.value)
+
+        def launches() -> None:
+            adapter._name(lambda *_: None, compiled, GRID, self.stream, array, array, number.value)  # before each launch
+            run(*given, number.value)
+
+        return lambda: launcher(*given, number.value), launches
 
     def core(self) -> tuple[Callable[[], object], Callable[[], object]]:
         """The same of cuda.core."""
@@ -151,7 +158,7 @@ class Program:
             self.launches()
 
         return lambda: launch(stream, config, kernel, 1, 2, 3), lambda: launches.launch(
-            self.session, launch, stream, config, kernel, 1, 2, 3
+            self.session, lambda: buffers, launch, stream, config, kernel, 1, 2, 3
         )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import time
+import weakref
 from typing import Any
 
 import framework_support
+import numpy as np
 import pytest
 import test_background
 from framework_support import FakeCalls
@@ -13,6 +16,7 @@ from leaving_support import SOURCE, slow_clock
 from streams_support import Streams
 from test_background import BLOCK, GRID, RACES
 
+from consan.reports.source.variables import Argument
 from consan.session.executing import in_flight, time_limit, watch
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.repeated_launch import NOT_REPEATED
@@ -43,6 +47,12 @@ class Framework(test_background.Framework):
         self.known: dict[tuple[int, str], Any] = {}
         self.short: list[bool] = []
         self.fails = False
+        self.named: list[Argument] = []  # the buffer of each launch that was named
+        self.array = np.zeros(1)
+
+    def _buffers(self, array: object) -> tuple[Argument, ...]:
+        self.named.append(Argument(f"argument {len(self.named)}", self.out, 4 * len(self.named) + 4))
+        return tuple(self.named[-1:])
 
     def launch(self, number: int = 0, stream: int = 0, entry: str = "waits") -> None:
         values = [self.out.to_bytes(8, "little"), number.to_bytes(4, "little")]
@@ -56,7 +66,8 @@ class Framework(test_background.Framework):
         self.short.append(repeated is not None and repeated.make(lambda: tuple(values), make, ()) is not NOT_REPEATED)
         if self.short[-1]:
             return
-        launch = FrameworkLaunch(entry, GRID, BLOCK, (1, 1, 1), stream, self.module, args=lambda: tuple(values))
+        named = functools.partial(self._buffers, self.array)
+        launch = FrameworkLaunch(entry, GRID, BLOCK, (1, 1, 1), stream, self.module, args=lambda: tuple(values), buffers=named)
         with self.session.framework_launch(self.prepared, launch):
             make()
         self.known[stream, entry] = self.session.frameworks.repeated(self.prepared, launch)
@@ -85,6 +96,18 @@ def test_launches_that_repeat_are_counted(backend: Streams) -> None:
     assert framework.short[-12:] == [True] * 12
     assert framework.counts() == ("clean", made, 2 * made, 1)
     assert len(backend.done) == made
+
+
+def test_launches_that_repeat_read_no_buffers_and_hold_no_arguments(backend: Streams) -> None:
+    framework = Framework(backend)
+    framework.learn()
+    long_ways = framework.short.count(False)
+    framework.repeat(3)
+    assert len(framework.named) == long_ways
+    assert [*framework.session.names._of[framework.prepared.number, "waits"]][-1].given == tuple(framework.named[-1:])
+    gone = weakref.ref(framework.array)
+    del framework.array
+    assert gone() is None
 
 
 def test_one_that_does_something_else_is_checked(backend: Streams) -> None:

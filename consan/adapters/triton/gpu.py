@@ -21,6 +21,7 @@ time, and torch's own kernels, which are machine code (noted).
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -86,6 +87,7 @@ class RecordedRun:
         run = kernel._run
         self.plain: Callable[..., Any] = run.plain if isinstance(run, RecordedRun) else run
         self._adapter, self._module, self._metadata = adapter, module, kernel.metadata
+        self._names = argument_names(kernel)
         signature = getattr(getattr(kernel, "src", None), "signature", None)
         self._types = tuple(signature.values()) if isinstance(signature, dict) else None
         self._last: tuple[Any, Parameters | None] = (None, None)  # what the last arguments were, and their parameters
@@ -106,7 +108,8 @@ class RecordedRun:
         known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
-        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args, _EDGE)
+        named = functools.partial(buffers, rest[_BEFORE_ARGUMENTS:], self._names)
+        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args, _EDGE, named)
         with recorded.launching(session, launch, key) as other:
             return self.plain(x, y, z, stream, other or function, *rest)
 
@@ -119,6 +122,12 @@ class RecordedRun:
             declared = self._adapter.recorded.declared(self._module.handle, self._metadata.name)
             self._last = found, on_gpu(self._types, values, self._metadata, declared)
         return self._last[1]
+
+
+def argument_names(kernel: Any) -> Sequence[str]:
+    """The names of the arguments of a compiled kernel; none where its source is not known."""
+    names: Sequence[str] = getattr(getattr(getattr(kernel, "src", None), "fn", None), "arg_names", ())
+    return names
 
 
 class TritonAdapter(TritonSeam):
@@ -209,12 +218,13 @@ class TritonAdapter(TritonSeam):
         return found
 
     def _name(self, original: Callable[..., Any], kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
-        """Wraps `CompiledKernel.launch_metadata`, which every launch asks with its arguments."""
+        """Wraps `CompiledKernel.launch_metadata`, which every launch calls with its arguments. A recorded one names its buffers itself."""
         result = original(kernel, grid, stream, *args)  # loads the kernel
+        if isinstance(getattr(kernel, "_run", None), RecordedRun):
+            return result
         prepared = next((prepared for prepared, reference in self._attached if reference() is kernel), None)
         if prepared is not None:
-            names = getattr(getattr(getattr(kernel, "src", None), "fn", None), "arg_names", ())
-            self._open.launched(prepared, kernel.name, buffers(args, names))
+            self._open.launched(prepared, kernel.name, buffers(args, argument_names(kernel)))
         return result
 
     def _count(self, metadata: Any) -> None:

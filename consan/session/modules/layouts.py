@@ -124,6 +124,11 @@ class AddressNames:
         """The parameters of a kernel."""
         return self._kernels.setdefault((prepared.number, entry), KernelParameters.of(prepared, entry))
 
+    def note_buffers(self, prepared: Prepared, entry: str, given: Sequence[Argument]) -> None:
+        """The same for a launch of a framework, by the buffers among its arguments."""
+        prepared.address_name = NamedBuffers(tuple(given), self.parameters(prepared, entry))
+        self.note(prepared, entry)
+
     def note_parameters(self, prepared: Prepared, entry: str, args: Callable[[], Sequence[bytes] | None]) -> None:
         """The same for a launch of a framework. If its buffers are not known, the pointers among the parameters name addresses."""
         given = isinstance(prepared.address_name, NamedBuffers) and prepared.address_name.given
