@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from audit_server import server
@@ -229,3 +230,13 @@ def test_a_launch_arrives_as_the_host_makes_it(host: Host, right: bool) -> None:
     }, (found, [row.note for row in result.rows], result.notes)
     assert len(found) == len(host.kernels)
     assert [note for note in result.notes if "status" in note] == [] or not right
+
+
+def test_an_input_beside_the_source_is_read(tmp_path: Path) -> None:
+    """The program runs in another folder."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/by.txt").write_text("2")
+    opened = 'FILE *f = fopen("data/by.txt", "r"); if (f == nullptr || fopen("data/none.txt", "r") != nullptr) return 9;'
+    text = Host(f"{opened} k<<<1, 64>>>(p, fgetc(f) - '0');").text(right=True)
+    result = server().result(AuditRequest(str(tmp_path / "k.cu"), text))
+    assert ([row.verdict for row in result.rows], result.notes) == (["clean"], ())

@@ -286,7 +286,7 @@ def _in_child(run: Any) -> int:
 
 
 def _call(main: int, arguments: list[str]) -> int:
-    ctypes.CDLL(None).consan_watch_signals()
+    ctypes.CDLL(None).consan_begin(arguments[0].encode())
     words = (ctypes.c_char_p * (len(arguments) + 1))(*(each.encode() for each in arguments), None)
     return int(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(main)(len(arguments), ctypes.addressof(words))) & 255
 
