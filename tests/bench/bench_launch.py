@@ -134,16 +134,10 @@ class Program:
 
         metadata = SimpleNamespace(name=self.kernel, num_ctas=1, num_warps=2, shared=0, global_scratch_size=0, profile_scratch_size=0)
         source = SimpleNamespace(signature={"out": "*u32", "from": "*u32", "n": "i32"})
-        compiled = SimpleNamespace(_run=launcher, metadata=metadata, src=source, name=self.kernel)
-        compiled._run = run = RecordedRun(adapter, adapter.recorded.loaded(77), compiled)
+        run = RecordedRun(adapter, adapter.recorded.loaded(77), SimpleNamespace(_run=launcher, metadata=metadata, src=source))
         array = SimpleNamespace(device=SimpleNamespace(type="cuda"), data_ptr=lambda: 0x7F0000000000)
         given, number = (*GRID, self.stream, 7, None, None, None, None, array, array), self.values[2]
-
-        def launches() -> None:
-            adapter._name(lambda *_: None, compiled, GRID, self.stream, array, array, number.value)  # before each launch
-            run(*given, number.value)
-
-        return lambda: launcher(*given, number.value), launches
+        return lambda: launcher(*given, number.value), lambda: run(*given, number.value)
 
     def core(self) -> tuple[Callable[[], object], Callable[[], object]]:
         """The same of cuda.core."""
