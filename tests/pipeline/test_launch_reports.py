@@ -10,7 +10,7 @@ from launch_programs import FOLDER, floats, situations
 import consan
 
 # By kernel: the fault's situations. Two arrays are read without a wait in `product`.
-REPORTED = {"scaled": 1, "loaded": 1, "product": 2, "merged": 1, "scheduled": 1, "transformed": 1}
+REPORTED = {"scaled": 1, "loaded": 1, "product": 2, "merged": 1, "scheduled": 1, "transformed": 1, "grouped": 1}
 
 
 def launched(entry: str, *, racy: bool) -> consan.Report:

@@ -90,3 +90,20 @@ extern "C" __global__ void transformed(const float *values, const float *scales,
     __syncthreads();
     out[i] = 2.0f * (kept[threadIdx.x] + kept[threadIdx.x ^ 1]);
 }
+
+// quack 206: the warps that load and schedule wait, those that multiply and store read the bounds of a group by themselves, ahead of any wait.
+extern "C" __global__ void grouped(const float *values, const float *scales, float *out) {
+    __shared__ float kept[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x, end;
+    if (threadIdx.x < 32) {
+        wait();
+        for (int k = threadIdx.x; k < 64; k += 32) kept[k] = values[blockIdx.x * 64 + k];
+        end = (int)scales[blockIdx.x * 2];
+    } else {
+        WAIT_OF_REPORT;
+        end = (int)scales[blockIdx.x * 2];
+    }
+    __syncthreads();
+    wait();
+    out[i] = kept[threadIdx.x] * end;
+}
