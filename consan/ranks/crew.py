@@ -34,6 +34,22 @@ class JointLaunch(Protocol):
         """Make the launches of some ranks, among them this one, at the same time."""
 
 
+class HostOrder(Protocol):
+    """What is to know how the ranks wait for each other on the host (consan/session/comparing/rank_launches.py)."""
+
+    def met(self) -> None:
+        """All ranks have met."""
+
+    def sent(self, rank: int) -> Any:
+        """A rank sends a signal: what the rank that waits for it gives to `received`."""
+
+    def received(self, rank: int, sent: Any) -> None:
+        """A rank has waited for a signal."""
+
+    def ended(self, rank: int, arrays: Any) -> None:
+        """A rank has ended, and with it its arrays."""
+
+
 class StuckRanksError(UsageError):
     """All ranks wait for each other."""
 
@@ -65,7 +81,7 @@ class Crew:
     count: int
     memory: SymmetricMemory = field(init=False)  # the adapter makes it
     epoch: int = 0
-    launched: set[int] = field(default_factory=set)  # ranks that have launched since then
+    order: HostOrder | None = None  # who compares launches sets it
     executing: bool = False
 
     def __post_init__(self) -> None:
@@ -89,6 +105,8 @@ class Crew:
             self._await_turn(rank)
             try:
                 statuses[rank] = body(rank)
+                if self.order is not None:
+                    self.order.ended(rank, self.memory.of(rank))
             finally:
                 self._ranks[rank].ended = True
                 self._hand_over()
@@ -163,7 +181,9 @@ class Crew:
     def _decide(self, alive: list[_Rank]) -> None:
         """All ranks wait: what comes next."""
         if alive[0].collective and len(alive) == self.count and all(each.collective == alive[0].collective for each in alive):
-            self.epoch, self.launched = self.epoch + 1, set()
+            self.epoch += 1
+            if self.order is not None:
+                self.order.met()
             found = [each.given for each in alive]
             for each in alive:
                 each.goes_on(found)
@@ -185,7 +205,6 @@ class Crew:
             error = raised
         finally:
             self.executing = False
-        self.launched |= launches.keys()
         for rank in launches:
             self._ranks[rank].goes_on(error=error)
 

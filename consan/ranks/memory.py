@@ -37,7 +37,7 @@ class SymmetricWindow:
     ranks: list[SymmetricArray]
     buffers: Array
     signals: Array
-    arrived: dict[tuple[int, int, int], int] = field(default_factory=dict)  # signals of the host: by sender, receiver and channel
+    arrived: dict[tuple[int, int, int], Any] = field(default_factory=dict)  # signals of the host: by sender, receiver and channel
 
     @property
     def tables(self) -> tuple[Array, Array]:
@@ -76,6 +76,10 @@ class SymmetricMemory:
         for each in self.own:
             yield f'symmetric buffer "{each.name}", rank {each.rank}', each.bytes, each.element
             yield f'signal pad of "{each.name}", rank {each.rank}', each.signals, 4
+
+    def of(self, rank: int) -> list[tuple[int, Array]]:
+        """The addresses and arrays of a rank."""
+        return [(address_of(array), array) for each in self.own if each.rank == rank for array in (each.bytes, each.signals)]
 
     def tables(self) -> list[Array]:
         """All tables."""

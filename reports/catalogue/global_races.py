@@ -114,6 +114,19 @@ BETWEEN_LAUNCHES: Final = {
         "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {both_at}, and"
         " may run at the same time",
     ),
+    "no-rank-edge": Situation(
+        "an order between the ranks: nothing lets {second_kernel} of {second_stream} come after {first_kernel} of {first_stream}",
+        "put a barrier of all ranks between the two launches (handle.barrier() of symmetric memory, torch.distributed.barrier()), or let"
+        " {first_kernel} end with a signal of .sys scope to {second_stream} that a kernel there waits for before {second_kernel} begins",
+        "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {both_at}, and"
+        " may run at the same time",
+    ),
+    "rank-ended": Situation(
+        "an order between the ranks: nothing lets {first_stream} end after {second_kernel} of {second_stream}",
+        "put a barrier of all ranks behind {second_kernel}, before a rank ends",
+        "{first_stream} may have ended, and its memory with it, when {second_kernel} of {second_stream} touches it at {second_at}",
+        "warning",
+    ),
     "memory-given-again": Situation(
         "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
         "keep the array until {first_stream} is done with it: before it is freed, let {second_stream}, to which the pool gives its memory"

@@ -22,8 +22,10 @@ from consan.reports.words.wording import describe
 NO_GRID_WAIT: Final = "no-grid-wait"
 NO_CHAINED_WAIT: Final = "no-chained-wait"
 NO_STREAM_EDGE: Final = "no-stream-edge"
+NO_RANK_EDGE: Final = "no-rank-edge"
+RANK_ENDED: Final = "rank-ended"
 GIVEN_AGAIN: Final = "memory-given-again"
-BETWEEN_LAUNCHES: Final = frozenset((NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, GIVEN_AGAIN))
+BETWEEN_LAUNCHES: Final = frozenset((NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, NO_RANK_EDGE, RANK_ENDED, GIVEN_AGAIN))
 
 
 class Side(Protocol):
@@ -68,6 +70,7 @@ class LaunchSide:
     nbytes: int
     writes: bool
     name: str  # of the bytes
+    rank_grid: int = 0  # CTAs of a rank in the last dimension of the grid, if there are several ranks
 
     @property
     def framework(self) -> str:
@@ -86,9 +89,10 @@ class LaunchSide:
         return of_surface(replace(self._of(site, begin), name=self.name, **located(site)), site)
 
     def _of(self, site: Site, begin: int) -> Access:
-        action = action_of(site)
+        action, (x, y, z) = action_of(site), unflatten(self.cta, self.grid)
+        rank, z = divmod(z, self.rank_grid) if self.rank_grid else (None, z)
         return Access(
-            role=role_of_site(site, action), op=site.opcode, block=unflatten(self.cta, self.grid),
+            role=role_of_site(site, action), op=site.opcode, block=(x, y, z), rank=rank,
             thread=unflatten(self.thread, self.block), warp=self.thread // 32, lane=self.thread % 32,
             bytes=(begin, begin + self.nbytes), space="global", asynchronous=action,
             proxy="async" if action is not None and action.kind != "cp.async" else "generic",

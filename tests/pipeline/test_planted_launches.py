@@ -129,7 +129,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "no chain without waits": (streams, "StreamPlace.end", "if waits else _NONE", "", lambda: chain("no_wait")),
     "programmatic": (streams, "Stream.place", "if not programmatic or", "if True or", lambda: dependent(True)),
     "morally strong": (checked, "_may_race", "and not (strong and", "and not (False and", lambda: sums(False)),
-    "scopes": (checked, "_may_race", ">= _GPU_SCOPE", ">= 0", lambda: sums(True)),
+    "scopes": (checked, "_may_race", ">= scope", ">= 0", lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
     "flags": (concurrent_launches, "_may_signal", "return releases and", "return False and releases and", signalled),
     "variables of the module": (prepared, "Prepared.variables", "each.space ==", "False and each.space ==", handed_on),

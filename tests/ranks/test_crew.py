@@ -4,55 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from crew_support import Compiled, crew_of, run
 
 import consan
-from consan import adapters
-from consan._errors import NotSupported, UsageError
-from consan.adapters.triton.launcher import Code, Launcher
-from consan.ranks.crew import Crew, begin
+from consan._errors import NotSupported
 from consan.reports.model import Report
-from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
-
-
-@contextmanager
-def crew_of(count: int, **options: Any) -> Iterator[tuple[Crew, Session]]:
-    """A crew, and a session whose adapters serve it. Without torch, consan's replacement."""
-    crew, session = Crew(count), Session(SessionOptions.of({"device": "cpu", **options}))
-    end = begin(crew)
-    adapters.install(session)
-    try:
-        yield crew, session
-    finally:
-        adapters.remove()
-        end()
-
-
-def run(crew: Crew, body: Callable[[], Any]) -> list[Any]:
-    """What each rank has returned, or the error that has ended it."""
-    found: list[Any] = [None] * crew.count
-
-    def one(rank: int) -> int:
-        try:
-            found[rank] = body()
-        except UsageError as error:
-            found[rank] = error
-        return 0
-
-    before = sys.modules["__main__"]
-    try:
-        crew.run(one, [ModuleType("__main__") for _ in range(crew.count)])
-    finally:
-        sys.modules["__main__"] = before
-    return found
 
 
 def collectives() -> Any:
@@ -187,25 +147,8 @@ MULTIMEM = KERNEL.replace(
 )
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A kernel as Triton's adapter gets it, for one rank: each call is a launch."""
-
-    session: Session
-    defines: Mapping[str, int]
-    source: str = KERNEL
-
-    def __call__(self, *args: Any) -> None:
-        kernel = consan.Kernel(self.source, "one_shot", defines=dict(self.defines))
-        types = {"mine": "*fp32", "values": "*fp32", "buffers": "u64", "signals": "u64"}
-        source = SimpleNamespace(signature=types, fn=SimpleNamespace(arg_names=list(types)))
-        metadata = SimpleNamespace(name="one_shot", num_warps=1, num_ctas=1, shared=0, global_scratch_size=0, global_scratch_align=1)
-        launcher = Launcher(SimpleNamespace(session=self.session), source, metadata)
-        launcher(1, 1, 1, 0, Code("one_shot", kernel.ptx), None, metadata, None, None, *args)
-
-
 def all_reduce(
-    ranks: int, launches: int = 1, end: int = 1, *, meets: bool = True, alone: bool = False, many: bool = False, **options: Any
+    ranks: int, launches: int = 1, end: int = 1, *, alone: bool = False, many: bool = False, **options: Any
 ) -> tuple[Report, Any]:
     """The report and the sums of a one-shot all-reduce."""
 
@@ -224,8 +167,6 @@ def all_reduce(
             handle.barrier()
             if not alone or rank == 0:
                 kernel(data, torch.full((32,), float(rank + 1), dtype=torch.float32), buffers, handle.signal_pad_ptrs_dev)
-            if not meets:
-                kernel(data, torch.full((32,), 1.0, dtype=torch.float32), buffers, handle.signal_pad_ptrs_dev)
         handle.barrier()
         return set(data.tolist())
 
@@ -261,12 +202,6 @@ def test_a_rank_may_launch_alone() -> None:
     report, sums = all_reduce(2, alone=True)
     assert sums == [{1.0}, {0.0}]
     assert report.verdict == "clean", str(report)
-
-
-def test_launches_without_a_meeting_between_them_are_incomplete() -> None:
-    report, _ = all_reduce(2, meets=False)
-    assert report.verdict == "incomplete"
-    assert "no barrier of all ranks" in str(report)
 
 
 @pytest.mark.parametrize(

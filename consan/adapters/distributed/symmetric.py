@@ -101,14 +101,16 @@ class Handle:
     def put_signal(self, dst_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
         """Send a signal to a rank."""
         key, arrived = (self.rank, dst_rank, channel), self._window.arrived
-        self._crew.until(lambda: not arrived.get(key), f"rank {dst_rank} to take an earlier signal of channel {channel}")
-        arrived[key] = 1
+        self._crew.until(lambda: key not in arrived, f"rank {dst_rank} to take an earlier signal of channel {channel}")
+        arrived[key] = None if self._crew.order is None else self._crew.order.sent(self.rank)
 
     def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
         """Wait for a signal of a rank, and clear it."""
         key, arrived = (src_rank, self.rank, channel), self._window.arrived
-        self._crew.until(lambda: bool(arrived.get(key)), f"a signal of rank {src_rank}, channel {channel}")
-        arrived[key] = 0
+        self._crew.until(lambda: key in arrived, f"a signal of rank {src_rank}, channel {channel}")
+        sent = arrived.pop(key)
+        if sent is not None and self._crew.order is not None:
+            self._crew.order.received(self.rank, sent)
 
 
 def _assigned() -> str:

@@ -4,7 +4,8 @@ Their kernels become one (instrument/rewriting/joined.py), with the grid of each
 all symmetric memory, wherever arguments point: kernels read addresses from tables. Numbers that are addresses of the host become those of
 the copies.
 
-Launches that no meeting of all ranks separates may overlap on GPUs. They are not compared: the report is `incomplete` then.
+Launches that no meeting of all ranks separates may overlap on GPUs: those of different ranks are compared for symmetric memory
+(consan/session/comparing/rank_launches.py).
 
 Where a kernel has `multimem` instructions, the memory of the ranks lies at equal distances (consan/launching/of_ranks.py).
 
@@ -27,13 +28,12 @@ from consan.instrument.rewriting.multicast import ABOVE, of_each_rank
 from consan.launching.of_ranks import stride_of
 from consan.launching.placement import Placement, Symmetric, placed
 from consan.ranks.crew import Crew
-from consan.ranks.memory import SymmetricMemory
+from consan.ranks.memory import SymmetricMemory, address_of
 from consan.reports.source.variables import Argument
+from consan.session.comparing.concurrent_launches import Copied, LaunchShape, Memory
+from consan.session.comparing.rank_launches import RankLaunches
 from consan.session.modules.layouts import NamedBuffers
 
-_OVERLAPS: Final = (
-    "it may overlap with another launch of several ranks: no barrier of all ranks on the host is between the two, and they are not compared"
-)
 _ALIKE: Final = ("num_warps", "num_ctas")
 
 
@@ -74,6 +74,7 @@ class RankLaunch:
         self._refuse_others(launches)
         metadata, session = self.launcher.metadata, self.session
         kernels = [launches.get(rank) for rank in range(crew.count)]
+        order = _order(crew, session)
         windows = _windows(launches, crew.memory)
         modules = [None if each is None else (each.module(crew.count, stride_of(windows)), each.entry) for each in kernels]
         module, entry = joined(modules, self.grid)
@@ -83,13 +84,15 @@ class RankLaunch:
         with session.streams.lock, placed(session) as placement:
             values, names, memory = _parameters(launches, crew.memory, placement, windows)
             crew.memory.write_tables(memory.address, session.backend.write)
-            session.launch(
+            checked = session.launch(
                 prepared, entry, (x * ctas, y, z * crew.count), (metadata.num_warps * 32, 1, 1), values,
                 shared=max(each.launcher.metadata.shared for each in launches.values()), cluster=(ctas, 1, 1), cooperative=True,
                 address_name=names,
             )  # fmt: skip
-        if crew.memory.own and len(crew.launched) and len(crew.launched | launches.keys()) > 1:
-            session.recording.kernels.lacks_comparison(prepared, entry, _OVERLAPS)
+            if checked and order is not None:
+                copies = [Copied(array, memory.address(address_of(array))) for _, array, _ in crew.memory.named()]
+                shape = LaunchShape(entry, (x * ctas, y, z * crew.count), (metadata.num_warps * 32, 1, 1), Memory(copies, shared=False))
+                order.launched(prepared, shape, z, launches.keys())
 
     def module(self, ranks: int, stride: int) -> Module:
         """Its module. With a `stride` its `multimem` instructions are accesses to the memory of each rank, so far apart."""
@@ -103,6 +106,13 @@ class RankLaunch:
                 raise NotSupported(
                     f"rank {rank} launches {each.entry} with another grid or number of threads than {self.entry} of another rank"
                 )
+
+
+def _order(crew: Crew, session: Any) -> RankLaunches | None:
+    """What compares the launches, if they share memory that is looked at."""
+    if crew.order is None and crew.memory.own and session.options.looks_at_global:
+        session.recording.accesses.wanted, crew.order = True, RankLaunches(session.comparisons, crew.count)
+    return crew.order if isinstance(crew.order, RankLaunches) else None
 
 
 def _windows(launches: Mapping[int, RankLaunch], shared: SymmetricMemory) -> list[Symmetric]:

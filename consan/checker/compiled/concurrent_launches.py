@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-_GPU_SCOPE = 2
+GPU_SCOPE, SYS_SCOPE = 2, 3
 Rows = npt.NDArray[np.void]
 Numbers = npt.NDArray[np.int64]
 
@@ -38,10 +38,14 @@ class RetainedFlag(enum.IntFlag):
 
 @dataclass(frozen=True)
 class Retained:
-    """All accesses of a launch to global memory. `waited`: one of its threads has executed griddepcontrol.wait."""
+    """All accesses of a launch to global memory. `waited`: one of its threads has executed griddepcontrol.wait.
+
+    `begun`: of each rank, the ranks that have begun before its end, a bit for each; empty for a launch of one.
+    """
 
     rows: Rows
     waited: bool
+    begun: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,14 @@ class Conflict:
     same_value: bool  # all of them store what the first launch has stored
 
 
-def conflicts(earlier: Rows, later: Rows, *, waited: bool) -> Iterator[Conflict]:
-    """The pairs of sites that race. `waited`: what is behind a wait of the later launch comes after the earlier one."""
+def conflicts(earlier: Rows, later: Rows, *, waited: bool, scope: int = GPU_SCOPE) -> Iterator[Conflict]:
+    """The pairs of sites that race. `waited`: what is behind a wait of the later launch comes after the earlier one.
+
+    `scope`: the narrowest one that includes threads of both.
+    """
     for second in _by_kind(later[~_has(later, RetainedFlag.BEHIND)] if waited else later):
         for first in _by_kind(earlier):
-            if _may_race(first[0], second[0]) and (found := _conflict(first, second)) is not None:
+            if _may_race(first[0], second[0], scope) and (found := _conflict(first, second)) is not None:
                 yield found
 
 
@@ -96,11 +103,11 @@ def _by_kind(rows: Rows) -> Iterator[Rows]:
         yield rows[kinds == kind]
 
 
-def _may_race(first: np.void, second: np.void) -> bool:
+def _may_race(first: np.void, second: np.void, scope: int) -> bool:
     """Two accesses of one size, at bytes that overlap, are aligned: of the same bytes."""
     flags = int(first["flags"]), int(second["flags"])
     writes, strong = (flags[0] | flags[1]) & RetainedFlag.WRITES, flags[0] & flags[1] & RetainedFlag.STRONG
-    wide = min(int(first["scope"]), int(second["scope"])) >= _GPU_SCOPE
+    wide = min(int(first["scope"]), int(second["scope"])) >= scope
     alike = first["element"] == second["element"] or 0 in (first["element"], second["element"])  # 0: of a bulk reduction (D24)
     return bool(writes) and not (strong and wide and alike)
 

@@ -146,6 +146,8 @@ RETAINED = record(
     u32 element  bytes of an element
     u32 scope    of a strong access
     u32 flags    RetainedFlag
+    u32 begins   of several ranks: those that have begun before it, a bit each
+    u32 ends     those that end behind it
     """,
 )
 STOPPED = record(
@@ -243,6 +245,7 @@ GRID_INPUT = record(
     *ClusterLog clusters        by number
     *mut:Record of_clusters  findings in shared memory, if threads may synchronise through memory; null: each cluster is replayed by itself
     *mut:RetainedAccess retained  null: not wanted
+    *mut:u32 begun_before_end  of each rank: the ranks that have begun before its end; null: not wanted
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
     *TextureMemory textures  textures whose memory the launch has asked for

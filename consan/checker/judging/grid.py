@@ -190,6 +190,7 @@ def _replay(
     more = {"closed": stopped, "restricted": restricted}
     one = replay_input(tables, first, records, more, descending=descending, level=level, reading=reading, halt=halt)
     retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
+    begun = np.zeros(len(logs) // rank_clusters if rank_clusters else 0, np.uint32)
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
     known_before = np.array([(data.ctypes.data, address, data.nbytes) for address, data in before], dtype(MEMORY_BEFORE))
@@ -197,6 +198,7 @@ def _replay(
         "before": (known_before, True),
         "of_clusters": (of_clusters, whole),
         "retained": (retained, keep),
+        "begun_before_end": (begun, keep),
         "positions": (positions, stopped),
         "stops": (stops, stopped),
     }
@@ -215,7 +217,9 @@ def _replay(
         _rows(records, result["records"]), _rows(of_clusters, result["of_clusters"]), Status(result["status"]), result["stuck"],
         result["contradictions"], bool(result["narrow"]),
         frozenset(name for name in _ACCESS_GAPS if result[name]), result["lane_events"], result["accesses"], result["compared"],
-        Retained(retained[: result["retained"]].copy(), bool(result["waited"])) if keep and not result["retained_full"] else None,
+        Retained(retained[: result["retained"]].copy(), bool(result["waited"]), tuple(map(int, begun)))
+        if keep and not result["retained_full"]
+        else None,
         ThreadStops(positions, stops) if stopped else None,
     )  # fmt: skip
 

@@ -151,6 +151,7 @@ class LaunchReplay {
             grid_.global_races.over();
             note(cluster);
         }
+        grid_.retained.end(input_.begun_before_end);
     }
 
     void together() {
@@ -193,6 +194,7 @@ class LaunchReplay {
             note(clusters[number]);
             if (input_.of_clusters) collect(number, clusters[number]);
         }
+        grid_.retained.end(input_.begun_before_end);
     }
 
     // Let clusters go on until none can: those of lower places first, as long as the others have not had their turn.

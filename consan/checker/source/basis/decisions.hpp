@@ -38,6 +38,8 @@ enum class Edge : u32 {
     VALUE_IS_USED,         // nothing is learnt by a value that nothing reads (R-GM8)
     ANNOTATION,            // an annotated acquire takes what annotated releases have left
     GRID_WAIT,             // an access is behind griddepcontrol.wait
+    RANK_BEGIN,            // a rank has begun before an access
+    RANK_END,              // a rank ends behind an access
 };
 
 // Whom a scope includes. It holds where the other thread, or every CTA, is in the scope.

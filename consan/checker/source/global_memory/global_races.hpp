@@ -105,7 +105,7 @@ class GlobalRaces : GlobalRaceItems {
         u32 flags = RETAINED_READS * access.reads | RETAINED_WRITES * access.writes | RETAINED_STRONG * access.strong;
         flags |= RETAINED_HAS_VALUE * (access.has_value && !access.operation) | RETAINED_ASYNCHRONOUS * !!access.operation |
                  RETAINED_RELEASES * !!(access.order & IS_RELEASE) | RETAINED_ACQUIRES * !!(access.order & IS_ACQUIRE);
-        return {access.address, access.bytes, access.cluster, access.thread, access.site, access.value, access.element, access.scope, flags};
+        return {access.address, access.bytes, access.cluster, access.thread, access.site, access.value, access.element, access.scope, flags, 0, 0};
     }
 
     void add_to(Cell &cell, u8 mask, const RacingAccess &access) {

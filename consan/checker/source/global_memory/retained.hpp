@@ -5,14 +5,15 @@
 // Not kept apart: an order that only the other lanes of the warp have (R-W1) is none here.
 #pragma once
 
-#include "views.hpp"
 #include "decisions.hpp"
+#include "rank_order.hpp"
+#include "views.hpp"
 
 class Retained {
   public:
     Retained(const GridInput &input, Views &views)
         : rows_(input.retained), capacity_(input.retained_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views),
-          waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
+          ranks_(input, views), waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
 
     bool wanted() const { return rows_; }
     u64 count() const { return count_; }
@@ -34,7 +35,13 @@ class Retained {
             return;
         }
         if (decided<Edge::GRID_WAIT>(is_behind(access.cluster, access.thread))) access.flags |= RETAINED_BEHIND;
+        if (ranks_.wanted()) access.begins = ranks_.begun(access.cluster, access.thread), access.ends = ranks_.time(access.cluster, access.thread);
         rows_[count_++] = access;
+    }
+
+    // All threads have come to their ends. `begun_before_end`: of each rank, the ranks that have begun before its end.
+    void end(u32 *begun_before_end) {
+        if (rows_ && ranks_.wanted()) ranks_.end(rows_, count_, begun_before_end);
     }
 
   private:
@@ -57,6 +64,7 @@ class Retained {
     u32 threads_;
     bool synced_, full_ = false, waited_ = false;
     Views &views_;
+    RankOrder ranks_;
     std::vector<std::vector<Wait>> waits_;  // by cluster
     std::vector<bool> behind_;  // by thread
 };

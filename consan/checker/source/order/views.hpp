@@ -118,6 +118,11 @@ class Views {
         return any(past.seen.chains.of(other_cluster), covered);
     }
 
+    // Whether a time of a thread is part of what is known.
+    bool known(const Knowledge &all, u32 cluster, u32 thread, u32 time) const {
+        return any(all.of(cluster), [&](const Known &each) { return covers(moment(cluster, each.slot, each.number), thread, time); });
+    }
+
     // Whether a moment of a thread is behind a proxy fence for global memory, for what a thread does now: the fence is on the way.
     bool fenced(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) {
         if (other_cluster == cluster && clocks(cluster).fenced(other, time, thread, clocks(cluster).global_memory())) return true;
@@ -183,10 +188,7 @@ class Views {
     template <typename F> static bool any(const std::vector<Known> &known, F f) { return std::any_of(known.begin(), known.end(), f); }
 
     // Whether a thread knows of a time of another cluster.
-    bool reaches(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) {
-        auto covered = [&](const Known &each) { return covers(moment(other_cluster, each.slot, each.number), other, time); };
-        return any(clocks(cluster).chains(thread).of(other_cluster), covered);
-    }
+    bool reaches(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) { return known(clocks(cluster).chains(thread), other_cluster, other, time); }
 
     Moment moment(u32 cluster, u32 slot, u32 number) const { return {clusters_[cluster].chains[slot], number}; }
 

@@ -1,0 +1,178 @@
+"""Compares launches of different ranks that may run at the same time (SEMANTICS 12, R-RK5), on the virtual machine.
+
+Launches of several ranks are made together, as one, which the checker judges (consan/ranks/crew.py). Here such a launch is compared with
+each later one, rank by rank, until all ranks have met on the host. An access is over where the launch of a rank ends behind it: what comes
+later in the stream of that rank is behind it, and so is what another rank does after it has seen a later launch of that rank begin. The
+checker says of each access which ranks have begun before it and which end behind it (consan/checker/source/global_memory/rank_order.hpp).
+
+Not handled: several streams of a rank; what the host does with tensors; whether a copy of an asynchronous proxy is over when another rank
+ends: it is incomplete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, conflicts
+from consan.reports.decoding import launch_race as words
+from consan.reports.model import Finding
+from consan.reports.records.finding_records import ModuleSites
+from consan.reports.source.names import function_name
+from consan.session.comparing.array_rows import HOST, Placed, rows_of
+from consan.session.comparing.comparisons import Comparisons
+from consan.session.comparing.concurrent_launches import MOST_ROWS, LaunchShape
+from consan.session.modules.layouts import AddressName
+
+if TYPE_CHECKING:
+    from consan.session.modules.prepared import Prepared
+
+_END: Final = "the end of rank {}"
+Signalled = Sequence[tuple["_MadeTogether", int]]
+"""Launches, and the ranks at whose ends a signal of the host was behind them."""
+
+
+def _ranks(bits: int) -> Iterator[int]:
+    return (rank for rank in range(bits.bit_length()) if bits >> rank & 1)
+
+
+@dataclass(eq=False)
+class _MadeTogether:
+    """A launch of some ranks, or the end of one. `behind`: of each rank, the ranks whose later launches come behind its end there."""
+
+    ranks: Collection[int]
+    rows: Rows | None
+    behind: list[int]
+    module: ModuleSites | None = None
+    shape: LaunchShape | None = None
+    names: AddressName | None = None
+    rank_grid: int = 0  # CTAs of a rank in the last dimension of the grid
+
+    @property
+    def name(self) -> str:
+        """The kernel."""
+        return function_name(self.shape.entry) if self.shape is not None else _END.format(*self.ranks)
+
+    def reached(self, ends: int) -> int:
+        """The ranks whose later launches come behind what is over at the end of one of these."""
+        found = 0
+        for rank in _ranks(ends):
+            found |= self.behind[rank]
+        return found
+
+    def follow(self, begun: Sequence[int]) -> None:
+        """Another launch was made. `begun`: of each rank, the ranks that have begun before its end."""
+        for rank, reached in enumerate(self.behind):
+            self.behind[rank] = reached | sum(1 << later for later, before in enumerate(begun) if before & reached)
+
+    def groups(self, bits: str) -> Iterator[tuple[int, int, Rows]]:
+        """The accesses of a rank with the same ranks behind or before them, and these."""
+        assert self.rows is not None
+        keys = self._ranks_of(self.rows) << 32 | self.rows[bits]
+        for key in np.unique(keys).tolist():
+            yield key >> 32, key & 0xFFFFFFFF, self.rows[keys == key]
+
+    def _ranks_of(self, rows: Rows) -> npt.NDArray[np.int64]:
+        if self.shape is None:
+            return np.full(len(rows), next(iter(self.ranks)), np.int64)
+        x, y, _ = self.shape.grid
+        found: npt.NDArray[np.int64] = rows["cluster"].astype(np.int64) // (x * y * self.rank_grid)
+        return found
+
+    def side(self, row: np.void) -> words.Side:
+        """An access for the report."""
+        begin, nbytes = int(row["device"]), int(row["bytes"])
+        writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
+        if self.shape is None or self.module is None or self.names is None:
+            return words.OperationSide(self.name, "", 0, begin, nbytes, writes)
+        return words.LaunchSide(
+            self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["cluster"]), int(row["thread"]), int(row["site"]),
+            begin, nbytes, writes, self.names(begin, begin + nbytes), self.rank_grid,
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class RankLaunches:
+    """The launches of a program of several ranks since all of them have met."""
+
+    by: Comparisons
+    count: int  # of ranks
+    _made: list[_MadeTogether] = field(default_factory=list)
+
+    def met(self) -> None:
+        """All ranks have waited for each other, on the host: what follows comes behind all launches."""
+        self._made.clear()
+
+    def sent(self, rank: int) -> Signalled:
+        """The host of a rank sends a signal in its stream."""
+        return [(each, sum(1 << end for end, reached in enumerate(each.behind) if reached >> rank & 1)) for each in self._made]
+
+    def received(self, rank: int, sent: Signalled) -> None:
+        """The host of a rank has waited for it."""
+        for each, ends in sent:
+            for end in _ranks(ends):
+                each.behind[end] |= 1 << rank
+
+    def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, ranks: Collection[int]) -> None:
+        """Compare a launch of some ranks, the last one that was made, with those before it, and keep it."""
+        retained, room = self.by.accesses.last, MOST_ROWS - sum(len(each.rows) for each in self._made if each.rows is not None)
+        rows = None if retained is None else shape.memory.rows(retained.rows)
+        rows = rows if rows is None or len(rows) <= room else None
+        own = [1 << rank for rank in range(self.count)]
+        made = _MadeTogether(ranks, rows, own, self.by.sites_of(prepared), shape, prepared.address_name, rank_grid)
+        self._add(made, () if retained is None else retained.begun)
+
+    def ended(self, rank: int, arrays: Sequence[Placed]) -> None:
+        """A rank has ended, and with it its memory."""
+        rows = rows_of((), [(address + HOST, array) for address, array in arrays])
+        if rows is not None:
+            rows["begins"] = rows["ends"] = 1 << rank
+        self._add(_MadeTogether([rank], rows, [1 << each for each in range(self.count)]), ())
+
+    def _add(self, made: _MadeTogether, begun: Sequence[int]) -> None:
+        for earlier in self._made:
+            self._compare(earlier, made)
+        for earlier in self._made:
+            earlier.follow(begun)
+        self._made.append(made)
+
+    def _compare(self, earlier: _MadeTogether, later: _MadeTogether) -> None:
+        if earlier.rows is not None and later.rows is not None:
+            self.by.found(self._races(earlier, later))
+        elif any(not earlier.behind[one] >> other & 1 for one in earlier.ranks for other in later.ranks if one != other):
+            self._unknown(earlier, later, "the accesses of one are not known in full")
+
+    def _unknown(self, earlier: _MadeTogether, later: _MadeTogether, why: str) -> None:
+        names = f"{earlier.name} and {later.name}"
+        self.by.incomplete(f"the launches of {names}, of different ranks, were not compared: {why}")
+
+    def _races(self, earlier: _MadeTogether, later: _MadeTogether) -> Iterator[Finding]:
+        for first_rank, ends, first in earlier.groups("ends"):
+            for rank, begins, second in later.groups("begins"):
+                if rank == first_rank:
+                    continue
+                reached = earlier.reached(ends)
+                alone = first[first["flags"] & RetainedFlag.ASYNCHRONOUS != 0] if reached & begins else first
+                if alone is not first and earlier.behind[first_rank] & begins:
+                    continue
+                for each in conflicts(alone, second, waited=False, scope=SYS_SCOPE):
+                    if alone is first:
+                        yield _race(earlier, later, (first_rank, rank), each)
+                    else:
+                        self._unknown(earlier, later, "whether an asynchronous copy is over at the end of another rank is not known")
+
+
+def _race(earlier: _MadeTogether, later: _MadeTogether, ranks: tuple[int, int], each: Conflict) -> Finding:
+    first, second = (earlier, each.first), (later, each.second)
+    ended = next((made for made, _ in (first, second) if made.shape is None), None)
+    if ended is later:
+        first, second, ranks = second, first, ranks[::-1]
+    return words.launch_race(
+        first[0].side(first[1]), second[0].side(second[1]), words.NO_RANK_EDGE if ended is None else words.RANK_ENDED,
+        words.StreamEdge(f"rank {ranks[0]}", f"rank {ranks[1]}", ""), ahead=int(second[1]["address"]) - int(first[1]["address"]),
+        count=each.count, ctas=each.ctas, same_value=each.same_value,
+    )  # fmt: skip

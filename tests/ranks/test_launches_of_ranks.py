@@ -1,0 +1,162 @@
+"""Launches of different ranks, one after the other, that nothing but the program orders: races between two of them (R-RK5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from crew_support import Compiled, crew_of, run
+from planted import Plant, plant_in_module
+
+from consan.adapters.triton import ranks
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
+from consan.reports.model import Report
+from consan.session.comparing import rank_launches
+
+# Each launch has a BODY. `meet`: all ranks, once more.
+KERNEL = """
+typedef unsigned u32;
+typedef unsigned long long u64;
+__device__ void meet(u64 *signals, u32 value) {
+    __syncthreads();
+    if (threadIdx.x < WORLD) {
+        u32 *there = (u32 *)signals[threadIdx.x] + RANK, *here = (u32 *)signals[RANK] + threadIdx.x, seen;
+        asm volatile("st.release.SCOPE.global.u32 [%0], %1;" ::"l"(there), "r"(value) : "memory");
+        do asm volatile("ld.acquire.SCOPE.global.u32 %0, [%1];" : "=r"(seen) : "l"(here) : "memory");
+        while (seen < value);
+    }
+    __syncthreads();
+}
+extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u64 *signals) {
+    u32 i = threadIdx.x, peer = (RANK + 1) % WORLD;
+    BODY
+}
+"""
+FILL, MEET = "mine[i] = values[i];", "meet(signals, 1);"
+TAKE, PUT = "values[i] = ((float *)buffers[peer])[i];", "((float *)buffers[peer])[i] = values[i];"
+NOTHING = "if (i > 99) mine[i] = 0;"
+RACE = ("global-race", "no-rank-edge")
+
+
+def launches(*steps: str, count: int = 2, scope: str = "sys", **options: Any) -> Report:
+    """The report of a program: each step is the body of a launch, or what the host does."""
+
+    def body() -> None:
+        import torch
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symm_mem
+
+        rank = dist.get_rank()
+        data = symm_mem.empty(32, dtype=torch.float32)
+        handle = symm_mem.rendezvous(data, dist.group.WORLD)
+        values = torch.full((32,), float(rank), dtype=torch.float32)
+        host: dict[str, Callable[[], Any]] = {
+            "barrier": handle.barrier,
+            "all_reduce": lambda: dist.all_reduce(torch.zeros(1)),
+            "put": lambda: handle.put_signal((rank + 1) % count),
+            "wait": lambda: handle.wait_signal((rank - 1) % count),
+        }
+        for step in steps:
+            if step in host:
+                host[step]()
+            else:
+                source = KERNEL.replace("BODY", step).replace("SCOPE", scope)
+                Compiled(session, {"RANK": rank, "WORLD": count}, source)(data, values, handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
+
+    with crew_of(count, **options) as (crew, session):
+        assert run(crew, body) == [None] * count
+        return session.report()
+
+
+def situations(report: Report) -> set[tuple[str, str]]:
+    return {(finding.kind, finding.situation) for finding in report.findings}
+
+
+# By program: whether it is right. Each ends with a barrier.
+PROGRAMS: dict[str, tuple[bool, tuple[str, ...]]] = {
+    "no barrier": (False, (FILL, TAKE)),
+    "a barrier": (True, (FILL, "barrier", TAKE)),
+    "a collective": (True, (FILL, "all_reduce", TAKE)),
+    "a barrier too early": (False, ("barrier", FILL, TAKE)),
+    "the first ends with a barrier": (True, (FILL + MEET, TAKE)),
+    "the first ends with a barrier that comes too early": (False, (MEET + FILL, TAKE)),
+    "the second begins with a barrier": (True, (FILL, MEET + TAKE)),
+    "the second begins with a barrier that comes too late": (False, (FILL, TAKE + MEET)),
+    "a barrier in a launch between the two": (True, (FILL, MEET, TAKE)),
+    "a launch between the two": (False, (FILL, NOTHING, TAKE)),
+    "a buffer used again": (False, (FILL + MEET + TAKE, FILL)),
+    "signals of the host": (True, (FILL, "put", "wait", PUT)),
+    "signals of the host before the launch": (False, ("put", "wait", FILL, PUT)),
+}
+ENDS, BEGINS, BETWEEN = "the first ends with a barrier", "the second begins with a barrier", "a barrier in a launch between the two"
+QUICK = ("no barrier", "a barrier", ENDS, BEGINS, BETWEEN)
+
+
+@pytest.mark.parametrize("program", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in PROGRAMS])
+def test_two_launches(program: str) -> None:
+    right, steps = PROGRAMS[program]
+    report = launches(*steps, "barrier")
+    assert situations(report) == (set() if right else {RACE}), str(report)
+    assert report.verdict == ("clean" if right else "violations"), str(report)
+
+
+def test_a_barrier_of_one_gpu_orders_no_ranks() -> None:
+    assert RACE in situations(launches(FILL + MEET, TAKE, "barrier", scope="gpu"))
+
+
+def test_the_report_names_ranks_and_the_buffer() -> None:
+    report = launches(FILL, TAKE, "barrier")
+    first, second = report.findings[0].pair
+    assert {first.rank, second.rank} == {0, 1}
+    assert first.block == second.block == (0, 0, 0)
+    assert 'symmetric buffer "data", rank' in str(report)
+    assert "does not wait for rank" in report.findings[0].message
+    assert "a barrier of all ranks" in report.findings[0].fix
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ((FILL + MEET + TAKE,), True),
+        ((FILL + MEET + TAKE, "barrier"), False),
+        pytest.param((FILL + MEET + TAKE + "meet(signals, 2);",), False, marks=pytest.mark.slow),
+    ],
+)
+def test_a_rank_that_ends_while_others_use_its_memory(steps: tuple[str, ...], *, said: bool) -> None:
+    report = launches(*steps)
+    assert situations(report) == ({("global-race", "rank-ended")} if said else set()), str(report)
+    assert {finding.severity for finding in report.findings} <= {"warning"}
+
+
+@pytest.mark.slow  # it compiles the checker
+@pytest.mark.parametrize(
+    ("edge", "holds", "program"),
+    [
+        ("Edge::RANK_BEGIN", False, "the second begins with a barrier"),
+        ("Edge::RANK_END", False, "the first ends with a barrier"),
+        ("Edge::RANK_END", True, "the first ends with a barrier that comes too early"),
+    ],
+)
+def test_a_fault_in_the_checker(edge: str, holds: bool, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, steps = PROGRAMS[program]
+    Plant(monkeypatch, (replay, grid)).decides(edge, holds)
+    assert (situations(launches(*steps, "barrier")) == set()) is not right
+
+
+# By fault of the comparison: the text, what comes in its place, and a program of which it says another thing.
+MUTANTS = {
+    "a launch hands nothing on": ("if before & reached", "if False", "a barrier in a launch between the two"),
+    "all of a rank is over": ("if reached & begins else first", "if True else first", "no barrier"),
+    "a rank is not behind itself": ("[1 << rank for rank in range(self.count)]", "[0] * self.count", "the first ends with a barrier"),
+    "no meeting": ("self._made.clear()", "pass", "a barrier"),
+}
+
+
+@pytest.mark.parametrize("mutant", [pytest.param(each, marks=pytest.mark.slow if number else ()) for number, each in enumerate(MUTANTS)])
+def test_a_fault_in_the_comparison(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, program = MUTANTS[mutant]
+    plant_in_module(monkeypatch, rank_launches, old, new, (ranks,))
+    right, steps = PROGRAMS[program]
+    assert (situations(launches(*steps, "barrier")) == set()) is not right
