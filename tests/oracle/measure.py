@@ -22,6 +22,7 @@ from draws import examples
 from oracle_compare import Agreement, compare
 from oracle_programs import Batch, Program
 from oracle_programs_global import GlobalBatch
+from oracle_programs_multimem import MultimemBatch
 from oracle_run import oracle
 from oracle_strategies import OF_GRIDS, OF_RANKS, STRATEGIES, batches
 from oracle_verdict import GLOBAL
@@ -86,23 +87,27 @@ def _ranks(batch: Batch) -> int:
     return batch.ranks if isinstance(batch, GlobalBatch) else 1
 
 
-def _given(ranks: int) -> list[Any]:
-    """The arguments of one launch: new ones, since a launch leaves its results in them."""
-    args = arguments()
+def _given(batch: Batch, *, many: bool) -> list[Any]:
+    """The arguments of one launch: new ones, since a launch leaves its results in them. `many`: the text may have `multimem`."""
+    if isinstance(batch, MultimemBatch):
+        return batch.given(many=many)
+    args, ranks = arguments(), _ranks(batch)
     return [[*args, rank] for rank in range(ranks)] if ranks > 1 else args
 
 
 def _agreement(batch: Batch, schedule: int) -> tuple[Agreement, Any]:
     kernel, ctas = consan.Kernel(batch.ptx), batch.grid
+    alone = consan.Kernel(batch.oracle_ptx) if isinstance(batch, MultimemBatch) else kernel
     of_grid, ranks = isinstance(batch, GlobalBatch), _ranks(batch)
     how: dict[str, Any] = {"engine": "record", "global_memory": "on"} if of_grid else {}
     with mock.patch.object(fixes, "MOST_PAIRS", 0):  # fixes are not compared, and take ten times as long as all else
-        report = consan.launch(kernel, ctas, batch.threads, _given(ranks), device="cpu", seed=schedule, ranks=ranks, **how)
+        report = consan.launch(kernel, ctas, batch.threads, _given(batch, many=True), device="cpu", seed=schedule, ranks=ranks, **how)
     in_full = of_grid or "global-memory" in report.checked
     global_races = in_full or any(finding.kind == GLOBAL for finding in report.findings)
     hung, differs = any(finding.kind == "deadlock" for finding in report.findings), None
     for plain in range(schedule, schedule + SCHEDULES):
-        verdict = oracle(kernel, ctas, batch.threads, _given(ranks), seed=plain, global_memory=global_races, ranks=ranks)
+        given = _given(batch, many=False)
+        verdict = oracle(alone, ctas, batch.threads, given, seed=plain, global_memory=global_races, ranks=ranks)
         if hung and "deadlock" not in verdict.kinds:
             continue
         found = compare(verdict, report)

@@ -22,6 +22,8 @@ DIGESTS = {
     "ranks": "bb3fe6c14a6c",
     "three_ranks": "2bc772914d24",
     "four_ranks": "19d1642a1451",
+    "multimem": "13cbd1fa65d1",
+    "multimem_of_three": "5b741d47468a",
 }
 
 
