@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from consan.reports.verdict.speaking import merging, precedence
     from consan.session import session
     from consan.session.asking import advice, reruns, timing
-    from consan.session.executing import histories, recording
+    from consan.session.executing import recording
     from consan.session.modules import device, hooks, layouts
-    from consan.session.planning import schedules
+    from consan.session.planning import launch_proofs, schedules
     from consan.toolchain import assemble, cache, find, nvrtc
     from consan.triage import again, campaign, executors, minimise, outcome, schedule_file, show, subject
 else:
@@ -87,10 +87,10 @@ HOMES: Final = {
     "advice": "consan.session.asking.advice",
     "reruns": "consan.session.asking.reruns",
     "timing": "consan.session.asking.timing",
-    "histories": "consan.session.executing.histories",
     "recording": "consan.session.executing.recording",
     "device": "consan.session.modules.device",
     "hooks": "consan.session.modules.hooks",
+    "launch_proofs": "consan.session.planning.launch_proofs",
     "layouts": "consan.session.modules.layouts",
     "schedules": "consan.session.planning.schedules",
     "session": "consan.session.session",

@@ -294,7 +294,16 @@ OUTPUT: Final = (
     NOTES,
 )
 PICTURE: Final = (_switch("--timeline", "text: draw each finding as lanes of time, with the missing order (HTML always does)"),)
+PROVE: Final = Option(
+    "--prove",
+    "try for so long to prove that no launch of a kernel has a race, as consan prove does (20s; the default is 0: not at all); consan run"
+    " does not record later launches that a proof covers",
+    read_budget,
+    0.0,
+    metavar="SECONDS",
+)
 RUN: Final = (
+    PROVE,
     Option(
         "--triton-arch",
         "target of Triton with --device cpu: sm_80 (cp.async), sm_90 (TMA, wgmma) or sm_100 (TMA, tcgen05); default: sm_90",
@@ -326,13 +335,6 @@ SOURCE: Final = (
         " takes some tenths of a second; on: always; off: never",
         default=AUTO,
         choices=GLOBALS,
-    ),
-    Option(
-        "--prove",
-        "try for so long to prove that no launch of the kernel has a race, as consan prove does (20s; the default is 0: not at all)",
-        read_budget,
-        0.0,
-        metavar="SECONDS",
     ),
 )
 TERMINAL: Final = (

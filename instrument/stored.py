@@ -56,10 +56,10 @@ class _Numbers(Sequence[int]):
 
 
 @cache
-def fingerprint() -> str:
-    """A hash of the source of this package, on which an instrumented module depends besides its PTX and its variant."""
+def fingerprint(package: str = __package__) -> str:
+    """A hash of the source of a package: of this one, on which an instrumented module depends besides its PTX and its variant."""
     digest = hashlib.sha256()
-    for file in sorted(_contents(files(__package__)), key=str):
+    for file in sorted(_contents(files(package)), key=str):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
 

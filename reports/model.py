@@ -254,12 +254,14 @@ class Schedules:
 class AllLaunchesProof:
     """No launch of a kernel with blocks of this shape has a race in shared or global memory, under these assumptions.
 
-    `whole`: nothing else is looked for in its global memory. It has no strong accesses, whose order a proof does not judge.
+    `whole`: nothing else is looked for in its global memory. It has no strong accesses, whose order a proof does not judge. `checked`: what
+    it assumes beyond `assumptions` was checked for each launch that was made.
     """
 
     block: tuple[int, int, int]
     assumptions: tuple[str, ...]
     whole: bool = False
+    checked: bool = False
 
 
 @dataclass(frozen=True)
@@ -272,6 +274,7 @@ class KernelSummary:
     sync_sites: int = 0
     unmodelled: tuple[Unmodelled, ...] = ()
     unchecked: int = 0
+    proven_launches: int = 0  # launches that were not recorded, because no launch of the kernel has a race
     global_stores: int = 0  # instructions; stores through generic addresses, which may reach other memory, are in `generic_writes`
     global_atomics: int = 0
     generic_writes: int = 0

@@ -282,6 +282,9 @@ class Backend(Protocol):
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
 
+    def allocation(self, address: int) -> tuple[int, int] | None:
+        """Begin and bytes of the allocation that an address lies in; None: it is in none."""
+
     def write(self, address: int, data: bytes | npt.NDArray[Any]) -> None:
         """Copy host bytes to the device. Complete on return."""
 

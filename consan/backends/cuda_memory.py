@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan._errors import UsageError
+from consan._errors import ConsanError, UsageError
 from consan.backends.base import HostBytes
 from consan.backends.cost import COST
 from consan.backends.driver import Driver
@@ -86,6 +86,16 @@ class CudaMemory:
         COST.gave(self, address)
         with self.current():
             self._driver.call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def allocation(self, address: int) -> tuple[int, int] | None:
+        """Begin and bytes of the allocation that an address lies in, as the driver knows it."""
+        begin, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
+        with self.current():
+            try:
+                self._driver.call("cuMemGetAddressRange_v2", ctypes.byref(begin), ctypes.byref(nbytes), ctypes.c_uint64(address))
+            except ConsanError:
+                return None
+        return begin.value, nbytes.value
 
     def write(self, address: int, data: bytes | _Array) -> None:
         """Copy host bytes to the device, after earlier work on the default stream."""

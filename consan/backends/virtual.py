@@ -64,6 +64,11 @@ class VirtualBackend:
         with self._lock:
             self.machine.free(address)
 
+    def allocation(self, address: int) -> tuple[int, int] | None:
+        """Begin and bytes of the allocation that an address lies in."""
+        found = self.machine.arena.find(address)
+        return None if found is None else (found.address, found.nbytes)
+
     def write(self, address: int, data: bytes | npt.NDArray[Any]) -> None:
         """Copy host bytes to the device."""
         self.machine.write(address, data)

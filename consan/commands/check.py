@@ -60,7 +60,7 @@ class CheckCommand:
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
-        options.add(parser, (*options.SESSION, *options.SOURCE, *options.STATUS), "checking")
+        options.add(parser, (*options.SESSION, options.PROVE, *options.SOURCE, *options.STATUS), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         parser.add_argument("--patch", metavar="FILE", help="write the verified fixes as a unified diff, of the .cu file or of the PTX")
 
@@ -223,7 +223,8 @@ class RequestedLaunch:
 
     def _open(self, args: argparse.Namespace) -> Session:
         watched = 0 if self.ctas is None else self.ctas * math.prod(self.cluster)
-        session = open_session(SessionOptions.in_arguments(args), cta_limit=watched)
+        alone = argparse.Namespace(**(vars(args) | {"prove": 0.0}))  # the proof comes behind the launch
+        session = open_session(SessionOptions.in_arguments(alone), cta_limit=watched)
         if 0 < watched < math.prod(self.grid):
             session.note(f"--ctas {self.ctas}: {watched:,} of {plural(math.prod(self.grid), 'CTA')} were checked")
         return session

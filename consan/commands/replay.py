@@ -22,6 +22,7 @@ from consan.reports import render
 from consan.reports.model import EXIT_VIOLATIONS, Report
 from consan.reports.source.sources import of_texts
 from consan.reports.verdict.conclusion import exit_status
+from consan.session.executing.histories import replay
 from consan.session.planning.options import SessionOptions
 from consan.suppressions import finish
 
@@ -82,7 +83,7 @@ def replay_histories(args: argparse.Namespace) -> int:
         if value is not None:
             raise UsageError(f"{option}: {args.file} holds recorded histories, which are not run again")
     session = late.session.Session(SessionOptions(device="cpu", engine="record"), private=True)
-    found, texts = late.histories.replay(session, args.file, read_data(args.file))
+    found, texts = replay(session, args.file, read_data(args.file))
     report = finish(found, args.rules, of_texts(texts))
     status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
     report = replace(report, command=("consan", *args.argv), status=status)

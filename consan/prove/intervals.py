@@ -18,6 +18,7 @@ from consan.prove.copies import CopyProgress, InFlight
 from consan.prove.environment import Environment, has_one_value
 from consan.prove.kernel import ProvedKernel, Unproven
 from consan.prove.loops.unrolled import united
+from consan.prove.loops.view import View
 from consan.prove.numbers import number
 from consan.prove.pairs import CTA, INTERVAL, AccessPair, OverlapQuestions
 from consan.prove.phases.arrays import arrays_of, counters_of, with_events
@@ -27,7 +28,6 @@ from consan.prove.phases.warps import WarpOrder
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
-from consan.prove.view import View
 from consan.prove.walk import PathState, Walker
 
 ENDS: Final = "a copy may be in flight when its thread ends"

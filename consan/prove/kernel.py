@@ -13,7 +13,7 @@ from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, def
 from consan.instrument.control_flow.dataflow import read_later
 from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.effects import CopyCommit, CopyWait
-from consan.instrument.isa import Row, lookup, row_of
+from consan.instrument.isa import Row, lookup, observing, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction
 from consan.prove.phases.counters import is_followed, measure_of
@@ -41,6 +41,16 @@ class ProvedKernel:
     def counting(self, counters: frozenset[Key]) -> ProvedKernel:
         """The same, with counters that all nodes may need."""
         return replace(self, live=tuple(each | counters for each in self.live), needed=self.needed | counters)
+
+
+def has_strong_accesses(function: Function) -> bool:
+    """Whether a kernel has accesses whose order matters beyond races, which a proof does not judge."""
+    return any(map(_is_strong, function.instructions()))
+
+
+def _is_strong(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and (observing.observes_strongly(instruction, row) or observing.writes_strongly(instruction, row))
 
 
 def kernel_of(function: Function, threads: int) -> ProvedKernel:

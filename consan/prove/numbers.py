@@ -26,6 +26,16 @@ Base = tuple[str, str]
 """What an address begins at: ("param", "2+0"), ("shared", NAME) or ("global", NAME)."""
 
 
+@dataclass
+class AssumedRange:
+    """A term that is in an interval under a condition, as a proof assumes. `tried`: only where a loop was tried (walk.py)."""
+
+    path: Formula
+    term: Formula
+    interval: Interval
+    tried: bool
+
+
 @dataclass(frozen=True)
 class Number:
     """A term, with the interval that it is in, and the one in all small launches. With a base: what is added to an address."""
@@ -144,7 +154,8 @@ def factor(term: Formula) -> int:
 class Symbols:
     """The variables of a proof. `facts`: what is known of each; `assumed`: those whose range is assumed, with their lines of the PTX.
 
-    `quotients`: those that are a term divided by a number.
+    `quotients`: those that are a term divided by a number. `fits`: what is assumed of those that stand for a term. `trials`: loops that are
+    being tried.
     """
 
     def __init__(self) -> None:
@@ -155,6 +166,8 @@ class Symbols:
         self.quotients: dict[str, tuple[Formula, int]] = {}
         self._quotients: dict[tuple[int, int], tuple[Formula, Number]] = {}
         self.path: Formula = z3.BoolVal(True)  # the condition under which the current instruction executes
+        self.fits: dict[str, AssumedRange] = {}
+        self.trials = 0
         self._fitted: dict[tuple[int, int], list[tuple[frozenset[int], Any, Number]]] = {}
         self.ranges: dict[str, tuple[Interval, Interval]] = {}
         self._free: dict[int, tuple[Formula, frozenset[str]]] = {}
@@ -303,11 +316,13 @@ class Symbols:
         here = _parts(self.path)
         for path, _, found in known:
             if path <= here:  # it is assumed where this instruction executes
+                self.fits[str(found.term)].tried &= self.trials > 0
                 return found
         whole = max(interval[0], value.range[0]), min(interval[1], value.range[1])
         found = self.fresh(self.kind_of(value.term), "fits", whole, value.small)
         self.facts[str(found.term)].append(either(opposite(self.path), found.term == value.term))
         self.assumed[str(found.term)] = line
+        self.fits[str(found.term)] = AssumedRange(self.path, value.term, interval, self.trials > 0)
         known.append((here, (value.term, self.path), found))
         return found
 

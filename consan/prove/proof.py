@@ -15,7 +15,7 @@ from consan.instrument.ptx import Function, Module
 from consan.prove.environment import Environment, Shape
 from consan.prove.intervals import ENDS, Compared, Intervals
 from consan.prove.kernel import Unproven, kernel_of
-from consan.prove.numbers import Symbols
+from consan.prove.numbers import Base, Symbols
 from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
 from consan.prove.solver import Formula
 from consan.prove.step import ThreadAccess
@@ -42,7 +42,7 @@ class ProofReason:
 class KernelProof:
     """The answer for one kernel. `overflows`: lines of the PTX whose results are assumed not to overflow.
 
-    `conflicts`: pairs that may race.
+    `conflicts`: pairs that may race. `bases`: what the addresses begin at, and whether the kernel writes there.
     """
 
     answer: str
@@ -51,6 +51,7 @@ class KernelProof:
     pairs: int = 0
     conflicts: list[PossibleRace] = field(default_factory=list)
     environment: Environment | None = None
+    bases: dict[Base, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class PairDecision:
                 proof.conflicts.append(PossibleRace(pair, self._questions, self._environment))
         reasons |= {ProofReason(ENDS, (each.line,)): None for each in compared.unfinished}
         for each in compared.whole:
+            if each.base is not None:
+                proof.bases[each.base] = proof.bases.get(each.base, False) or each.writes
             if not self._questions.happens(each, max(0.001, self._ends - time.monotonic())):
                 reasons[ProofReason(NEVER, (each.line,))] = None
         assumed = self._environment.symbols.assumed

@@ -21,12 +21,12 @@ from consan.instrument.ptx import Instruction
 from consan.prove.kernel import ProvedKernel
 from consan.prove.loops.ends import last_iterations
 from consan.prove.loops.forms import Cycle, FormSearch, RegisterForm, cycle_of
+from consan.prove.loops.view import View
 from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, grown, hull, limits, number, plus, within
 from consan.prove.operations import Value
 from consan.prove.solver import Formula, ask, both, choice, differing, either, opposite, z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
-from consan.prove.view import View
 
 _SECONDS: Final = 1.0
 _BIT: Final = (0, 1)
@@ -53,7 +53,6 @@ class Walker:
         self.exits: list[tuple[int, PathState]] = []
         self._rounds: list[Formula] = []
         self._paths: dict[int, Formula] = {}
-        self._quiet = 0
 
     def walk(self, root: int, state: PathState) -> None:
         """Go from a node to the end. `accesses`, `barriers` and `exits` are what was met."""
@@ -86,12 +85,12 @@ class Walker:
         node, registers = self._kernel.graph.nodes[number], dict(state.registers)
         for place, step in enumerate(node.steps):
             found = self.steps.execute(step, state.path, registers)
-            if not self._quiet:
+            if not self.symbols.trials:
                 self.accesses += (replace(each, place=(number, place), rounds=tuple(self._rounds)) for each in found)
-        if number in self._kernel.barriers and not self._quiet:
+        if number in self._kernel.barriers and not self.symbols.trials:
             self.barriers[number] = PathState(state.path, registers)
         condition = self.steps.condition(node.guard, registers)
-        if node.may_leave and not self._quiet:
+        if node.may_leave and not self.symbols.trials:
             self.exits.append((number, PathState(both(state.path, condition), registers)))
         taken = [(target, PathState(both(state.path, condition), registers, state.behind_loop)) for target in node.taken]
         if node.falls is not None:
@@ -145,9 +144,9 @@ class Walker:
         if (wait := self._waits_only(body, steps)) is not None:
             return self._poll(head, entry, changed, wait)
         guesses = Guesses(self, head, entry, changed)
-        self._quiet += 1
+        self.symbols.trials += 1
         growth = guesses.growth()
-        self._quiet -= 1
+        self.symbols.trials -= 1
         mark = self.symbols.mark
         shared = self._shares and self._uniform.is_uniform(head)
         count = self.symbols.fresh("u" if shared else "t", "iteration", (0, MOST), (0, SMALL))

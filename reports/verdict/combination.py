@@ -30,6 +30,7 @@ from consan.reports.verdict.coverage import (
 _COUNTS = (
     "launches",
     "unchecked",
+    "proven_launches",
     "ctas",
     "histories",
     "recalled",
@@ -101,10 +102,11 @@ def _kernels(kernels: Iterable[KernelSummary]) -> tuple[KernelSummary, ...]:
     sums: dict[KernelSummary, KernelSummary] = {}
     for kernel in kernels:
         none: dict[str, Any] = dict.fromkeys(_COUNTS, 0)
-        same = replace(kernel, **none, schedules=None)
-        before = sums.get(same, replace(same, schedules=kernel.schedules))
+        same = replace(kernel, **none, schedules=None, proof=None)
+        before = sums.get(same, replace(same, schedules=kernel.schedules, proof=kernel.proof))
         summed: dict[str, Any] = {name: getattr(before, name) + getattr(kernel, name) for name in _COUNTS}
-        sums[same] = replace(before, **summed, schedules=united(before.schedules, kernel.schedules))
+        proof = kernel.proof if before.proof == kernel.proof else None
+        sums[same] = replace(before, **summed, schedules=united(before.schedules, kernel.schedules), proof=proof)
     return tuple(sums.values())
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from consan import late
 from consan.reports.counts import plural
-from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Schedules, Unmodelled
+from consan.reports.model import NOTHING_RAN, AllLaunchesProof, KernelSummary, Report, Schedules, Unmodelled
 
 GLOBAL_MEMORY: Final = "global-memory"
 INSTRUCTIONS: Final = "instructions"  # that the engines model
@@ -106,7 +106,7 @@ def _others(report: Report) -> Iterator[Coverage]:
         left_out[listed.name] += listed.launches
     areas = [area for area in report.checked if area != GLOBAL_MEMORY] or [LAUNCHES]
     for kernel in (kernel for kernel in report.kernels if kernel.launches):
-        looked = max(0, kernel.launches - kernel.unchecked - left_out[kernel.name])
+        looked = max(0, kernel.launches - kernel.unchecked - kernel.proven_launches - left_out[kernel.name])
         why = (f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked",) if kernel.unchecked else ()
         for area in areas:
             excluded = area in kernel.excluded or not (looked or why)
@@ -229,6 +229,7 @@ def _sum(one: KernelSummary, other: KernelSummary) -> KernelSummary:
         global_shapes=shapes,
         global_missed=missed,
         excluded=tuple(area for area in one.excluded if area in other.excluded),
+        proof=one.proof if one.proof == other.proof else None,
     )
 
 
@@ -343,4 +344,16 @@ def proof_rows(report: Report) -> Iterator[str]:
         if kernel.proof is not None:
             shape = " x ".join(map(str, kernel.proof.block))
             where = f"{late.names.kernel_name(kernel.name)}: {FOR_ALL} with blocks of {shape}"
-            yield f"{where}: no race in shared or global memory (consan prove prints what it assumes)"
+            yield f"{where}: no race in shared or global memory{_assumed(kernel.proof)}{_unrecorded(kernel)}"
+
+
+def _assumed(proof: AllLaunchesProof) -> str:
+    """What is assumed, in parentheses."""
+    if not proof.checked:
+        return " (consan prove prints what it assumes)"
+    return f" (checked at each launch: arrays do not overlap, integers do not overflow; assumed: {'; '.join(proof.assumptions)})"
+
+
+def _unrecorded(kernel: KernelSummary) -> str:
+    some, whole = kernel.proven_launches, plural(kernel.launches, "launch", "launches")
+    return f"; {some:,} of {whole} needed no record" if some else ""

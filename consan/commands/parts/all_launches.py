@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from consan.commands.parts.proof_subject import ProofSubject
-from consan.instrument.isa import lookup, observing
+from consan.prove.kernel import has_strong_accesses
 from consan.prove.proof import PROVEN
 from consan.prove.solver import require
 from consan.reports.model import VIOLATIONS, AllLaunchesProof, Report
@@ -15,7 +15,6 @@ from consan.reports.verdict.proofs import with_proof
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
-    from consan.instrument.ptx import Instruction
 
 
 def with_all_launches(requested: RequestedLaunch, args: argparse.Namespace, report: Report) -> Report:
@@ -30,10 +29,5 @@ def with_all_launches(requested: RequestedLaunch, args: argparse.Namespace, repo
         why, places = next(iter(answer.reasons), ("", ()))
         where = f" ({', '.join(dict.fromkeys(map(str, places)))})" if places else ""
         return replace(report, notes=(*report.notes, f"not proven for all launches: {why}{where}"))
-    proven = AllLaunchesProof(subject.block, tuple(answer.assumed()), whole=not any(map(_is_strong, subject.function.instructions())))
+    proven = AllLaunchesProof(subject.block, tuple(answer.assumed()), whole=not has_strong_accesses(subject.function))
     return with_proof(report, requested.entry, proven)
-
-
-def _is_strong(instruction: Instruction) -> bool:
-    row = lookup(instruction.parts)
-    return row is not None and (observing.observes_strongly(instruction, row) or observing.writes_strongly(instruction, row))

@@ -15,10 +15,10 @@ from consan.instrument.control_flow import Graph
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Immediate, Instruction
+from consan.prove.loops.view import View
 from consan.prove.step import ThreadAccess
 from consan.prove.tables import WARP
 from consan.prove.uniform import Uniformity
-from consan.prove.view import View
 
 _ALL_LANES: Final = (1 << WARP) - 1
 

@@ -28,7 +28,7 @@ CHECKED = (
 )
 _SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
 _COUNTED: Final = (
-    *("launches", "unchecked", "ctas", "histories", "recalled"),
+    *("launches", "unchecked", "proven_launches", "ctas", "histories", "recalled"),
     *("global_accesses", "global_compared", "global_proven", "global_checked", "global_ctas"),
 )
 _SPARED: Final = "left out, so that checking takes no more than --overhead allows"
@@ -141,14 +141,17 @@ class Summary:
         reached = prepared.instrumented.reachable(name)
         counts = Counter((each.opcode, each.ptx_line) for function in reached for each in function.unmodelled)
         tally = self.recording.kernels.tally(prepared, name)
+        launches = self._launches(prepared, index) + self.selection.unchecked(prepared.number, name)
         called = set[str]().union(*(function.calls for function in reached))
         external = [model.Unmodelled(f"call {name}", 0) for name in prepared.instrumented.external if name in called]
         return model.KernelSummary(
             name=name,
-            launches=self._launches(prepared, index) + self.selection.unchecked(prepared.number, name),
+            launches=launches,
             memory_sites=sum(f.memory_sites for f in reached),
             sync_sites=sum(f.sync_sites for f in reached),
             unchecked=sum(self.recording.kernels.unrecorded(prepared, name).values()),
+            proven_launches=self.recording.kernels.of(prepared, name).unlogged,
+            proof=self.recording.kernels.proof(prepared, name, launches),
             global_stores=sum(f.writes.stores for f in reached),
             global_atomics=sum(f.writes.atomics for f in reached),
             generic_writes=sum(f.writes.generic for f in reached),
@@ -183,7 +186,9 @@ def _united(one: model.KernelSummary, other: model.KernelSummary) -> model.Kerne
     """The summary of two forms of a kernel."""
     counts = {name: getattr(one, name) + getattr(other, name) for name in _COUNTED}
     sites = {name: max(getattr(one, name), getattr(other, name)) for name in _SITES}
-    return replace(one, **counts, **sites, global_gaps=tuple(dict.fromkeys((*one.global_gaps, *other.global_gaps))))
+    proofs = {each.proof for each in (one, other) if each.launches}
+    proof = proofs.pop() if len(proofs) == 1 else None
+    return replace(one, **counts, **sites, proof=proof, global_gaps=tuple(dict.fromkeys((*one.global_gaps, *other.global_gaps))))
 
 
 def places(used: Iterable[Prepared], report: model.Report) -> set[tuple[str, int]]:

@@ -13,9 +13,11 @@ from consan.checker.judging.recorder import Checked
 from consan.checker.judging.tally import ProvenLaunches, Tally
 from consan.reports.counts import plural
 from consan.session.executing.launch_check import LaunchCheck
+from consan.session.planning.plan import NOTHING_KNOWN
 from consan.session.planning.shapes import LaunchShapes
 
 if TYPE_CHECKING:
+    from consan.reports.model import AllLaunchesProof
     from consan.session.modules.prepared import Prepared
 
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
@@ -32,6 +34,9 @@ class CheckedKernel:
     beyond: str = ""  # the one of them that makes the report incomplete
     partial: int = 0  # launches whose global memory was not compared in full
     looked: int = 0  # launches that took the form with global memory instead of this one
+    proof: AllLaunchesProof | None = None  # that no launch of it has a race
+    covered: int = 0  # launches that this proof covers
+    unlogged: int = 0  # of these, those that were not recorded
     compared: bool = True  # the accesses of all its launches were kept, for a comparison with other launches
 
 
@@ -56,11 +61,14 @@ class CheckedKernels:
             self.lacks_global_races(prepared, entry, why)
         kernel.partial += bool(checked.global_races)
         compared = started.recorded.has_global(entry) and not checked.global_races
-        self.shapes.ran(prepared.plain, entry, launched.grid, launched.block, looked=compared or started.proven > 0)
+        self.shapes.ran(prepared.plain, entry, launched.grid, launched.block, looked=compared or started.proven.accesses > 0)
         kernel.tally.add(checked.tally)
-        if started.proven:
-            self.counts_proven(prepared, entry, started.proven, launched.grid)
-        if started.silent and not (started.proven or checked.found or checked.gaps or checked.global_races or asked):
+        if started.proven.always is not None:
+            self.counts_always(prepared, entry, started.proven.always, launched.grid, launched.block, recorded=True)
+        if started.proven.accesses:
+            self.counts_proven(prepared, entry, started.proven.accesses, launched.grid)
+        known = started.proven != NOTHING_KNOWN
+        if started.silent and not (known or checked.found or checked.gaps or checked.global_races or asked):
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 
     def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, times: int = 1) -> bool:
@@ -77,6 +85,15 @@ class CheckedKernels:
     def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
         """Count launches whose accesses to global memory, so many in each launch, are proven apart."""
         self.adds_proofs(prepared, entry, ProvenLaunches(times, times * accesses, times * math.prod(grid)))
+
+    def counts_always(self, prepared: Prepared, entry: str, proof: AllLaunchesProof, grid: Dim3, block: Dim3, *, recorded: bool) -> None:
+        """Count a launch that a proof for all launches covers. `recorded`: without its global memory."""
+        kernel = self.of(prepared, entry)
+        self.shapes.ran(prepared.plain, entry, grid, block, looked=True)
+        kernel.proof, kernel.covered = proof, kernel.covered + 1
+        kernel.unlogged += not recorded
+        compared = math.prod(grid) if recorded else 0
+        kernel.tally.add(Tally(launches=int(not recorded), proven_launches=1, compared_ctas=compared))
 
     def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
         """Count proofs."""
@@ -103,6 +120,11 @@ class CheckedKernels:
     def tally(self, prepared: Prepared, entry: str) -> Tally:
         """How much of a kernel was checked."""
         return self.of(prepared, entry).tally
+
+    def proof(self, prepared: Prepared, entry: str, launches: int) -> AllLaunchesProof | None:
+        """The proof that no launch of a kernel has a race, if it covers so many launches: all that were made."""
+        kernel = self.of(prepared, entry)
+        return kernel.proof if kernel.covered == launches else None
 
     def unrecorded(self, prepared: Prepared, entry: str) -> Mapping[str, int]:
         """The launches of a kernel that were not recorded, by why."""

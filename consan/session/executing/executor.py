@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from consan import late
 from consan.backends.base import Dim3
 from consan.backends.cost import COST
 from consan.instrument.abi.variant import Variant
@@ -68,6 +69,8 @@ class Executor:
         self.watch = SessionWatch(device, options.timeout, self.modules.used)
         self.names = AddressNames()  # of buffers in global memory, from the arguments of launches
         self.judge = Judge(device, self.modules, self.recording, self.watch, self.keeper, self.sites_of, cta_limit)
+        if options.prove:
+            self.judge.always = late.launch_proofs.LaunchProofs(options.prove, self.recording.add_note, device.backend.allocation)
         self.background = Background(device, self.judge, self.watch)
         self.schedules = KernelSchedules()
         self.budget = options.explore or 0.0  # seconds that are left for other schedules

@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from consan import late
 from consan._errors import NotSupported
 from consan.backends.base import Handle
 from consan.checker.judging.recorder import Checked
@@ -22,7 +23,7 @@ from consan.checker.logs.log_lines import SMALL_BYTES
 from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.retained import Watched
 from consan.ranges import LaunchExtents
-from consan.reports.model import Finding, VerifiedFix
+from consan.reports.model import AllLaunchesProof, Finding, VerifiedFix
 from consan.reports.positions import unfinished
 from consan.reports.records.finding_records import ModuleSites
 from consan.session.executing.hangs import hang
@@ -33,8 +34,11 @@ from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps
 from consan.session.executing.watch import News, SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
-from consan.session.planning.plan import Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan
+from consan.session.planning.plan import NOTHING_KNOWN, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan
 from consan.session.planning.proofs import Proofs
+
+if TYPE_CHECKING:
+    from consan.session.planning.launch_proofs import LaunchProofs
 
 Restore = Callable[[], None]
 
@@ -61,6 +65,7 @@ class Judge:
     cta_limit: int
     lost: bool = False  # a fault has taken the device and the log
     proofs: Proofs = field(default_factory=Proofs)
+    always: LaunchProofs | None = None  # for all launches of a kernel; None: none is wanted
     settle: Callable[[], None] = lambda: None  # wait for the launches beside which the program goes on
     _checking: threading.Lock = field(default_factory=threading.Lock)
 
@@ -94,13 +99,17 @@ class Judge:
         """
         if prepared.recorded is None:
             return prepared, None
-        wanted = replace(launch, wanted=self.recording.accesses.wanted or self.recording.asked)
+        kernels = self.recording.kernels
+        judged = kernels.shapes.has(prepared.plain, entry, launch.grid, launch.block)
+        wanted = replace(launch, wanted=self.recording.accesses.wanted or self.recording.asked, judged=judged)
         made, started = self._started(self._kernel(prepared, entry, launch, args), wanted, background=background)
         for gap, form, why in made.gaps:
             self._tells[gap](form, entry, why)
-        if made.proven:
+        if made.form is not prepared and made.proven != NOTHING_KNOWN:
             self._unlist(prepared)
         if started is None:
+            if made.proven.always is not None:
+                kernels.counts_always(made.form, entry, made.proven.always, launch.grid, launch.block, recorded=False)
             return made.form, None
         started.restore, started.proven = restore, made.proven
         if not background:
@@ -114,7 +123,16 @@ class Judge:
         if not args:
             return PlannedKernel(prepared, entry, light)
         extents = LaunchExtents(launch.grid, launch.block)
-        return PlannedKernel(prepared, entry, light, functools.partial(self.proofs.accesses, prepared, entry, args, extents))
+        proven = functools.partial(self.proofs.accesses, prepared, entry, args, extents)
+        return PlannedKernel(prepared, entry, light, proven, functools.cache(lambda: self._always(prepared, entry, extents, args)))
+
+    def _always(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> AllLaunchesProof | None:
+        """The proof that no launch of a kernel has a race, if it covers a launch."""
+        if self.always is None:
+            return None
+        touched = functools.partial(self.proofs.touched, prepared, entry, args, extents)
+        launch = late.launch_proofs.ProvedLaunch(entry, extents.grid, extents.block, args, touched)
+        return self.always.of(prepared, launch)
 
     def _started(
         self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, background: bool

@@ -23,6 +23,7 @@ from consan.instrument.abi import records
 from consan.instrument.record import Recorded
 from consan.session.executing.positions import Waiters, positions
 from consan.session.modules.prepared import LogShape
+from consan.session.planning.plan import NOTHING_KNOWN, KnownBefore
 
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
@@ -80,7 +81,7 @@ class LaunchCheck:
     restore: Callable[[], None] | None = None  # brings its buffers back to what they were before; None: it cannot be repeated
     repeats: bool = False  # it is repeated
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
-    proven: int = 0  # accesses to global memory that were proven apart before it ran: all there are
+    proven: KnownBefore = NOTHING_KNOWN  # all of its accesses to global memory
 
     @property
     def shape(self) -> LogShape:

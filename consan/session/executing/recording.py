@@ -190,6 +190,10 @@ class Recording:
         why = self.kernels.of(prepared, entry).beyond
         return (why,) if why and self.options.global_wanted else ()
 
+    def add_note(self, text: str) -> None:
+        """Add a line to the notes of the report, once."""
+        self.notes[text] = None
+
     def forget(self) -> None:
         """Start anew, for the next report."""
         self.kernels.forget()

@@ -30,7 +30,7 @@ from consan.options import (
 class LaunchFilter:
     """Which launches are checked: those of `kernel_name`, without the first `launch_skip`, and `launch_count` at most.
 
-    `explore`: seconds for other schedules of them, in all.
+    `explore`, `prove`: seconds for other schedules of them, in all, and for proofs.
     `overhead`: the share by which checking may slow the program. None: any. Raises `UsageError` for one that is no share.
     """
 
@@ -39,6 +39,7 @@ class LaunchFilter:
     launch_count: int | None = None
     explore: float | None = None
     overhead: float | None = None
+    prove: float = 0.0
 
     def __post_init__(self) -> None:
         """A share of zero would leave out what is always looked at."""
@@ -107,6 +108,11 @@ class SessionOptions:
         """Seconds for other schedules of the launches that are checked."""
         return self.filter.explore
 
+    @property
+    def prove(self) -> float:
+        """Seconds for proofs that no launch of a kernel has a race."""
+        return self.filter.prove
+
     def unexplored(self, **changes: Any) -> SessionOptions:
         """The same for one schedule of a launch that the filter has taken, with some changes."""
         return replace(self, filter=LaunchFilter(explore=0.0), **changes)
@@ -153,6 +159,7 @@ _VALUES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "shadow_memory": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of bytes above zero"),
     "timeout": (lambda value: value is None or (isinstance(value, (int, float)) and 0 < value < math.inf), "a time in seconds above zero"),
     "explore": (lambda value: value is None or (isinstance(value, (int, float)) and 0 <= value < math.inf), "a time in seconds, 0 or more"),
+    "prove": (lambda value: isinstance(value, (int, float)) and 0 <= value < math.inf, "a time in seconds, 0 or more"),
     "sample": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of CTAs above zero"),
 }
 _OF_FILTER: Final = tuple(each.name for each in fields(LaunchFilter))

@@ -19,6 +19,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from consan.backends.base import Dim3
 from consan.checker.logs.pieces import NoRoom
 from consan.instrument.record import Recorded
+from consan.reports.model import AllLaunchesProof
 from consan.session.modules.prepared import KnownLogs
 from consan.session.planning.launch_sizes import most_together, too_many
 from consan.session.planning.options import SessionOptions
@@ -51,20 +52,23 @@ class Unasked(NoRoom):
 class PlannedKernel(Generic[F]):
     """A kernel in the form that its module has. `light`: the form without global memory. `proven`: accesses that are proven apart.
 
-    `light` and `proven` are called only where the plan depends on them: both take time.
+    `always`: the proof that no launch of it has a race, if it covers this one. All three are called only where the plan depends on them:
+    they take time.
     """
 
     form: F
     entry: str
     light: Callable[[], F]
     proven: Callable[[], int] = lambda: 0
+    always: Callable[[], AllLaunchesProof | None] = lambda: None
 
 
 @dataclass(frozen=True)
 class PlannedLaunch:
     """A launch. `wanted`: its accesses are asked for. `no_room`: for a log with global memory or without, by the number of the form.
 
-    `unfollowed`: why no log can be given to it and read behind it; empty if one can. `first`: CTAs that start; 0: all.
+    `unfollowed`: why no log can be given to it and read behind it; empty if one can. `first`: CTAs that start; 0: all. `judged`: one of its
+    shape was judged.
     """
 
     grid: Dim3
@@ -73,6 +77,7 @@ class PlannedLaunch:
     unfollowed: str = ""
     wanted: bool = False
     first: int = 0
+    judged: bool = False
     no_room: Mapping[int, NoRoom] = field(default_factory=dict)
 
     @property
@@ -107,12 +112,23 @@ class Gap(enum.Enum):
 
 
 @dataclass(frozen=True)
+class KnownBefore:
+    """What is proven before a launch. `accesses` to global memory, if it is recorded without for that; `always`: it has no race at all."""
+
+    accesses: int = 0
+    always: AllLaunchesProof | None = None
+
+
+NOTHING_KNOWN: Final = KnownBefore()
+
+
+@dataclass(frozen=True)
 class LaunchPlan(Generic[F]):
-    """How a launch is made. Without a `log` it runs as it is, with a gap; a form with called hooks has neither."""
+    """How a launch is made. Without a `log` it runs as it is: with a gap, or by a proof. One with called hooks has neither."""
 
     form: F
     log: LogPlan | None = None
-    proven: int = 0  # accesses to global memory, if it is recorded without for that
+    proven: KnownBefore = NOTHING_KNOWN
     gaps: tuple[tuple[Gap, F, NoRoom | str], ...] = ()
 
 
@@ -125,9 +141,26 @@ def plan(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOption
         return _refused(kernel, launch, options, why)
     if launch.unfollowed:
         return LaunchPlan(kernel.form, gaps=((Gap.RECORD, kernel.form, launch.unfollowed),))
+    if (made := _always(kernel, launch, options)) is not None:
+        return made
     if (accesses := _proven(kernel, launch)) and (light := _without_global(kernel)) is not None:
-        return replace(_recorded(replace(kernel, form=light), launch, options), proven=accesses)
+        return replace(_recorded(replace(kernel, form=light), launch, options), proven=KnownBefore(accesses))
     return _recorded(kernel, launch, options)
+
+
+def _always(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOptions) -> LaunchPlan[F] | None:
+    """The plan where no launch of the kernel has a race, unless its log or its accesses are wanted. None: there is no such proof.
+
+    The first launch of a shape is recorded without global memory: a proof does not speak of what is no race. Later ones run as they are.
+    """
+    recorded = kernel.form.recorded
+    assert recorded is not None
+    if launch.wanted or options.keep_histories or (proof := kernel.always()) is None:
+        return None
+    light = _without_global(kernel) if recorded.has_global(kernel.entry) else kernel.form
+    if light is not None and launch.judged:
+        return LaunchPlan(light, proven=KnownBefore(always=proof))
+    return None if light is None else replace(_recorded(replace(kernel, form=light), launch, options), proven=KnownBefore(always=proof))
 
 
 def _proven(kernel: PlannedKernel[F], launch: PlannedLaunch) -> int:

@@ -26,6 +26,10 @@ class LaunchShapes:
         known = self._known.setdefault((text, entry), {})
         known[grid, block] = looked or known.get((grid, block), False)
 
+    def has(self, text: str, entry: str, grid: Dim3, block: Dim3) -> bool:
+        """Whether a launch of a shape was made."""
+        return (grid, block) in self._known.get((text, entry), {})
+
     def known(self, text: str, entry: str) -> list[tuple[Dim3, Dim3, bool]]:
         """The grids and blocks of a kernel, and whether a launch of each was checked: for a file of histories."""
         return [(*shape, looked) for shape, looked in self._known.get((text, entry), {}).items()]

@@ -56,7 +56,8 @@ PACKAGES = {
     ),
     f"{SESSION}.planning": (
         *(ERRORS, "consan.suggest", "consan.instrument", "consan.options", "consan.reports"),
-        *("consan.backends.base", "consan.backends.cpu", "consan.checker.logs.pieces", "consan.ranges", f"{SESSION}.modules"),
+        *("consan.backends.base", "consan.backends.cpu", "consan.checker.logs.pieces", "consan.ranges", "consan.prove", "consan.toolchain"),
+        f"{SESSION}.modules",
     ),
     f"{SESSION}.comparing": (
         *(ERRORS, "consan.instrument.layouts", "consan.reports", "consan.backends.base", "consan.checker", "consan.ranges"),

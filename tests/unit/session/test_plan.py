@@ -11,6 +11,7 @@ import pytest
 from consan.checker.logs.pieces import NoRoom
 from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, record
+from consan.reports.model import AllLaunchesProof
 from consan.session.modules.prepared import KnownLogs
 from consan.session.planning import launch_sizes
 from consan.session.planning.options import SessionOptions
@@ -64,7 +65,7 @@ def _told(made: LaunchPlan[Form]) -> list[tuple[Gap, int, str]]:
 
 def test_a_kernel_is_recorded_with_its_global_memory() -> None:
     made = plan(_kernel(), LAUNCH, DEFAULTS)
-    assert (made.form.number, made.gaps, made.proven) == (0, (), 0)
+    assert (made.form.number, made.gaps, made.proven.accesses) == (0, (), 0)
     assert made.log is not None
     assert (made.log.grid, made.log.block, made.log.cluster, made.log.sample) == (LAUNCH.grid, LAUNCH.block, (1, 1, 1), 0)
 
@@ -77,12 +78,12 @@ def test_a_module_with_hooks_keeps_them() -> None:
 @pytest.mark.parametrize("wanted", [False, True])
 def test_what_is_proven_is_not_logged_unless_its_accesses_are_asked_for(wanted: bool) -> None:
     made = plan(_kernel(proven=7), replace(LAUNCH, wanted=wanted), DEFAULTS)
-    assert (made.form.number, made.proven, made.gaps) == ((0, 0, ()) if wanted else (1, 7, ()))
+    assert (made.form.number, made.proven.accesses, made.gaps) == ((0, 0, ()) if wanted else (1, 7, ()))
 
 
 def test_a_proof_does_not_serve_where_the_light_form_is_refused() -> None:
     made = plan(_kernel(proven=7, light_refused="no"), LAUNCH, DEFAULTS)
-    assert (made.form.number, made.proven) == (0, 0)
+    assert (made.form.number, made.proven.accesses) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +140,29 @@ def test_a_plan_is_the_same_each_time_and_changes_nothing() -> None:
     before = replace(kernel.form), replace(kernel.light())
     assert plan(kernel, LAUNCH, DEFAULTS) == plan(kernel, LAUNCH, DEFAULTS)
     assert (kernel.form, kernel.light()) == before
+
+
+ALWAYS = AllLaunchesProof((64, 1, 1), (), whole=True)
+
+
+def _always(kernel: PlannedKernel[Form]) -> PlannedKernel[Form]:
+    return replace(kernel, always=lambda: ALWAYS)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_the_first_launch_of_a_shape_is_recorded_though_no_launch_has_a_race(judged: bool) -> None:
+    made = plan(_always(_kernel()), replace(LAUNCH, judged=judged), DEFAULTS)
+    assert (made.form.number, made.proven.always, made.gaps) == (1, ALWAYS, ())
+    assert (made.log is None) == judged
+
+
+@pytest.mark.parametrize("options", [DEFAULTS, replace(DEFAULTS, keep_histories=True)])
+def test_a_log_that_is_wanted_is_made_though_no_launch_has_a_race(options: SessionOptions) -> None:
+    launch = replace(LAUNCH, judged=True, wanted=not options.keep_histories)
+    made = plan(_always(_kernel()), launch, options)
+    assert (made.form.number, made.proven.always, made.log is None) == (0, None, False)
+
+
+def test_a_kernel_that_is_not_recorded_without_global_memory_is_recorded_in_full() -> None:
+    made = plan(_always(_kernel(light_refused="no")), replace(LAUNCH, judged=True), DEFAULTS)
+    assert (made.form.number, made.proven.always) == (0, None)

@@ -1,0 +1,147 @@
+"""What a proof takes for granted of a launch, in a form that is asked before each launch and that can be stored.
+
+- Along axes of the grid on which the kernel does not read the number of its CTA there is one CTA.
+- Arrays that different parameters point to do not overlap: the caller compares their allocations (`arrays`).
+- No parameter points to a variable of the module: a session asks only about modules without.
+- Integers do not overflow. Each assumed range is a question: may the term leave it, with the parameters and the grid of the launch? In the
+  order in which a thread computes them, the ranges before it hold, so a question may use these (`_known`).
+
+What stays assumed: no access leaves its array.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from consan.prove.environment import Environment, Shape
+from consan.prove.numbers import AssumedRange, Symbols
+from consan.prove.proof import PROVEN, KernelProof
+from consan.prove.solver import Formula, ask, z3
+
+_SECONDS: Final = 2.0
+_AXES: Final = "xyz"
+_BEFORE: Final = "before"  # in the name of a variable of the iteration before (walk.py)
+STAYS: Final = "no access leaves its array"
+
+
+@dataclass(frozen=True)
+class LaunchWord:
+    """A word of the parameters. `name`: of its variable; empty for a pointer. `written`: whether the kernel writes where it points to."""
+
+    place: int
+    offset: int
+    bits: int = 64
+    name: str = ""
+    written: bool = False
+
+    def value(self, parameters: Sequence[bytes]) -> int:
+        """Its value in a launch: pointers are unsigned."""
+        data = parameters[self.place][self.offset : self.offset + self.bits // 8]
+        return int.from_bytes(data, "little", signed=bool(self.name))
+
+
+@dataclass(frozen=True)
+class LaunchConditions:
+    """What holds of each launch that a proof covers. `flat`: axes with one CTA.
+
+    `grid`: the variables of its extents; empty where it does not matter. `overflows`: questions to the solver, which have no answer.
+    """
+
+    block: Shape
+    flat: tuple[int, ...]
+    arrays: tuple[LaunchWord, ...]
+    numbers: tuple[LaunchWord, ...]
+    grid: tuple[str, ...]
+    overflows: tuple[str, ...]
+
+    def assumed(self) -> tuple[str, ...]:
+        """What stays assumed of each launch, in words."""
+        return (STAYS,)
+
+    def refuses(self, grid: Shape) -> str:
+        """Why a grid is not covered; empty if it is."""
+        axis = next((axis for axis in self.flat if grid[axis] != 1), None)
+        return "" if axis is None else f"gridDim.{_AXES[axis]} is not 1, and the kernel does not read the number of a CTA there"
+
+    def key(self, grid: Shape, parameters: Sequence[bytes]) -> tuple[int, ...]:
+        """What the answers about overflows follow from."""
+        return *grid, *(each.value(parameters) for each in self.numbers)
+
+    def overflow(self, grid: Shape, parameters: Sequence[bytes]) -> str:
+        """Why integers may overflow; empty if none does."""
+        known = dict(zip(self.grid, grid, strict=True)) | {each.name: each.value(parameters) for each in self.numbers}
+        given = [z3.Int(name) == value for name, value in known.items() if name]
+        for question in self.overflows:
+            if ask([*z3.parse_smt2_string(question), *given], _SECONDS) is not False:
+                return "an integer may overflow"
+        return ""
+
+    def stored(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def restored(cls, text: str) -> LaunchConditions:
+        """From that text."""
+        given: dict[str, Any] = json.loads(text)
+        words: dict[str, Any] = {name: tuple(LaunchWord(**each) for each in given[name]) for name in ("arrays", "numbers")}
+        plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows")}
+        return cls(**words, **plain)
+
+
+def conditions_of(proof: KernelProof) -> LaunchConditions | None:
+    """What a proof takes for granted; None where that cannot be asked of a launch."""
+    environment = proof.environment
+    if proof.answer != PROVEN or environment is None:
+        return None
+    overflows = _overflows(environment.symbols)
+    if overflows is None:
+        return None
+    return LaunchConditions(
+        block=environment.block,
+        flat=tuple(_AXES.index(axis) for axis in environment.flat),
+        arrays=tuple(_array(base[1], written) for base, written in proof.bases.items() if base[0] == "param"),
+        numbers=tuple(LaunchWord(*key, name=str(each.term)) for key, each in environment.parameters.items()),
+        grid=_extents(environment),
+        overflows=tuple(overflows),
+    )
+
+
+def _array(name: str, written: bool) -> LaunchWord:
+    """The pointer of a base: its place among the parameters, and its offset there."""
+    place, _, offset = name.partition("+")
+    return LaunchWord(int(place), int(offset), written=written)
+
+
+def _extents(environment: Environment) -> tuple[str, ...]:
+    return tuple("" if each.constant is not None else str(each.term) for each in environment.grid)
+
+
+def _overflows(symbols: Symbols) -> list[str] | None:
+    """A question for each assumed range; None: a range is assumed of which none can be asked."""
+    asked = {name: each for name, each in symbols.fits.items() if not each.tried}
+    lines = {symbols.assumed[name] for name in asked}
+    if not set(symbols.assumed.values()) <= lines:
+        return None
+    return [_question(symbols, name, each) for name, each in asked.items()]
+
+
+def _question(symbols: Symbols, name: str, assumed: AssumedRange) -> str:
+    low, high = assumed.interval
+    leaves = z3.Or(assumed.term < low, assumed.term > high)
+    solver = z3.Solver()
+    solver.add(assumed.path, leaves, *_known(symbols, name, [assumed.path, assumed.term]))
+    text: str = solver.to_smt2()
+    return text
+
+
+def _known(symbols: Symbols, name: str, terms: Sequence[Formula]) -> list[Formula]:
+    """Facts of the variables in some terms, without what is assumed of a variable, or of later ones in the same iteration."""
+    own, found = symbols.order[name], []
+    for each in symbols.closure(terms):
+        later = each in symbols.assumed and symbols.order[each] >= own and f".{_BEFORE}!" not in each
+        found += [] if later else symbols.facts[each]
+    return found

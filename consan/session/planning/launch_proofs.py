@@ -1,0 +1,147 @@
+"""Kernels of which no launch has a race (`--prove`): proven once, kept on disk, and used for the launches that the proof covers.
+
+What a proof takes for granted is asked before each launch (consan/prove/conditions.py): the extents of the grid, that integers do not
+overflow, that each array has an allocation of its own, and, where text and parameters determine the bytes that the launch touches, that
+they are in these allocations. A launch for which that is not known is recorded as if there were no proof.
+
+Not handled: kernels with strong accesses, whose order a proof does not judge, and modules whose variables keep state: each form would have
+variables of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from consan.backends.base import Dim3
+from consan.instrument.stored import fingerprint
+from consan.prove.conditions import LaunchConditions, conditions_of
+from consan.prove.kernel import has_strong_accesses
+from consan.prove.proof import prove
+from consan.prove.solver import require
+from consan.reports.model import AllLaunchesProof
+from consan.session.modules.prepared import Prepared
+from consan.session.modules.variables import keeps_state
+from consan.session.planning.proofs import LaunchBytes
+from consan.toolchain.cache import Cache, key
+
+Extent = tuple[int, int]
+"""Begin and bytes of an allocation."""
+_OfShape = tuple[str, str, Dim3]
+_MOST_KNOWN: Final = 1024  # answers about overflows
+_STRONG: Final = "the order of its strong accesses is not part of a proof"
+
+
+@dataclass(frozen=True)
+class ProvedLaunch:
+    """A launch that is about to be made. `touched`: the bytes that it touches; None: they are not known."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    parameters: Sequence[bytes]
+    touched: Callable[[], LaunchBytes | None]
+
+
+@dataclass
+class LaunchProofs:
+    """The proofs of one session. `seconds`: that are left for them. `note`: adds a line to the notes of the report.
+
+    `allocation`: the one that an address of the device lies in.
+    """
+
+    seconds: float
+    note: Callable[[str], None]
+    allocation: Callable[[int], Extent | None]
+    _known: dict[_OfShape, LaunchConditions | None] = field(default_factory=dict)
+    _overflows: dict[tuple[_OfShape, tuple[int, ...]], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise `EnvironmentFailure` without a solver."""
+        require()
+
+    def of(self, prepared: Prepared, launch: ProvedLaunch) -> AllLaunchesProof | None:
+        """The proof that a launch has no race, like all of its kernel; None: there is none, or it does not cover the launch."""
+        kernel = prepared.plain, launch.entry, launch.block
+        if kernel not in self._known:
+            self._known[kernel] = self._conditions(prepared, launch)
+        conditions = self._known[kernel]
+        if conditions is None:
+            return None
+        if why := self._refusal(kernel, conditions, launch):
+            self.note(f"{launch.entry}: a launch was recorded though a proof holds for all that fit its assumptions: {why}")
+            return None
+        return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True)
+
+    def _conditions(self, prepared: Prepared, launch: ProvedLaunch) -> LaunchConditions | None:
+        """What a proof takes for granted of each launch of a kernel; None: there is no proof."""
+        text = Cache().get(name := key("all launches", prepared.plain, launch.entry, repr(launch.block), fingerprint("consan.prove")))
+        if text is not None:
+            return LaunchConditions.restored(text.decode())
+        found, why = self._proven(prepared, launch) if self.seconds > 0 else (None, "the time for proofs was over (--prove)")
+        if found is None:
+            self.note(f"{launch.entry}: not proven for all launches: {why}")
+            return None
+        Cache().put(name, found.stored().encode())
+        return found
+
+    def _proven(self, prepared: Prepared, launch: ProvedLaunch) -> tuple[LaunchConditions | None, str]:
+        module, began = prepared.instrumented.module, time.monotonic()
+        function = next(each for each in module.functions if each.name == launch.entry and each.body is not None)
+        if has_strong_accesses(function):
+            return None, _STRONG
+        if state := keeps_state(prepared.plain):
+            return None, f"its module has a variable ({state}), of which each form would have its own"
+        pointers = [place for place, each in enumerate(function.params) if each.pointer is not None]
+        try:
+            proof = prove(function, module, launch.block, pointers, (), self.seconds)
+        finally:
+            self.seconds -= time.monotonic() - began
+        return conditions_of(proof), next((each.why for each in proof.reasons), "what it assumes cannot be asked of a launch")
+
+    def _refusal(self, kernel: _OfShape, conditions: LaunchConditions, launch: ProvedLaunch) -> str:
+        """Why a proof does not cover a launch; empty if it does."""
+        return conditions.refuses(launch.grid) or next(self._overlaps(conditions, launch), "") or self._overflow(kernel, conditions, launch)
+
+    def _overflow(self, kernel: _OfShape, conditions: LaunchConditions, launch: ProvedLaunch) -> str:
+        asked = kernel, conditions.key(launch.grid, launch.parameters)
+        if asked not in self._overflows:
+            if len(self._overflows) >= _MOST_KNOWN:
+                self._overflows.clear()
+            self._overflows[asked] = conditions.overflow(launch.grid, launch.parameters)
+        return self._overflows[asked]
+
+    def _overlaps(self, conditions: LaunchConditions, launch: ProvedLaunch) -> Iterator[str]:
+        """Why arrays may overlap, or an access may leave its array."""
+        found: list[tuple[Extent, bool]] = []
+        for each in conditions.arrays:
+            if (address := each.value(launch.parameters)) == 0:
+                continue  # no access through it is valid
+            if (allocation := self.allocation(address)) is None:
+                yield f"the allocation of parameter {each.place + 1} is not known"
+                return
+            found.append((allocation, each.written))
+        for number, (one, writes) in enumerate(found):
+            if any((writes or others) and _share(one, other) for other, others in found[:number]):
+                yield "two arrays are in one allocation"
+        touched = launch.touched()
+        if touched is not None and not all(map(self._stays, _runs(touched))):
+            yield "an access leaves its array"
+
+    def _stays(self, run: tuple[int, int, int]) -> bool:
+        pointer, begin, end = run
+        allocation = self.allocation(pointer or begin)
+        return allocation is not None and allocation[0] <= begin and end <= sum(allocation)
+
+
+def _runs(touched: LaunchBytes) -> Iterator[tuple[int, int, int]]:
+    """For each instruction of a launch that touches bytes: the pointer, and its first and last byte."""
+    for each, start in zip(touched.touched, touched.begins(), strict=True):
+        if len(each.begin):
+            yield start, start + int(each.begin.min()), start + int(each.end.max())
+
+
+def _share(one: Extent, other: Extent) -> bool:
+    return one[0] < sum(other) and other[0] < sum(one)

@@ -1,0 +1,228 @@
+"""Sessions with `--prove`: launches of which a proof holds for all are not recorded, and others are."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("z3", reason="the solver is in the extra `prove`")
+
+from consan.launching.source import compile_for
+from consan.reports.formats.phrases import proof_rows
+from consan.reports.model import KernelSummary, Report
+from consan.session.modules.prepared import Prepared
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
+
+SOURCE = """
+extern "C" __global__ void shift(int *out, const int *in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = in[i] + 1;
+}
+extern "C" __global__ void turn(int *out, const int *in) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+extern "C" __global__ void racy(int *out, const int *in) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+extern "C" __global__ void stride(int *out, int by) {
+    int i = (blockIdx.x * blockDim.x + threadIdx.x);
+    if (by > 0 && i * by >= 0)
+        out[i] = i * by;
+}
+extern "C" __global__ void count(int *out) { atomicAdd(out, 1); }
+extern "C" __global__ void shifted(int *out, const int *in, int by) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    out[i + by] = in[i];
+}
+extern "C" __global__ void bump(int *out) { out[blockIdx.x * 64 + threadIdx.x] += 1; }
+"""
+STATE = """
+__device__ int table[256];
+extern "C" __global__ void sum(int *out, int by) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    out[i] = table[i] += by;
+}
+"""
+BLOCK = (64, 1, 1)
+BYTES = 4 * 256
+
+
+@functools.cache
+def text() -> str:
+    return compile_for(SOURCE, None, arch="sm_90a", name="k.cu")[0].ptx
+
+
+class Launches:
+    """A session with the kernels. Each test has an empty cache."""
+
+    def __init__(self, **options: Any) -> None:
+        self.session = Session(SessionOptions.of({"device": "cpu", "prove": 30.0, **options}))
+        self.prepared: Prepared = self.session.prepare(text(), name="k.ptx")
+        self.arrays = [self.session.backend.alloc(BYTES) for _ in range(2)]
+
+    def __call__(self, entry: str, *args: int, grid: int | Sequence[int] = 2) -> None:
+        """Launch a kernel. Large numbers are addresses."""
+        parameters = [each.to_bytes(8 if each > 1 << 31 else 4, "little", signed=each < 0) for each in args]
+        x, y, z = (grid, 1, 1) if isinstance(grid, int) else grid
+        self.session.launch(self.prepared, entry, (x, y, z), BLOCK, parameters)
+
+    def report(self) -> tuple[Report, KernelSummary]:
+        report = self.session.report()
+        (kernel,) = [each for each in report.kernels if each.launches]
+        return report, kernel
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_later_launches_of_a_proven_kernel_are_not_recorded() -> None:
+    launches = Launches()
+    for _ in range(4):
+        launches("turn", *launches.arrays)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.launches, kernel.proven_launches, kernel.ctas) == ("clean", 4, 3, 2)
+    assert kernel.global_accesses == 0
+    (row,) = proof_rows(report)
+    assert row.startswith("turn: proven for all launches with blocks of 64 x 1 x 1")
+    assert row.endswith("assumed: no access leaves its array); 3 of 4 launches needed no record")
+
+
+def test_a_kernel_without_shared_memory_needs_no_record_at_all() -> None:
+    launches = Launches()
+    for n in (100, 128, 7):
+        launches("shift", *launches.arrays, n)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.launches, kernel.global_accesses, kernel.global_checked) == ("clean", 3, 0, 3)
+    assert kernel.proof is not None
+
+
+def test_each_shape_has_a_launch_that_is_recorded() -> None:
+    launches = Launches()
+    for grid in (1, 2, 1, 2, 4):
+        launches("turn", *launches.arrays, grid=grid)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.launches, kernel.proven_launches) == ("clean", 5, 2)
+
+
+def test_arrays_that_overlap_are_recorded_and_their_race_is_found() -> None:
+    launches = Launches()
+    out, given = launches.arrays
+    launches("shift", out, given, 128)
+    launches("shift", out + 4, out, 128)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof) == ("violations", None)
+    assert "global-race" in {each.kind for each in report.findings}
+    assert any(each.endswith("two arrays are in one allocation") for each in report.notes)
+
+
+def test_halves_of_one_allocation_are_recorded() -> None:
+    launches = Launches()
+    out, _ = launches.arrays
+    launches("shift", out + 512, out, 128)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof, kernel.proven_launches) == ("clean", None, 0)
+
+
+def test_a_proof_covers_all_launches_or_is_not_reported() -> None:
+    launches = Launches()
+    out, given = launches.arrays
+    launches("turn", out, given)
+    launches("turn", out + 512, out)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof, kernel.proven_launches) == ("clean", None, 0)
+
+
+def test_an_access_that_leaves_its_array_is_recorded_and_its_race_is_found() -> None:
+    launches = Launches()
+    out, given = sorted(launches.arrays)
+    launches("shifted", out, given, 64)
+    launches("shifted", out, given, (given - out) // 4 + 1)
+    report, _ = launches.report()
+    assert "global-race" in {each.kind for each in report.findings}
+    assert any(each.endswith("an access leaves its array") for each in report.notes)
+
+
+def test_a_module_whose_variables_keep_state_has_no_proof() -> None:
+    session = Session(SessionOptions.of({"device": "cpu", "prove": 30.0}))
+    prepared = session.prepare(compile_for(STATE, None, arch="sm_90a", name="k.cu")[0].ptx, name="k.ptx")
+    out = session.backend.alloc(BYTES)
+    for by in (1, 2, 3):
+        session.launch(prepared, "sum", (1, 1, 1), BLOCK, [out.to_bytes(8, "little"), by.to_bytes(4, "little")])
+    report = session.report()
+    assert np.frombuffer(session.backend.read(out, 4), np.int32) == 6
+    assert not any(each.proven_launches for each in report.kernels)
+
+
+def test_a_grid_along_another_axis_is_recorded_and_its_race_is_found() -> None:
+    launches = Launches()
+    launches("bump", launches.arrays[0])
+    launches("bump", launches.arrays[0], grid=(2, 2, 1))
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof) == ("violations", None)
+
+
+def test_an_integer_that_may_overflow_is_recorded() -> None:
+    launches = Launches()
+    launches("stride", launches.arrays[0], 3)
+    launches("stride", launches.arrays[0], 1 << 30)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof) == ("clean", None)
+    assert any(each.endswith("an integer may overflow") for each in report.notes)
+
+
+def test_a_kernel_with_a_race_has_no_proof() -> None:
+    launches = Launches()
+    for _ in range(2):
+        launches("racy", *launches.arrays)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof, kernel.proven_launches) == ("violations", None, 0)
+    assert any("not proven for all launches: two threads may access the same bytes" in each for each in report.notes)
+
+
+def test_no_kernel_with_atomics_has_a_proof() -> None:
+    launches = Launches()
+    for _ in range(2):
+        launches("count", launches.arrays[0])
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof, kernel.proven_launches) == ("clean", None, 0)
+
+
+def test_without_the_option_nothing_is_proven() -> None:
+    launches = Launches(prove=0.0)
+    for _ in range(2):
+        launches("turn", *launches.arrays)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof, kernel.proven_launches, kernel.ctas) == ("clean", None, 0, 4)
+    assert not report.notes
+
+
+def test_a_proof_is_kept_for_later_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Launches()
+    first("turn", *first.arrays)
+    monkeypatch.setattr("consan.session.planning.launch_proofs.prove", lambda *_: pytest.fail("it is known"))
+    later = Launches()
+    for _ in range(2):
+        later("turn", *later.arrays)
+    assert later.report()[1].proven_launches == 1
+
+
+def test_histories_that_are_kept_need_each_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    launches = Launches(keep_histories=True)
+    for _ in range(2):
+        launches("turn", *launches.arrays)
+    assert launches.report()[1].proven_launches == 0
