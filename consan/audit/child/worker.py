@@ -197,7 +197,7 @@ def _whole(work: FileWork, recipe: Recipe, path: str, text: str, others: Sequenc
 def _built(work: FileWork, recipe: Recipe, joined: AuditedSource, text: str) -> tuple[AuditedSource, bytes]:
     """A program as one source. Where that does not compile, as two of its sources have one name, those of the host by themselves."""
     path, others = joined.name, [each for each in recipe.sources if each != Path(joined.name)]
-    host_only = [each for each in others if each.suffix != ".cu"]
+    host_only = [each for each in others if each.suffix != ".cu" or "__global__" not in each.read_text(errors="replace")]
     try:
         return joined, built(joined)
     except HostBuildError:

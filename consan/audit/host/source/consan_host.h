@@ -49,6 +49,11 @@ template <class... T> __attribute__((noinline)) void hand_over(const T &...argum
 }
 } // namespace consan
 
+// Of headers that the host does without: programs give them other names, or take all of theirs.
+namespace cooperative_groups {}
+namespace cub {}
+namespace nvcuda::wmma {}
+
 using std::isinf;
 using std::isnan;
 using std::max;
