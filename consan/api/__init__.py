@@ -121,7 +121,7 @@ def _reported(made: OneLaunch, options: SessionOptions, args: Any, block: CheckB
     session, kernel = Session(options), made.kernel
 
     def compare(prepared: Prepared, placement: Placement) -> None:
-        variables = () if stream is None else prepared.variables(session.backend)
+        variables = () if stream is None else [(begin, size) for _, begin, size in prepared.variables(session.backend, "global")]
         shape = LaunchShape(kernel.entry, made.grid, made.block, _memory(placement, variables))
         block.concurrent.launched(session.comparisons, prepared, shape, stream, programmatic=programmatic)
 

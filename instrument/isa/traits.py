@@ -200,3 +200,6 @@ class AccessTraits:
     is_visible = _OfAccess(lambda each: each.space not in ("param", "local", "const"))
     may_be_shared = _OfAccess(lambda each: each.in_shared or each.is_generic)  # the address may be in shared memory
     may_be_global = _OfAccess(lambda each: each.in_global or each.is_generic)  # the address may be in global memory
+    in_constants = _OfAccess(lambda each: each.space == "const")  # the address is in constant memory
+    # other launches, and copies of the host, may access the bytes while the kernel runs
+    may_be_outside = _OfAccess(lambda each: each.may_be_global or each.is_of_elements or each.in_constants)

@@ -31,6 +31,7 @@ class ModuleSites:
     relations: Relations | None = None  # which site can follow which, from the text
     fixes: Mapping[int, VerifiedFix] = field(default_factory=dict)  # by the number of the finding in the table
     isa: bool = False  # the stricter reading (SEMANTICS 9)
+    variable_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of the module's variables
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the record does not have it."""

@@ -172,7 +172,7 @@ def of_surface(access: Access, site: Site) -> Access:
 
 def _name(found: FindingRecord, module: ModuleSites, touched: tuple[int, int]) -> str:
     if is_global(found):
-        return module.address_name(entry_of(found, module), *touched)
+        return module.variable_name(*touched) or module.address_name(entry_of(found, module), *touched)
     return "" if found.kind is Kind.OUT_OF_BOUNDS else layout_of(found, module).name(*touched)
 
 

@@ -96,6 +96,38 @@ def test_cupy(name: str, tmp_path: Path) -> None:
     clean(tmp_path, CUPY + program.format(edge))
 
 
+CONSTANTS = '''
+import cupy as cp, numpy as np
+module = cp.RawModule(code=r"""
+__constant__ float weights[2][256];
+extern "C" __global__ void weigh(float *out, const float *from, int half) {
+    int at = blockIdx.x * 256 + threadIdx.x;
+    out[at] = from[at] * weights[half][threadIdx.x];
+}
+""")
+kernel, weights = module.get_function("weigh"), module.get_global("weights")
+x, y, values = cp.ones(1024, cp.float32), cp.zeros(1024, cp.float32), np.ones(256, np.float32)
+first, second = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
+cp.cuda.Device().synchronize()
+with first: kernel((4,), (256,), (y, x, np.int32(0)))
+{}
+'''
+COPIED = "(weights + {}).copy_from_host_async(values.ctypes.data, 1024, second)"
+
+
+@pytest.mark.parametrize("whole", [(), ("--global", "on")], ids=["", "all of global memory"])
+def test_constants_that_a_copy_writes(whole: tuple[str, ...], tmp_path: Path) -> None:
+    """The address of a constant in a kernel is the one that the driver gives, in the program's own module and in another form of it."""
+    needs("cupy")
+    copied, other = COPIED.format(0), COPIED.format(1024)
+    status, report = run(tmp_path, CONSTANTS.replace("{}", copied), *whole)
+    assert (status, {each["situation"] for each in report["findings"]}) == (66, {"no-stream-edge"}), report
+    for right in (f"{EVENT}; {copied}", other):
+        status, report = run(tmp_path, CONSTANTS.replace("{}", right), *whole)
+        assert (status, report["verdict"], report["findings"]) == (0, "clean", []), report
+        assert "compared" not in gap(report)
+
+
 # Compiled code notes the calls for the default stream after the first 256, until there is another stream.
 NOTED = (
     CUPY.replace("first, second", "pass #").replace("{", "{{").replace("}", "}}")

@@ -9,12 +9,25 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import consan
 
 SOURCE = """
 extern "C" __global__ void produce(const float *x, float *y) { int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 2.0f * x[i]; }
 extern "C" __global__ void consume(const float *y, float *z) { int i = blockIdx.x * blockDim.x + threadIdx.x; z[i] = y[i] + 1.0f; }
+__constant__ float weights[2][64];
+__device__ float table[64];
+extern "C" __global__ void weigh(const float *x, float *y, int half) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i] * weights[half][threadIdx.x];
+}
+extern "C" __global__ void look_up(const float *x, float *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i] + table[threadIdx.x];
+}
 """
+HALF = 256  # bytes of the weights that one launch reads
 COUNT = 128
 
 
@@ -23,8 +36,8 @@ class Program:
 
     def __init__(self, blocking: bool = False) -> None:
         self.cp: Any = importlib.import_module("cupy")
-        module = self.cp.RawModule(code=SOURCE)
-        self.kernels = {name: module.get_function(name) for name in ("produce", "consume")}
+        self.module = self.cp.RawModule(code=SOURCE)
+        self.kernels = {name: self.module.get_function(name) for name in ("produce", "consume", "weigh", "look_up")}
         self.a, self.b = (self.cp.cuda.Stream(non_blocking=not blocking) for _ in range(2))
         self.x, self.y, self.z = self.cp.ones(COUNT, "f4"), self.cp.zeros(COUNT, "f4"), self.cp.zeros(COUNT, "f4")
         self.cp.cuda.Device().synchronize()
@@ -38,6 +51,15 @@ class Program:
 
     def consume(self, stream: Any) -> None:
         self.run("consume", self.y, self.z, stream)
+
+    def weigh(self, stream: Any) -> None:
+        """Reads the first half of a constant variable."""
+        self.kernels["weigh"]((2,), (COUNT // 2,), (self.x, self.y, 0), stream=stream)
+
+    def copy_to(self, name: str, stream: Any, offset: int = 0) -> None:
+        """The host writes `HALF` bytes of a variable of the module."""
+        values = np.ones(HALF // 4, "f4")
+        (self.module.get_global(name) + offset).copy_from_host_async(values.ctypes.data, HALF, stream)
 
 
 def no_edge(p: Program) -> None:
@@ -287,6 +309,40 @@ def memory_of_another_size(p: Program) -> None:
     p.run("consume", p.x, second, p.a)
 
 
+def constants_written_in_another_stream(p: Program) -> None:
+    p.weigh(p.a)
+    p.copy_to("weights", p.b)
+
+
+def constants_read_in_another_stream(p: Program) -> None:
+    p.copy_to("weights", p.b)
+    p.weigh(p.a)
+
+
+def constants_written_behind_an_event(p: Program) -> None:
+    p.weigh(p.a)
+    p.b.wait_event(p.a.record())
+    p.copy_to("weights", p.b)
+
+
+def constants_written_before_a_wait(p: Program) -> None:
+    p.copy_to("weights", p.null)
+    p.null.synchronize()
+    p.weigh(p.a)
+    p.copy_to("weights", p.a)
+    p.weigh(p.a)
+
+
+def constants_of_the_other_half(p: Program) -> None:
+    p.weigh(p.a)
+    p.copy_to("weights", p.b, HALF)
+
+
+def variable_written_in_another_stream(p: Program) -> None:
+    p.run("look_up", p.x, p.y, p.a)
+    p.copy_to("table", p.b)
+
+
 def one_value(p: Program) -> None:
     p.produce(p.a)
     p.produce(p.b)
@@ -297,13 +353,15 @@ CLEAN: list[Callable[[Program], None]] = [
     host_waits_for_the_stream, host_waits_for_the_event, host_waits_for_the_device, host_polls_the_event, through_a_third_stream,
     copy_to_the_host, operation_in_the_stream, view_of_other_elements, column_beside_a_column, freed_memory,
     memory_given_after_a_wait, memory_given_after_the_host_has_waited, memory_of_another_size, memory_of_no_pool,
-    memory_that_the_pool_gave_back, generated_kernel,
+    memory_that_the_pool_gave_back, generated_kernel, constants_written_behind_an_event, constants_written_before_a_wait,
+    constants_of_the_other_half,
 ]  # fmt: skip
 RACY: list[Callable[[Program], None]] = [
     no_edge, event_too_early, event_never_recorded, current_stream_left, host_waits_for_the_other_stream, default_stream_first,
     default_stream_last, default_stream_between, copy_to_the_host_in_another_stream, copy_to_the_host_without_a_wait,
     operation_in_another_stream, method_in_another_stream, generated_kernel_in_another_stream, column_under_a_row,
-    new_array_of_another_stream,
+    new_array_of_another_stream, constants_written_in_another_stream, constants_read_in_another_stream,
+    variable_written_in_another_stream,
 ]  # fmt: skip
 CLEAN_OF_BLOCKING: list[Callable[[Program], None]] = [
     default_stream_first, default_stream_last, default_stream_between, current_stream_left, copy_to_the_host_in_another_stream,

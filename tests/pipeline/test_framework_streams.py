@@ -15,12 +15,14 @@ from stream_programs import (
     RACY_OF_BLOCKING,
     SOURCE,
     Program,
+    constants_written_in_another_stream,
     current_stream_of_a_block,
     findings,
     memory_given_again,
     no_edge,
     one_value,
     ran,
+    variable_written_in_another_stream,
 )
 
 import consan
@@ -58,6 +60,12 @@ def test_the_pool_gives_memory_to_its_stream_again() -> None:
     assert (finding.situation, finding.hazard, finding.severity) == ("memory-given-again", "WAW", "error")
     assert "may still use an array at" in finding.message
     assert finding.accesses[0].bytes == finding.accesses[1].bytes
+
+
+def test_variables_have_their_names() -> None:
+    for program, named in ((constants_written_in_another_stream, "weights"), (variable_written_in_another_stream, "table")):
+        (finding,) = ran(program).findings
+        assert (finding.hazard, finding.accesses[0].name) == ("WAR", f"bytes 0..3 of {named}")
 
 
 def test_stores_of_one_value_are_a_warning() -> None:

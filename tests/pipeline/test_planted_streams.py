@@ -10,6 +10,9 @@ import pytest
 import stream_programs as programs
 
 from consan.adapters.standin import array, streams as standin
+from consan.instrument.effects.makes import Makes
+from consan.instrument.record.families.global_memory import GlobalRecorder
+from consan.instrument.rewriting.context import Work
 from consan.session.comparing import array_rows, freed_memory, program_streams, streams
 
 # The function that changes, what is replaced by what in it, the program that shows it, and whether its streams are blocking.
@@ -96,3 +99,15 @@ def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holder, method, vars(changed[owner])[method] if owner else changed[method])
     changed.update(vars(module))  # its classes are the others'
     assert programs.findings(programs.ran(program, blocking=blocking)) != right
+
+
+def test_loads_of_constants_that_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = GlobalRecorder.access
+
+    def without_constants(self: GlobalRecorder, work: Work, made: Makes) -> None:
+        if not work.event.first.in_constants:
+            access(self, work, made)
+
+    monkeypatch.setattr(GlobalRecorder, "access", without_constants)
+    monkeypatch.setattr(programs, "SOURCE", f"{programs.SOURCE}__device__ int planted;\n")  # the right form of the kernels may be known
+    assert programs.findings(programs.ran(programs.constants_written_in_another_stream)) == []

@@ -152,12 +152,17 @@ class MemoryPointer:
 
     def copy_from(self, source: Any, size: int) -> None:
         """Copy bytes from another pointer or from a host address."""
+        self.copy_from_async(source, size)
+
+    def copy_from_async(self, source: Any, size: int, stream: Any = None) -> None:
+        """The same in a stream."""
         origin = source.mem.host + source.offset if isinstance(source, MemoryPointer) else int(source)
         bytes_at(self.mem.host + self.offset, size)[...] = bytes_at(origin, size)
         reads = [source.bytes(size)] if isinstance(source, MemoryPointer) else []
-        operated("a copy of memory", reads, [self.bytes(size)])
+        operated("a copy of memory", reads, [self.bytes(size)], None if stream is None else stream.order)
 
     copy_from_device = copy_from_host = copy_from
+    copy_from_device_async = copy_from_host_async = copy_from_async
 
     def bytes(self, size: int) -> HostArray:
         """The memory from here on."""
@@ -166,8 +171,12 @@ class MemoryPointer:
 
     def memset(self, value: int, size: int) -> None:
         """Fill bytes."""
+        self.memset_async(value, size)
+
+    def memset_async(self, value: int, size: int, stream: Any = None) -> None:
+        """The same in a stream."""
         bytes_at(self.mem.host + self.offset, size)[...] = value
-        operated("memset", writes=[self.bytes(size)])
+        operated("memset", writes=[self.bytes(size)], stream=None if stream is None else stream.order)
 
 
 def bytes_at(address: int, size: int) -> HostArray:

@@ -133,14 +133,17 @@ class _Launched:
         begin, nbytes = int(row["device"]), int(row["bytes"])
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["cluster"]), int(row["thread"]), int(row["site"]),
-            begin, nbytes, bool(int(row["flags"]) & RetainedFlag.WRITES), self.names(begin, begin + nbytes),
+            begin, nbytes, bool(int(row["flags"]) & RetainedFlag.WRITES), self._name(begin, begin + nbytes),
         )  # fmt: skip
 
     def _touched(self, row: np.void, form: AccessForm) -> words.Side:
         place = self.prepared.instrumented.places.named(form.line, form.opcode)
         begin = int(row["device"])
         end = begin + min(form.nbytes, int(row["bytes"]))
-        return words.TouchedSide(self.module.framework, self.shape.entry, place, begin, end - begin, form.writes, self.names(begin, end))
+        return words.TouchedSide(self.module.framework, self.shape.entry, place, begin, end - begin, form.writes, self._name(begin, end))
+
+    def _name(self, begin: int, end: int) -> str:
+        return self.module.variable_name(begin, end) or self.names(begin, end)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from consan.session.executing.loading import Modules
 from consan.session.executing.recording import Recording
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
-from consan.session.modules.layouts import AddressName, AddressNames
+from consan.session.modules.layouts import AddressName, AddressNames, variable_name_of
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.budget import OverheadBudget
 from consan.session.planning.launch_sizes import check_residency
@@ -198,8 +198,9 @@ class Executor:
         relations = TextRelations(lambda: prepared.instrumented.module)
         sites, entries = prepared.instrumented.sites, prepared.entries
         names = functools.partial(self.names.name, prepared.number)
+        variables = functools.partial(variable_name_of, self.device, prepared)
         isa = self.recording.options.isa
-        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations, isa=isa)
+        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations, isa=isa, variable_name=variables)
 
     def forget(self) -> None:
         """Start afresh after a report."""

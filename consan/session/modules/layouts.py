@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from consan.ranges.forms import ParameterWord, word_of
 from consan.ranges.pointed import pointed_words
 from consan.reports.source.declarations import SourceTexts
-from consan.reports.source.names import function_name
+from consan.reports.source.names import function_name, variable_name
 from consan.reports.source.places import LIBRARY, rank
 from consan.reports.source.sources import read_lines
 from consan.reports.source.variables import Argument, Layout, address_name, layout
@@ -56,6 +56,14 @@ def offsets_of(device: Device, prepared: Prepared, entry: str) -> Mapping[str, i
     """The offsets of a kernel's shared variables by symbol, as far as they are known."""
     found = _variables(prepared, entry)
     return _offsets(device, prepared, entry, found) if found else {}
+
+
+def variable_name_of(device: Device, prepared: Prepared, begin: int, end: int) -> str:
+    """Names bytes of the module's variables in global and constant memory; empty for other bytes, and where the driver gives no address."""
+    if prepared.handle is None:
+        return ""
+    found = [Argument(variable_name(name), at, size) for name, at, size in prepared.variables(device.backend, "global", "const")]
+    return next((each.place(begin, end) for each in found if each.begin <= begin < each.begin + each.bytes), "")
 
 
 def _variables(prepared: Prepared, entry: str) -> list[SharedVariable]:

@@ -112,16 +112,16 @@ class Prepared:
         """The same, where its own text is launched: a line of that is a line of the user's."""
         return replace(self, instrumented=replace(self.instrumented, lines=range(1, self.plain.count("\n") + 2)))
 
-    def variables(self, backend: Backend) -> list[tuple[int, int]]:
-        """Addresses and sizes of its variables in global memory: all its launches have the same.
+    def variables(self, backend: Backend, *spaces: str) -> list[tuple[str, int, int]]:
+        """Names, addresses and sizes of its variables in some spaces: all its launches have the same.
 
         A driver may not tell those that only this module can name (`static`): they are left out.
         """
         found = []
         for each in self.instrumented.module.variables:
-            for name in each.names if each.space == "global" else ():
+            for name in each.names if each.space in spaces else ():
                 with contextlib.suppress(UsageError):
-                    found.append(backend.symbol(self.loaded, name.name))
+                    found.append((name.name, *backend.symbol(self.loaded, name.name)))
         return found
 
     @property

@@ -32,7 +32,7 @@ _WRITE = makes(GlobalWrite, address="addr", value="src").where_checked()
 _OBSERVE, _PUBLISH = (makes(kind, words="addr").where("strong") for kind in (Observe, Publish))
 _OF_THREAD = {access: (_OBSERVE, _READ if access == "read" else _WRITE, shared, _PUBLISH) for access, shared in _SHARED.items()}
 _CHECKED = "global shared shared::cta"
-_LOAD_PRIVATE = "const local param param::entry param::func"
+_LOAD_PRIVATE = "local param param::entry param::func"
 _STORE_PRIVATE = "local param param::func"
 
 
@@ -43,6 +43,8 @@ def _by_space(section: str, family: str, block: str, private: str, **columns: An
     out = rows(section, family, block, status="checked", classes={**classes, "ss": _CHECKED}, **columns)
     if private:
         out += rows(section, family, named, status="neutral", classes={**classes, "ss": private}, **columns)
+    if family == "load":  # nothing writes constant memory while the kernel runs, but for copies of the host and other launches
+        out += rows(section, family, named, status="neutral", makes=_READ, classes={**classes, "ss": "const"}, **columns)
     return out + rows(section, family, named, status="checked", classes={**classes, "ss": "shared::cluster"}, **columns)
 
 

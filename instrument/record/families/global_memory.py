@@ -102,7 +102,7 @@ def touches(instruction: Instruction) -> bool:
     if row.does(GridWait, Unseen):
         return True
     access = row.describe(instruction) if row.does(GlobalAccess) else NO_ACCESS
-    return access.may_be_global or access.is_of_elements
+    return access.may_be_outside
 
 
 def add_access(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
@@ -111,7 +111,7 @@ def add_access(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
         put(kernel, work, made)
     elif work.row.is_whole_matrix_access:
         wmma.add(kernel, work, made)
-    elif kernel.global_races is not None and (work.event.first.may_be_global or work.event.first.is_of_elements):
+    elif kernel.global_races is not None and work.event.first.may_be_outside:
         kernel.global_races.access(work, made)
 
 

@@ -104,7 +104,8 @@ def global_address(kernel: FunctionRecorder, instruction: Instruction, address: 
     if space in _NAMES:
         wide = _NAMES[space](snippet, instruction, address)
     else:
-        wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
+        wide = wide_address(snippet, address, instruction.scope, "" if space == "generic" else space)
+        snippet.add(f"cvta.const.u64 {wide}, {wide};" if space == "const" else "")
     low, high = snippet.register("b32"), snippet.register("b32")
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
     for half, shift, count in zip((low, high), (0, 28), unread, strict=False):

@@ -76,7 +76,7 @@ def _reaches(kind: type[Effect], access: MemoryAccess) -> bool:
     """Whether an access can have an effect of a kind, in its state space."""
     if issubclass(kind, SharedAccess):
         return access.may_be_shared
-    return access.may_be_global or access.is_of_elements or not issubclass(kind, GlobalAccess)
+    return access.may_be_outside or not issubclass(kind, GlobalAccess)
 
 
 def _touch(kind: type[Effect], access: MemoryAccess | None) -> Touch:
