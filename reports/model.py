@@ -151,7 +151,8 @@ class RanTest:
 class FixStep:
     """One step of a verified fix: an instruction, and where. `at`: what stands there, such as "the read"; empty: the whole line.
 
-    `own_line`: in the kernel itself, of what is moved, altered or left out; 0 if that is in another file.
+    `own_line`: in the kernel itself, of what is moved, altered or left out; 0 if that is in another file. `at_condition`: what stands there
+    belongs to a condition, and not to the statement under it.
     """
 
     action: str  # "add", "move", "alter", "leave-out"
@@ -163,6 +164,7 @@ class FixStep:
     ptx_line: int = 0
     spelling: str = ""  # of the instruction, in the user's framework
     own_line: int = 0
+    at_condition: bool = False
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ class Traits:
     sleeps = _OfRow(lambda row: row.action == "sleep")  # the thread waits for some time
     traps = _OfRow(lambda row: row.flow == "trap")  # the kernel ends with an error
     ends = _OfRow(lambda row: row.leaves or row.traps)  # a thread does not go on in this function
+    is_of_condition = _OfRow(lambda row: row.branches or row.name == "setp")  # compilers write it for the condition of a statement
     # a thread may go on elsewhere in this function, or not at all: the end of a basic block
     turns = _OfRow(lambda row: row.branches or row.is_indexed or row.ends)
 

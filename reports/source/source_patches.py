@@ -36,7 +36,6 @@ _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|c
 _LEAVES: Final = re.compile(r"(?:return|break|continue)\b[^;{}]*;")
 _IF: Final = re.compile(r"(\s*)if\s*\(")
 _PLAIN: Final = re.compile(r"(?!.*(?:[\w\])]\s*\(|->))[\w\s.<>=!&|^%+()-]*")  # no call, subscript or pointer
-_CONDITION: Final = re.compile(r"the (?:setp|bra)\b")  # what a step is at
 _WHOLE_LINE: Final = re.compile(r"line \d+$")
 _ZEROS: Final = re.compile(r"zeros in ([\w$]+) ")
 _BY_ONE: Final = {
@@ -164,10 +163,10 @@ def statement(step: FixStep) -> str:
 
 
 def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...]:
-    """A new line, indented as its neighbour; none within a statement. A place in the PTX is under the condition there."""
+    """A new line, indented as its neighbour; none within a statement. A place in the PTX, but not of the condition, is under that."""
     line, at = lines[step.line - 1], step.line - (step.where == "before")
     indent = line[: len(line) - len(line.lstrip())]
-    is_inside = step.action == "add" and step.ptx_line and not _CONDITION.match(step.at)
+    is_inside = step.action == "add" and step.ptx_line and not step.at_condition
     if is_inside and (found := _behind_condition(line)):
         start, end = found
         both = f"{text} {line[start:end]}" if step.where == "before" else f"{line[start:end]} {text}"

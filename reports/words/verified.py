@@ -56,7 +56,6 @@ _BARRIERS: Final = ("bar.sync", "barrier.sync.aligned", "barrier.sync")
 _ELSEWHERE: Final = "the branch that contains "  # not the line itself
 _COUNT: Final = re.compile(r"with a count of (\d+)$")
 _COUNT_OF: Final = re.compile(r"\binitialise \S+ with ([\d,]+) at\b")
-_BRANCH: Final = "the bra"
 _CTA_BARRIER: Final = "bar.sync 0"
 _WARP_BARRIER: Final = "bar.warp.sync 0xffffffff"
 NOT_NAMED: Final = (1,)
@@ -110,7 +109,7 @@ def _names_step(text: str, step: FixStep) -> bool:
     words = (step.instruction.partition(" ")[0], step.spelling, *aliases)
     if not any(word and word in text for word in words):
         return False
-    if step.at == _BRANCH and step.where == "before" and re.search(_ELSEWHERE + at, text):
+    if step.at_condition and step.where == "before" and re.search(_ELSEWHERE + at, text):
         return True
     sided = rf"\b{step.where}\b(?:(?!\b(?:before|after)\b)[^;])*?{at}"
     is_sided = not re.search(_ELSEWHERE + at, text) and re.search(sided, text) is not None

@@ -19,6 +19,7 @@ from consan.checker.questions.questions import Questions
 from consan.checker.repairs.edits import Edit, Impossible, edits_of
 from consan.checker.repairs.fixes import MOST_EVENTS, MOST_LINES, MOST_SECONDS, Fix, verified_fixes
 from consan.checker.repairs.forms import Repair, RepairStep
+from consan.instrument.isa import lookup
 from consan.instrument.ptx import parse
 from consan.instrument.record.analyses.value_dependence import value_depends
 from consan.instrument.sites import Site
@@ -129,7 +130,13 @@ def _step(step: RepairStep, sites: Mapping[int, Site], framework: str) -> model.
     return model.FixStep(
         step.action, step.instruction, step.where, at, str(place["file"]), int(place["line"]), site.ptx_line,
         spelling(framework, step.instruction), own.line if step.action != "add" and own.file == place["file"] else 0,
+        _is_of_condition(site.opcode),
     )  # fmt: skip
+
+
+def _is_of_condition(opcode: str) -> bool:
+    row = lookup(tuple(opcode.split(".")))
+    return row is not None and row.is_of_condition
 
 
 def _outermost(site: Site) -> Any:

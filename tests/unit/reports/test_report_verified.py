@@ -89,7 +89,7 @@ def test_a_place_before_a_branch() -> None:
     text = "put __syncwarp() between k.cu:5 and k.cu:9; put it before the branch that contains k.cu:9"
     before = step("add", "bar.warp.sync 0xffffffff", "before", 9, "__syncwarp()")
     assert not names(text, VerifiedFix((before,)))
-    assert names(text, VerifiedFix((replace(before, at="the bra"),)))
+    assert names(text, VerifiedFix((replace(before, at_condition=True),)))
 
 
 @pytest.mark.parametrize(("count", "named"), [(4, True), (129, False)])

@@ -60,7 +60,7 @@ WRITTEN = {
         '7:     if (b) { asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads(); }',
     ),
     "before the condition": (
-        replace(_step("add", "fence.proxy.async", "before", 21, ptx=1), at="the setp.lt.u32"),
+        replace(_step("add", "fence.proxy.async", "before", 21, ptx=1), at_condition=True),
         '21:     asm volatile("fence.proxy.async;" ::: "memory");',
     ),
     "a whole line of the source": (
