@@ -18,7 +18,7 @@ PAD_BYTES: Final = 2048  # of the signals of an allocation
 _ALIGNMENT: Final = 128
 
 
-@dataclass
+@dataclass(eq=False)
 class SymmetricArray:
     """An array and the signals of one rank. `name`: what the program calls it."""
 
@@ -29,7 +29,7 @@ class SymmetricArray:
     element: int = 1  # bytes
 
 
-@dataclass
+@dataclass(eq=False)
 class SymmetricWindow:
     """One allocation of all ranks, and tables of their addresses."""
 

@@ -83,6 +83,21 @@ def test_signals_of_the_host_and_buffers_of_peers() -> None:
     assert [each.name for each in crew.memory.own] == ["data", "data"]
 
 
+def test_allocations_of_different_sizes() -> None:
+    def body() -> Any:
+        import torch
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symm_mem
+
+        made = [symm_mem.empty(count, dtype=torch.int32) for count in (8, 2, 8)]
+        handles = [symm_mem.rendezvous(each, dist.group.WORLD) for each in made]
+        again = symm_mem.rendezvous(made[0], dist.group.WORLD)
+        return [each.buffer_size for each in handles], again.buffer_ptrs == handles[0].buffer_ptrs != handles[2].buffer_ptrs
+
+    with crew_of(2) as (crew, _):
+        assert run(crew, body) == [([32, 8, 32], True)] * 2
+
+
 def test_ranks_that_wait_for_each_other_are_told_so() -> None:
     def body() -> Any:
         import torch.distributed as dist

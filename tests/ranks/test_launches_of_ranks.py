@@ -9,7 +9,7 @@ import pytest
 from crew_support import Compiled, crew_of, run
 from planted import Plant, plant_in_module
 
-from consan.adapters.triton import ranks
+from consan.adapters.distributed import order
 from consan.checker.compiled import replay
 from consan.checker.judging import grid
 from consan.reports.model import Report
@@ -157,6 +157,6 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", [pytest.param(each, marks=pytest.mark.slow if number else ()) for number, each in enumerate(MUTANTS)])
 def test_a_fault_in_the_comparison(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, program = MUTANTS[mutant]
-    plant_in_module(monkeypatch, rank_launches, old, new, (ranks,))
+    plant_in_module(monkeypatch, rank_launches, old, new, (order,))
     right, steps = PROGRAMS[program]
     assert (situations(launches(*steps, "barrier")) == set()) is not right

@@ -18,6 +18,7 @@ from typing import Any
 from consan.adapters.base import SessionLike
 from consan.adapters.distributed import tensors
 from consan.adapters.distributed.collectives import Collectives
+from consan.adapters.distributed.nvshmem import NvshmemCalls
 from consan.adapters.distributed.symmetric import SymmetricCalls, Tensors
 from consan.adapters.seam import Seam
 from consan.ranks.crew import current
@@ -72,8 +73,11 @@ class DistributedStandIn(Seam):
     def _fill(self, distributed: ModuleType, symmetric: ModuleType, makes: Tensors) -> None:
         crew = current()
         assert crew is not None
-        collectives = Collectives(crew)
-        for owner, functions in ((distributed, collectives.functions()), (symmetric, SymmetricCalls(crew, makes).functions())):
+        collectives, calls = Collectives(crew), SymmetricCalls(crew, makes)
+        made = NvshmemCalls(crew, calls, self._session).modules()
+        sys.modules.update(made)
+        self._undo.append(functools.partial(_take_away, tuple(made)))
+        for owner, functions in ((distributed, collectives.functions()), (symmetric, calls.functions())):
             for name, value in functions.items():
                 self._patches.set(owner, name, value)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from consan._errors import NotSupported
 from consan.ranks.crew import Crew
 
-_REDUCTIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+REDUCTIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "SUM": operator.add,
     "AVG": operator.add,
     "PRODUCT": operator.mul,
@@ -70,7 +70,7 @@ class Collectives:
             "new_group": self._group,
             "group": SimpleNamespace(WORLD=self.world),
             "GroupMember": SimpleNamespace(WORLD=self.world),
-            "ReduceOp": SimpleNamespace(**{name: name for name in _REDUCTIONS}),
+            "ReduceOp": SimpleNamespace(**{name: name for name in REDUCTIONS}),
             "barrier": self._barrier,
             "all_reduce": self._all_reduce,
             "all_gather": self._all_gather,
@@ -107,10 +107,10 @@ class Collectives:
 
     def _all_reduce(self, tensor: Any, op: Any = "SUM", group: Any = None, async_op: bool = False) -> Any:
         name = str(op).rpartition(".")[2]
-        if name not in _REDUCTIONS:
+        if name not in REDUCTIONS:
             raise NotSupported(f"torch.distributed.all_reduce: {op} is not supported with --ranks")
         found = self._met(f"all_reduce ({name})", group, tensor.clone())
-        total = functools.reduce(_REDUCTIONS[name], found)
+        total = functools.reduce(REDUCTIONS[name], found)
         tensor.copy_(total / self._crew.count if name == "AVG" else total)
         return DoneWork() if async_op else None
 

@@ -42,22 +42,24 @@ class SymmetricCalls:
     def functions(self) -> dict[str, Any]:
         """By the names that they have in `torch.distributed._symmetric_memory`."""
         return {
-            "empty": self._empty,
-            "rendezvous": self._rendezvous,
+            "empty": self.empty,
+            "rendezvous": self.rendezvous,
             "enable_symm_mem_for_group": lambda group_name: None,
             "is_symm_mem_enabled_for_group": lambda group_name: True,
             "set_backend": lambda name: None,
             "get_backend": lambda device=None: "CUDA",
         }
 
-    def _empty(self, *size: Any, dtype: Any = None, device: Any = None) -> Any:
+    def empty(self, *size: Any, dtype: Any = None, device: Any = None) -> Any:
+        """A tensor of symmetric memory of the rank that runs."""
         shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], Sequence) else size
         dtype = self._makes.default if dtype is None else dtype
         element = int(self._makes.empty((1,), dtype=dtype).element_size())
         made = self._crew.memory.allocate(self._crew.rank, math.prod(shape) * element, _assigned(), element)
         return self._makes.from_bytes(made.bytes, dtype)[: math.prod(shape)].reshape(shape)
 
-    def _rendezvous(self, tensor: Any, group: Any = None) -> Handle:
+    def rendezvous(self, tensor: Any, group: Any = None) -> Handle:
+        """The handle of the allocation that each rank gives."""
         own = self._crew.memory.holding(int(tensor.data_ptr()))
         if own is None:
             raise UsageError("rendezvous: the tensor is not of symmetric memory; make it with torch.distributed._symmetric_memory.empty")
@@ -65,6 +67,16 @@ class SymmetricCalls:
         if len({each.bytes.nbytes for each in found}) > 1:
             raise UsageError(f"rendezvous: the ranks have {', '.join(str(each.bytes.nbytes) for each in found)} bytes")
         return Handle(self._crew, self._makes, self._crew.memory.join(found), int(tensor.data_ptr()) - address_of(own.bytes))
+
+    def part_of(self, tensor: Any, rank: int) -> Any:
+        """The tensor of another rank at the place of this one."""
+        own = self._crew.memory.holding(int(tensor.data_ptr()))
+        window = next((each for each in self._crew.memory.windows if own in each.ranks), None)
+        if own is None or window is None:
+            raise UsageError("the tensor is not of symmetric memory")
+        begin = int(tensor.data_ptr()) - address_of(own.bytes)
+        part = window.ranks[rank].bytes[begin : begin + tensor.numel() * tensor.element_size()]
+        return self._makes.from_bytes(part, tensor.dtype).reshape(tensor.shape)
 
 
 class Handle:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from consan._errors import NotSupported
+from consan.adapters.distributed.order import order_of
 from consan.adapters.triton.host import HostArray, HostBlock, HostMemory, block_of
 from consan.adapters.triton.parameters import Leaf
 from consan.backends.base import Dim3
@@ -31,7 +32,6 @@ from consan.ranks.crew import Crew
 from consan.ranks.memory import SymmetricMemory, address_of
 from consan.reports.source.variables import Argument
 from consan.session.comparing.concurrent_launches import Copied, LaunchShape, Memory
-from consan.session.comparing.rank_launches import RankLaunches
 from consan.session.modules.layouts import NamedBuffers
 
 _ALIKE: Final = ("num_warps", "num_ctas")
@@ -74,7 +74,7 @@ class RankLaunch:
         self._refuse_others(launches)
         metadata, session = self.launcher.metadata, self.session
         kernels = [launches.get(rank) for rank in range(crew.count)]
-        order = _order(crew, session)
+        order = order_of(crew, session)
         windows = _windows(launches, crew.memory)
         modules = [None if each is None else (each.module(crew.count, stride_of(windows)), each.entry) for each in kernels]
         module, entry = joined(modules, self.grid)
@@ -106,13 +106,6 @@ class RankLaunch:
                 raise NotSupported(
                     f"rank {rank} launches {each.entry} with another grid or number of threads than {self.entry} of another rank"
                 )
-
-
-def _order(crew: Crew, session: Any) -> RankLaunches | None:
-    """What compares the launches, if they share memory that is looked at."""
-    if crew.order is None and crew.memory.own and session.options.looks_at_global:
-        session.recording.accesses.wanted, crew.order = True, RankLaunches(session.comparisons, crew.count)
-    return crew.order if isinstance(crew.order, RankLaunches) else None
 
 
 def _windows(launches: Mapping[int, RankLaunch], shared: SymmetricMemory) -> list[Symmetric]:

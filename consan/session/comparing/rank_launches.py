@@ -23,7 +23,7 @@ from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
-from consan.session.comparing.array_rows import HOST, Placed, rows_of
+from consan.session.comparing.array_rows import HOST, Placed, rows_between, rows_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import MOST_ROWS, LaunchShape
 from consan.session.modules.layouts import AddressName
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _END: Final = "the end of rank {}"
 Signalled = Sequence[tuple["_MadeTogether", int]]
 """Launches, and the ranks at whose ends a signal of the host was behind them."""
+Spans = Sequence[tuple[int, int]]  # the first byte of each, and the end
 
 
 def _ranks(bits: int) -> Iterator[int]:
@@ -42,7 +43,10 @@ def _ranks(bits: int) -> Iterator[int]:
 
 @dataclass(eq=False)
 class _MadeTogether:
-    """A launch of some ranks, or the end of one. `behind`: of each rank, the ranks whose later launches come behind its end there."""
+    """A launch of some ranks, an operation of the host of one, or its end.
+
+    `behind`: of each rank, the ranks whose later launches come behind its end there.
+    """
 
     ranks: Collection[int]
     rows: Rows | None
@@ -51,11 +55,14 @@ class _MadeTogether:
     shape: LaunchShape | None = None
     names: AddressName | None = None
     rank_grid: int = 0  # CTAs of a rank in the last dimension of the grid
+    what: str = ""  # of an operation
+    where: tuple[str, int] = ("", 0)  # the line of the program
+    is_end: bool = False
 
     @property
     def name(self) -> str:
         """The kernel."""
-        return function_name(self.shape.entry) if self.shape is not None else _END.format(*self.ranks)
+        return function_name(self.shape.entry) if self.shape is not None else self.what
 
     def reached(self, ends: int) -> int:
         """The ranks whose later launches come behind what is over at the end of one of these."""
@@ -88,7 +95,7 @@ class _MadeTogether:
         begin, nbytes = int(row["device"]), int(row["bytes"])
         writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
         if self.shape is None or self.module is None or self.names is None:
-            return words.OperationSide(self.name, "", 0, begin, nbytes, writes)
+            return words.OperationSide(self.name, *self.where, begin, nbytes, writes)
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["cluster"]), int(row["thread"]), int(row["site"]),
             begin, nbytes, writes, self.names(begin, begin + nbytes), self.rank_grid,
@@ -131,7 +138,24 @@ class RankLaunches:
         rows = rows_of((), [(address + HOST, array) for address, array in arrays])
         if rows is not None:
             rows["begins"] = rows["ends"] = 1 << rank
-        self._add(_MadeTogether([rank], rows, [1 << each for each in range(self.count)]), ())
+        own = [1 << each for each in range(self.count)]
+        self._add(_MadeTogether([rank], rows, own, what=_END.format(rank), is_end=True), ())
+
+    def operated(self, rank: int, what: str, reads: Spans, writes: Spans, where: tuple[str, int]) -> Signalled:
+        """The host of a rank reads and writes memory, in its stream. It is over once it is `completed`, or as its own signal says."""
+        ranges = ([(begin + HOST, end + HOST) for begin, end in spans] for spans in (reads, writes))
+        rows = rows_between(*ranges)
+        rows["device"] &= np.uint64(HOST - 1)
+        rows["begins"] = rows["ends"] = 1 << rank
+        made = _MadeTogether([rank], rows, [0] * self.count, what=what, where=where)
+        self._add(made, ())
+        return [(made, 1 << rank)]
+
+    def completed(self, rank: int) -> None:
+        """All operations of the host of a rank are over for what it does next."""
+        for each in self._made:
+            if each.shape is None and rank in each.ranks:
+                each.behind[rank] |= 1 << rank
 
     def _add(self, made: _MadeTogether, begun: Sequence[int]) -> None:
         for earlier in self._made:
@@ -168,7 +192,7 @@ class RankLaunches:
 
 def _race(earlier: _MadeTogether, later: _MadeTogether, ranks: tuple[int, int], each: Conflict) -> Finding:
     first, second = (earlier, each.first), (later, each.second)
-    ended = next((made for made, _ in (first, second) if made.shape is None), None)
+    ended = next((made for made, _ in (first, second) if made.is_end), None)
     if ended is later:
         first, second, ranks = second, first, ranks[::-1]
     return words.launch_race(
