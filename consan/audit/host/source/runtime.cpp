@@ -35,7 +35,7 @@ struct Shape {
 
 cudaError_t last = cudaSuccess;
 unsigned made = 0; // streams and events
-std::string beside; // the folder of the program's source, with a slash
+std::string source_folder; // the folder of the program's source, with a slash
 
 cudaError_t noted(cudaError_t error) {
     if (error != cudaSuccess) last = error;
@@ -111,13 +111,13 @@ void consan_set_hooks(const Hooks *given) { hooks = *given; }
 // Before `main`. `source`: its file.
 void consan_begin(const char *source) {
     watch_signals();
-    beside = std::string(source, std::string(source).rfind('/') + 1);
+    source_folder = std::string(source, std::string(source).rfind('/') + 1);
 }
 // The program's `fopen` (building.py). It runs in a folder of its own; inputs may lie beside its source.
 FILE *__wrap_fopen(const char *name, const char *mode) {
     FILE *opened = fopen(name, mode);
     const int error = errno;
-    if (opened == nullptr && name != nullptr && *name != '/' && *mode == 'r') opened = fopen((beside + name).c_str(), mode);
+    if (opened == nullptr && name != nullptr && *name != '/' && *mode == 'r') opened = fopen((source_folder + name).c_str(), mode);
     if (opened == nullptr) std::fprintf(stderr, "\nconsan: it could not open %s\n", name);
     errno = error;
     return opened;
