@@ -95,7 +95,7 @@ class LaunchConditions:
 def conditions_of(proof: KernelProof) -> LaunchConditions | None:
     """What a proof takes for granted; None where that cannot be asked of a launch."""
     environment = proof.environment
-    if proof.answer != PROVEN or environment is None:
+    if proof.answer != PROVEN or environment is None or proof.calls:
         return None
     overflows = _overflows(environment.symbols)
     if overflows is None:

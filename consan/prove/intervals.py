@@ -63,7 +63,10 @@ class Intervals:
         graph = kernel.graph
         self._edges = list(graph.successors)
         self._cut = [() if number in kernel.barriers else each for number, each in enumerate(self._edges)]
-        self._uniform, self._lines = Uniformity(graph, has_one_value), [_line(graph, number) for number in range(len(graph.nodes))]
+        self._uniform, self._lines = (
+            Uniformity(graph, has_one_value, {each.name for each in function.params}),
+            [_line(graph, number) for number in range(len(graph.nodes))],
+        )
         self._warps = WarpOrder(graph, self._cut, self._uniform, math.prod(environment.block))
         self._steps = SymbolicSteps(kernel, function, environment)
         self._views: dict[int, View] = {}

@@ -2,6 +2,9 @@
 
 What synchronises in other ways (fences, named barriers, flags) is passed over: it only orders more. phases/warps.py has barriers of warps.
 An instruction whose accesses are not those of the executing thread at addresses of the text has no proof.
+
+Calls are passed over where no function of the module, whichever is called, does anything but compute; they may load where nobody writes.
+What they return is not known. A call through a pointer is taken to reach a function of the module.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.effects import CopyCommit, CopyWait
 from consan.instrument.isa import Row, lookup, observing, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.ptx import Function, Immediate, Instruction
+from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol, Variable
 from consan.prove.phases.counters import is_followed, measure_of
 
 _OF_COPIES: Final = (CopyCommit, CopyWait)
@@ -53,10 +56,14 @@ def _is_strong(instruction: Instruction) -> bool:
     return row is not None and (observing.observes_strongly(instruction, row) or observing.writes_strongly(instruction, row))
 
 
-def kernel_of(function: Function, threads: int) -> ProvedKernel:
+def kernel_of(function: Function, module: Module, threads: int) -> ProvedKernel:
     """Read a kernel. `threads`: of a CTA. Raises `Unproven`."""
+    calls = [each for each in function.instructions() if (row := lookup(each.parts)) is not None and row.calls]
+    if calls:
+        _check_calls(calls, function, module)
     for instruction in function.instructions():
-        _check(instruction, threads)
+        if instruction not in calls:
+            _check(instruction, threads)
     graph = _cut(graph_of(function), threads)
     needed = _needed(function)
     uses, makes = zip(*(_reads(node, needed) for node in graph.nodes), strict=True)
@@ -79,6 +86,54 @@ def _check(instruction: Instruction, threads: int) -> None:
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     if row.is_cta_barrier:
         is_barrier(instruction, threads)
+
+
+def calls_through_pointers(function: Function) -> bool:
+    """Whether a kernel calls what a register says."""
+    return any(row_of(each).calls and _callee(each) is None for each in function.instructions())
+
+
+def _callee(call: Instruction) -> str | None:
+    """The name of the function that a call is to; None: a register says which."""
+    return next((each.name for each in call.operands if isinstance(each, Symbol)), None) if not _pointers(call) else None
+
+
+def _pointers(call: Instruction) -> list[Register]:
+    return [each for each in call.operands if isinstance(each, Register)]
+
+
+def _check_calls(calls: list[Instruction], function: Function, module: Module) -> None:
+    """Raise `Unproven` unless all functions of the module only compute, or only load where nobody writes."""
+    bodies = {each.name: each for each in module.functions if each.kind != "entry" and each.body is not None}
+    for call in calls:
+        if (name := _callee(call)) is not None and name not in bodies:
+            raise Unproven(f"{name} is called, and its text is not known", call.line)
+    _check_parameters(function)
+    writes = any(touch.writes and touch.is_visible for each in function.instructions() for touch in row_of(each).accesses(each))
+    if not all(_only_computes(each, loads=not writes) for body in bodies.values() for each in body.instructions()):
+        raise Unproven("a function that may be called does more than compute", calls[0].line)
+
+
+def _check_parameters(function: Function) -> None:
+    """Raise `Unproven` unless the parameters of calls have names of their own, and no register has the address of one."""
+    inside = (each for each in function.body.walk() if isinstance(each, Variable)) if function.body is not None else ()
+    own = {name.name for each in inside if each.space == "param" for name in each.names}
+    for each in function.instructions():
+        row = row_of(each)
+        named = own.intersection(name for operand in each.operands for name in names(operand))
+        if named and not (row.is_load or row.is_store or row.calls):
+            raise Unproven("a register has the address of a parameter of a call", each.line)
+    if shared := own.intersection(each.name for each in function.params):
+        raise Unproven(f"{min(shared)} is a parameter of the kernel and one of a call")
+
+
+def _only_computes(instruction: Instruction, *, loads: bool) -> bool:
+    row = lookup(instruction.parts)
+    if row is None or row.is_never_recorded or row.status == "in part" or not row.fits(instruction):
+        return False
+    visible = [each for each in row.accesses(instruction) if each.is_visible]
+    known = row.is_arithmetic or row.is_of_addresses or row.is_ordinary or row.branches or row.returns
+    return known and not (any(each.writes for each in visible) or (visible and not loads))
 
 
 def is_barrier(instruction: Instruction, threads: int) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from consan.instrument.ptx import Function, Module
 from consan.prove.environment import Environment, Shape
 from consan.prove.intervals import ENDS, Compared, Intervals
-from consan.prove.kernel import Unproven, kernel_of
+from consan.prove.kernel import Unproven, calls_through_pointers, kernel_of
 from consan.prove.numbers import Base, Symbols
 from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
 from consan.prove.solver import Formula
@@ -43,6 +43,7 @@ class KernelProof:
     """The answer for one kernel. `overflows`: lines of the PTX whose results are assumed not to overflow.
 
     `conflicts`: pairs that may race. `bases`: what the addresses begin at, and whether the kernel writes there.
+    `calls`: calls through pointers are taken to reach functions of the module.
     """
 
     answer: str
@@ -52,6 +53,7 @@ class KernelProof:
     conflicts: list[PossibleRace] = field(default_factory=list)
     environment: Environment | None = None
     bases: dict[Base, bool] = field(default_factory=dict)
+    calls: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,12 @@ def prove(
     """The answer for a kernel with blocks of one shape, within about so many seconds."""
     symbols, ends = Symbols(), time.monotonic() + seconds
     try:
-        kernel = kernel_of(function, block[0] * block[1] * block[2])
+        kernel = kernel_of(function, module, block[0] * block[1] * block[2])
         environment = Environment(function, module, block, pointers, symbols)
         questions = OverlapQuestions(environment, [each(environment) for each in assumed])
         compared = Intervals(kernel, function, environment, questions, ends).compared()
         found = PairDecision(questions, environment, ends).decide([*compared.pairs, *_outer(compared.whole, environment)], compared)
-        found.environment = environment
+        found.environment, found.calls = environment, calls_through_pointers(function)
         return found
     except Unproven as why:
         return KernelProof(UNKNOWN, [ProofReason(str(why), (why.line,) if why.line else ())])

@@ -7,7 +7,7 @@ from uniform registers, parameters, the CTA's number and constants. That does no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from consan.instrument.control_flow import Graph, Key, key_of, read, written
 from consan.instrument.isa import row_of
@@ -18,8 +18,9 @@ from consan.instrument.ptx import Instruction
 class Uniformity:
     """Uniform branches of one kernel. `special`: whether a special register has one value in a CTA."""
 
-    def __init__(self, graph: Graph, special: Callable[[str], bool]) -> None:
-        self._graph, self._special = graph, special
+    def __init__(self, graph: Graph, special: Callable[[str], bool], parameters: Collection[str]) -> None:
+        """`parameters`: of the kernel. What a function returns is loaded from one of the call."""
+        self._graph, self._special, self._parameters = graph, special, parameters
         self.after = graph.post_dominators
         self._decides = self.after.control_dependence
         self.divergent_keys = set[Key]()
@@ -63,6 +64,11 @@ class Uniformity:
         """Whether an instruction computes the same in all threads of a CTA that execute it together."""
         row = row_of(instruction)
         if row.is_load:
-            return bool(row.describe(instruction).is_parameter) and self._reads_uniform(instruction)
+            return bool(row.describe(instruction).is_parameter) and self._is_of_kernel(instruction) and self._reads_uniform(instruction)
         sources = all(self._has_one_value(instruction, name) for operand in instruction.operands[1:] for name in names(operand))
         return (row.is_arithmetic or row.is_of_addresses) and sources and self._reads_uniform(instruction)
+
+    def _is_of_kernel(self, load: Instruction) -> bool:
+        """Whether a load of a parameter is one of a parameter of the kernel."""
+        found = (name for operand in load.operands[1:] for name in names(operand))
+        return all(name in self._parameters or load.scope.is_register(name) for name in found)

@@ -66,6 +66,7 @@ class ProofSubject:
             flat=() if proof.environment is None else proof.environment.flat,
             overflows=tuple(map(self._place, proof.overflows)),
             assumptions=tuple(each.text for each in self.assumptions),
+            calls=proof.calls,
             reasons=tuple((each.why, tuple(map(self._place, each.lines))) for each in reasons),
             pairs=proof.pairs,
             seconds=seconds,

@@ -18,6 +18,7 @@ ARRAYS: Final = (
     "arrays that different pointers among the parameters point to do not overlap; no access leaves its array",
     "pointers among the parameters point to global memory",
 )
+CALLED: Final = "calls through pointers reach functions of the file"
 NOT_COVERED: Final = (
     "not part of it: accesses that the compiler has removed, memory that no thread has written, deadlocks, misused barriers, order that"
     " strong accesses lack, lanes that miss a warp-wide instruction, other launches"
@@ -47,7 +48,10 @@ class ProofPlace:
 
 @dataclass(frozen=True)
 class ProofReport:
-    """The answer for one kernel. `flat`: axes of the grid that have one CTA. `command`: the run of a counterexample."""
+    """The answer for one kernel. `flat`: axes of the grid that have one CTA. `calls`: it calls through pointers.
+
+    `command`: the run of a counterexample.
+    """
 
     kernel: str
     block: tuple[int, int, int]
@@ -55,6 +59,7 @@ class ProofReport:
     flat: tuple[str, ...]
     overflows: tuple[ProofPlace, ...]
     assumptions: tuple[str, ...]
+    calls: bool
     reasons: tuple[tuple[str, tuple[ProofPlace, ...]], ...]
     pairs: int
     seconds: float
@@ -67,6 +72,8 @@ class ProofReport:
         found = [f"{' = '.join([*flat, '1'])}: the kernel does not read the number of a CTA there"] if flat else []
         if self.overflows:
             found.append(f"integers do not overflow at {_listed(self.overflows)}")
+        if self.calls:
+            found.append(CALLED)
         return [*ARRAYS, *found, *self.assumptions]
 
 

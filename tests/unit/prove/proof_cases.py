@@ -65,7 +65,23 @@ NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.sha
 WIDE = "mad.lo.s32 %r9, %r2, 12, %r6;\n"  # four words of each thread
 MET = WIDE + "mov.u32 %r7, 0;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r9;\nst.shared.u32 [%r8], 1;\nadd.s32 %r7, %r7, {};\n{}@%p1 bra $L;"
 
+# A call through a pointer, what loads its result, and the function that it is to.
+CALLED = (
+    "{{\n.param .b32 param0;\n.param .b32 {0};\nst.param.b32 [param0], %r5;\np_0: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+    "mov.u64 %rd5, f;\ncall ({0}), %rd5, (param0), p_0;\n{1}\n}}\n"
+)
+CALL = CALLED.format("back", "ld.param.b32 %r7, [back];")
+FUNCTION = (
+    "\nret;\n}}\n.func (.param .b32 back) f(.param .b32 given)\n{{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\nld.param.b32 %r1, [given];\n{}"
+    "st.param.b32 [back], %r1;\n"
+)
+ONLY = FUNCTION.format("add.s32 %r1, %r1, 1;\n")
+FUNCTION_LOADS = FUNCTION.format("ld.global.u32 %r1, [%rd1];\n")
+BEHIND_CALL = "setp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:\n"
+
 PROVEN = {
+    "a call of a function that computes": CALL + "st.global.u32 [%rd4], %r7;" + ONLY,
+    "a call of a function that loads where nobody writes": CALL + FUNCTION_LOADS,
     "rounds that end where a number is met": MET.format(1, "setp.ne.s32 %p1, %r7, 4;\n"),
     "words in one piece": WIDE + "".join(f"st.shared.u32 [%r9+{place}], 1;\n" for place in (0, 8, 4, 12)),
     "a barrier of the warp between": STORE + ALL + NEAR,
@@ -195,6 +211,15 @@ RACES = {
 # A product that wraps, as in a hash. By 24 bits no two threads of a CTA have one place, which the solver may find; by 28 bits some have.
 HASHED = "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, {};\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;"
 UNKNOWN = {
+    "a function that stores": CALL + FUNCTION.format("st.global.u32 [%rd1], %r1;\n"),
+    "a function that loads where the kernel writes": CALL + "st.global.u32 [%rd4], %r7;" + FUNCTION_LOADS,
+    "a function with a barrier": CALL + FUNCTION.format("bar.sync 0;\n"),
+    "a function that calls another one": CALL + FUNCTION.format("call g;\n"),
+    "a function without a text": "call g;",
+    "a returned number as a place": CALL + "mad.wide.s32 %rd6, %r7, 4, %rd1;\nst.global.u32 [%rd6], 1;" + ONLY,
+    "a barrier behind a returned number": CALL + BEHIND_CALL + ONLY,
+    "a result with the name of a parameter": CALLED.format("n", "ld.param.b32 %r7, [n];") + BEHIND_CALL + ONLY,
+    "a result by its address": CALLED.format("back", "mov.b32 %r8, back;\nld.param.b32 %r7, [%r8];") + BEHIND_CALL + ONLY,
     "a barrier of half a warp": STORE + "bar.warp.sync 65535;\n" + NEAR,
     "a barrier of the warp with a guard": "setp.lt.s32 %p1, %r1, 5;\n" + STORE + "@%p1 " + ALL + NEAR,
     "a barrier of the warp that some threads reach": STORE + "setp.lt.s32 %p1, %r2, 8;\n@%p1 bra $M;\n" + ALL + "$M:\n" + ALL + NEAR,

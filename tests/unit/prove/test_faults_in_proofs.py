@@ -75,6 +75,13 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "mbarriers that begin": (step, "row.is_mbarrier and not (", "row.is_mbarrier and (True or ", "an mbarrier beside its initialisation"),
     "barriers of other numbers": (kernel, "if name.value != 0:", "if False:", "a barrier of another number"),
     "barriers with a guard": (kernel, "if instruction.predicate is not None:", "if False:", "a barrier with a guard"),
+    "functions that write": (kernel, "any(each.writes for each in visible) or", "", "a function that stores"),
+    "functions that load": (kernel, " or (visible and not loads)", "", "a function that loads where the kernel writes"),
+    "what functions do": (kernel, "return known and not (", "return not (", "a function with a barrier"),
+    "functions that are not known": (kernel, "is not None and name not in bodies:", "is None and not name:", "a function without a text"),
+    "what functions return": (uniform, "self._is_of_kernel(instruction) and", "", "a barrier behind a returned number"),
+    "names of parameters": (kernel, "if shared := own.inter", "if shared := set().inter", "a result with the name of a parameter"),
+    "addresses of parameters": (kernel, "if named and not (", "if False and not (", "a result by its address"),
     "loaded values": (
         uniform, "return bool(row.describe(instruction).is_parameter) and", "return", "a barrier behind a loaded flag",
     ),

@@ -55,6 +55,10 @@ def test_assumptions_that_exclude_each_other_prove_nothing() -> None:
     assert found.answer == "unknown"
 
 
+def test_where_calls_go_is_assumed() -> None:
+    assert [answer(PROVEN[name]).calls for name in ("a call of a function that computes", "own elements")] == [True, False]
+
+
 def test_an_overflow_that_is_assumed_away_is_named() -> None:
     found = answer(PROVEN["own elements"])
     assert found.overflows == [HEAD[: HEAD.index("mul.wide")].count("\n") + 1]
