@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audit_compared import FOUND, GONE, LACKS, STILL, UNREAD, compared, listed
 from public_audit import HERE, Finding, PublicSet, as_text, fetch, findings, findings_as_text, public_sets, rates, read_results
 
 PROBLEM = "def get_inputs(): pass"
@@ -155,3 +156,36 @@ def test_the_lists_can_be_read_and_name_each_other() -> None:
 
 def test_the_page_has_the_findings() -> None:
     assert findings_as_text(findings()) in (HERE / "AUDIT.md").read_text()
+
+
+def _reported(kernel: str, *found: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "kernel": kernel,
+        "findings": [{"kind": kind, "severity": each, "lines": [7, 9], "message": "it races"} for kind, each in found],
+    }
+
+
+@pytest.mark.parametrize(
+    ("judgement", "found", "said"),
+    [
+        ("true", [("data-race", "warning")], [FOUND]),
+        ("true", [], [LACKS]),
+        ("benign", [], [GONE]),
+        ("benign", [("data-race", "error")], [FOUND]),
+        ("false", [("data-race", "error")], [STILL]),
+        ("false", [("data-race", "warning")], [GONE]),
+        ("true", [("data-race", "error"), ("fault", "error")], [FOUND, UNREAD]),
+    ],
+)
+def test_findings_are_compared_with_what_was_read(judgement: str, found: list[tuple[str, str]], said: list[str], tmp_path: Path) -> None:
+    judged = (Finding("set", "src/a.cu", "k", judgement, "why", ("data-race",), "7, 9"),)
+    result = {"file": str(tmp_path / "set/src/a.cu"), "rows": [_reported("n::k<int>", *found)]}
+    assert [what for what, _ in compared([result], tmp_path, judged)] == said
+
+
+def test_files_with_findings_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set/a.cu").write_text("")
+    judged = tuple(Finding(name, "a.cu", kernel, "true", "why") for name in ("set", "absent") for kernel in ("k", "l"))
+    assert listed(judged, tmp_path) == listed(judged, tmp_path, ["set"]) == [tmp_path / "set/a.cu"]
+    assert listed(judged, tmp_path, ["absent"]) == []
