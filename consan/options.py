@@ -288,12 +288,13 @@ STATUS: Final = (
     Option("--checks", "report findings of these kinds only; a deadlock and a fault are always reported", metavar="KIND[,KIND]"),
 )
 NOTES: Final = _switch("--notes", "print findings of severity note in full; by default the text only counts them")
+DETAILED: Final = _switch("--details", "text: print all of the report, not a screen: lines around places, warps, what was checked")
 OUTPUT: Final = (
     Option("--format", "format of the report", choices=FORMATS),
     Option("-o --output", "write to this file", metavar="FILE"),
     NOTES,
 )
-PICTURE: Final = (_switch("--timeline", "text: draw each finding as lanes of time, with the missing order (HTML always does)"),)
+PICTURE: Final = (DETAILED, _switch("--timeline", "text: draw each finding as lanes of time, with the missing order (HTML always does)"))
 PROVE: Final = Option(
     "--prove",
     "try for so long to prove that no launch of a kernel has a race, as consan prove does (20s; the default is 0: not at all); consan run"

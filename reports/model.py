@@ -84,7 +84,7 @@ class Access:
     lane: int | None = None  # in its warp
     bytes: tuple[int, int] | None = None  # the first byte, and how many: an offset in shared memory, an address in global memory
     asynchronous: AsyncInfo | None = None  # of an asynchronous operation: how it completes
-    inlined: tuple[Frame, ...] = ()  # the calls through which the instruction was inlined, from the outside
+    inlined: tuple[Frame, ...] = ()  # the calls through which the instruction was inlined, outwards
     space: str = "shared"  # "shared", "global", "tensor", ...
     innermost: Frame | None = None  # the instruction's own place, where that is another than `file` and `line`
     name: str = ""  # the bytes as the source names them: `tile[1][3]`

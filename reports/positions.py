@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from consan.reports.counts import plural, runs
-from consan.reports.formats.phrases import short
+from consan.reports.formats.accesses import short
 from consan.reports.source.places import opcode_of
 
 Waiter = Mapping[str, Any]

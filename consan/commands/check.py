@@ -20,7 +20,7 @@ from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.again import checked_again
 from consan.commands.parts.both_orders import with_outcomes
-from consan.commands.parts.deliver import deliver, judged_launch
+from consan.commands.parts.deliver import deliver, judged_launch, shown_by
 from consan.commands.parts.output import choose_format
 from consan.commands.parts.patching import with_patch, with_reruns
 from consan.commands.parts.signatures import describe, templates
@@ -86,7 +86,7 @@ class CheckCommand:
             report = with_patch(requested, args, report)
         status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
         done = replace(report, command=("consan", *args.argv), status=status)
-        undelivered = deliver(done, chosen, args.output, notes=args.notes, timeline=args.timeline)
+        undelivered = deliver(done, chosen, args.output, shown_by(args))
         return status or undelivered
 
 

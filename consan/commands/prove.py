@@ -15,7 +15,7 @@ from consan import options
 from consan._errors import ExitCode
 from consan.commands.check import CheckCommand, RequestedLaunch
 from consan.commands.parts.base import Parser
-from consan.commands.parts.deliver import deliver
+from consan.commands.parts.deliver import deliver, shown_by
 from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
 from consan.commands.parts.proof_subject import ProofSubject
 from consan.commands.parts.proofs import ProofReport, as_json, as_text
@@ -48,7 +48,7 @@ class ProveCommand:
         group.add_argument("--assume", dest="assumptions", action="append", default=[], metavar="CONDITION", help=words)
         group.add_argument("--within", default=_SECONDS, metavar="SECONDS", help=f"give up after so long [{_SECONDS}]")
         add_compile_options(parser)
-        options.add_to(add_output(parser, DOCUMENT), options.TERMINAL)
+        options.add_to(add_output(parser, DOCUMENT), (*options.PICTURE, *options.TERMINAL))
 
     def run(self, args: argparse.Namespace) -> int:
         """Prove, run a counterexample, print."""
@@ -64,7 +64,7 @@ class ProveCommand:
         tried = ("", ()) if run is None else (run.command, run.launch.lines)
         report = subject.report(answer, proof, time.monotonic() - began, *tried)
         if run is not None and run.shown and not as_document:
-            deliver(run.report, TEXT, None)
+            deliver(run.report, TEXT, None, shown_by(args))
         written = put(args, as_json(report) if as_document else _text(report), f"answer: {answer}")
         return int(_STATUS[answer]) or written
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from consan import late, options
 from consan._errors import UsageError
-from consan.commands.parts.deliver import deliver
+from consan.commands.parts.deliver import deliver, shown_by
 from consan.commands.parts.output import TEXT, add_output, chosen_output
 from consan.files import is_archive, read_data, write_file
 from consan.reports import render
@@ -39,7 +39,7 @@ class ReplayCommand:
         parser.add_argument("--confirm", metavar="N", help="run it N times [3]; not for histories")
         options.add(parser, options.EXIT, "recorded histories")
         group = add_output(parser, options.FORMATS, "write the report of the run to this file")
-        options.add_to(group, options.TERMINAL)
+        options.add_to(group, (options.NOTES, *options.PICTURE, *options.TERMINAL))
 
     def run(self, args: argparse.Namespace) -> int:
         """Choose by the file's kind."""
@@ -61,7 +61,7 @@ def replay_schedule(args: argparse.Namespace) -> int:
     report = replace(report, seed=stored.seed, command=("consan", *args.argv))
     printed = _report(args, report, folder)
     if printed == TEXT:
-        late.show.show_replay(data, outcomes, report, sys.stdout)
+        late.show.show_replay(data, outcomes, report, sys.stdout, shown_by(args))
     said = f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}"
     print(said, file=sys.stdout if printed == TEXT else sys.stderr)
     return EXIT_VIOLATIONS if same == times else NOT_REPRODUCED
@@ -70,10 +70,10 @@ def replay_schedule(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace, report: Report, folder: str) -> str:
     """Write the report to the file of -o, or print it in a format that is not text. Returns the format of what is printed."""
     if args.file_out is not None:
-        write_file(args.file_out, render(report, args.form), folder)
+        write_file(args.file_out, render(report, args.form, **shown_by(args)), folder)
         return TEXT
     if args.form != TEXT:
-        deliver(report, args.form, None)
+        deliver(report, args.form, None, shown_by(args))
     return str(args.form)
 
 
@@ -88,5 +88,5 @@ def replay_histories(args: argparse.Namespace) -> int:
     status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
     report = replace(report, command=("consan", *args.argv), status=status)
     if _report(args, report, os.getcwd()) == TEXT:
-        deliver(report, TEXT, None)
+        deliver(report, TEXT, None, shown_by(args))
     return status

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from consan import late, options
 from consan._errors import UsageError
-from consan.commands.parts.deliver import deliver
+from consan.commands.parts.deliver import deliver, shown_by
 from consan.commands.parts.output import choose_format
 from consan.files import check_writable, read_file, write_file
 from consan.reports.model import Report
@@ -45,7 +45,7 @@ class ReportCommand:
         if args.diff:
             report = _compared(report, baseline(args.diff))
         if not args.emit:
-            return deliver(report, chosen, args.output, stored=args.file, notes=args.notes, timeline=args.timeline)
+            return deliver(report, chosen, args.output, shown_by(args), stored=args.file)
         if args.output is None:
             sys.stdout.write(to_toml(report, os.getcwd()))
         else:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.commands.parts.deliver import deliver, judged
+from consan.commands.parts.deliver import deliver, judged, shown_by
 from consan.commands.parts.output import choose_format, keep
 from consan.files import check_writable, stored_name
 from consan.process import children
@@ -154,8 +154,8 @@ def _reported(report: Report, args: argparse.Namespace, out: _Output, failure: C
     _replace_closed_output()
     wanted = out.wanted or report.findings or report.verdict == INCOMPLETE
     kept = bool(wanted) and keep(out.stored, dumps(report), out.folder)
-    shown = {"notes": args.notes, "timeline": args.timeline}
-    deliver(report, out.printed, None, stored=out.stored if kept else None, **shown)
+    shown = shown_by(args)
+    deliver(report, out.printed, None, shown, stored=out.stored if kept else None)
     if out.printed != "text" and kept and not args.quiet:
         print(f"consan: stored run: {out.stored}; next: consan report {out.stored}", file=sys.stderr)
     written = out.file is None or keep(out.file, render(report, out.form, **shown), out.folder)

@@ -37,6 +37,7 @@ OPTIONS: Final = (
     ("consan_skip", False, "kinds of findings that do not count, as data-race,scope"),
     ("consan_checks", False, "the kinds of findings that count: no others do"),
     ("consan_notes", True, "print findings of severity note in full; by default they are only counted"),
+    ("consan_details", True, "print all of each report, not a screen of it"),
     ("consan_mutate", True, "say which barriers, waits and fences no test would notice the absence of (on the virtual machine)"),
     ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),
 )

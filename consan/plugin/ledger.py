@@ -22,7 +22,8 @@ from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line
 from consan.reports.counts import plural
 from consan.reports.formats import json_format
-from consan.reports.formats.phrases import hidden_notes, short
+from consan.reports.formats.accesses import short
+from consan.reports.formats.phrases import hidden_notes
 from consan.reports.formats.render import render
 from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report
 from consan.reports.verdict.combination import combine
@@ -162,7 +163,7 @@ class Ledger:
 
     def _write(self, path: Path, status: int) -> None:
         try:
-            path.write_text(render(self.combined(status), self._format, notes=settings_of(self._config).notes), encoding="utf-8")
+            path.write_text(render(self.combined(status), self._format, **settings_of(self._config).shown), encoding="utf-8")
         except OSError as error:
             self._problem = f"cannot write {path}: {error.strerror or error}"
 

@@ -20,7 +20,18 @@ from consan.plugin.keys import ConsanWarning
 from consan.session.planning.options import SessionOptions
 
 _KEY: Final = pytest.StashKey["Settings"]()
-_OURS: Final = ("device", "seed", "strict", "allow_incomplete", "notes", "baseline", "suppress", "skip", "checks")  # also pytest's
+_OURS: Final = (
+    "device",
+    "seed",
+    "strict",
+    "allow_incomplete",
+    "notes",
+    "details",
+    "baseline",
+    "suppress",
+    "skip",
+    "checks",
+)  # also pytest's
 _OF_LAUNCH: Final = (
     *("device", "seed", "policy", "timeout", "shadow_memory", "assembly"),
     *("engine", "trace_memory", "exhaustive", "sample", "keep_histories", "global_memory"),
@@ -34,7 +45,7 @@ class Settings:
     def __init__(self, config: pytest.Config) -> None:
         read = configuration.load(config.rootpath)
         below = [_given(config), _variables(), options.texts_of_variable(os.environ), _ini(config), read.texts]
-        wanted = (*options.SESSION, *options.STATUS, *options.RUN, options.NOTES)
+        wanted = (*options.SESSION, *options.STATUS, *options.RUN, options.NOTES, options.DETAILED)
         values = argparse.Namespace(**{option.name: option.value(None, {}, below) for option in wanted})
         self.values, self.session = values, SessionOptions.in_arguments(values)
         self.rules = configuration.rules_of(read, values)
@@ -60,6 +71,11 @@ class Settings:
     def notes(self) -> bool:
         """Whether findings of severity note are printed in full."""
         return bool(self.values.notes)
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        """How much of a report is printed."""
+        return {"notes": self.notes, "details": bool(self.values.details)}
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Final
 
@@ -213,13 +213,15 @@ def _sentences(console: Console, document: Json) -> None:
     console.print()
 
 
-def show_replay(document: Json, outcomes: Sequence[Outcome], report: Report, file: IO[str]) -> None:
-    """The schedule, the findings of its run and its result."""
+def show_replay(
+    document: Json, outcomes: Sequence[Outcome], report: Report, file: IO[str], shown: Mapping[str, bool] | None = None
+) -> None:
+    """The schedule, the findings of its run and its result. `shown`: how much of the report (`text.Shown`)."""
     console = console_for(file)
     console.print(f"{document['name']}")
     if "decisions" in document:
         _sentences(console, document)
-    text.show(report, file)
+    text.show(report, file, **(shown or {}))
     first = outcomes[0]
     if first.differences or first.ended:
         console.print(f"result: {first.differences or 'ended early: ' + first.ended}")

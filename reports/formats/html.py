@@ -23,7 +23,7 @@ from typing import Final
 
 from consan.reports.catalogue.pages import page
 from consan.reports.counts import plural
-from consan.reports.formats import highlight, phrases
+from consan.reports.formats import accesses, highlight, phrases
 from consan.reports.formats.html_style import SCRIPT, STYLE
 from consan.reports.model import SEVERITIES, Access, Finding, Report
 from consan.reports.source.names import kernel_name
@@ -211,7 +211,7 @@ def _title(finding: Finding, number: int, total: int) -> str:
 def _state(finding: Finding) -> str:
     if not finding.suppressed:
         return ""
-    return f"<p><strong>Suppressed</strong>: {_text(finding.suppressed.reason)} ({_text(phrases.short(finding.suppressed.by))})</p>\n"
+    return f"<p><strong>Suppressed</strong>: {_text(finding.suppressed.reason)} ({_text(accesses.short(finding.suppressed.by))})</p>\n"
 
 
 def _calls(finding: Finding) -> str:
@@ -228,17 +228,18 @@ def _sentence(text: str) -> str:
 
 def _side(access: Access, number: int, sources: Sources) -> str:
     excerpt = sources.excerpt(access)
-    lines = "".join(f"<p>{_text(text)}</p>" for text in (phrases.who(access), phrases.what(access)) if text)
+    lines = "".join(f"<p>{_text(text)}</p>" for text in (accesses.who(access), accesses.what(access)) if text)
     mark = f'<span class="mark">({number})</span> ' if number else ""
+    place = _text(accesses.where(access))
     return (
         f'<section class="side n{number}"><h3>{mark}{_text(access.role)} <code>{_text(access.op)}</code></h3>'
-        f"<p><code>{_text(phrases.where(access))}</code></p>{_excerpt(excerpt, access) if excerpt else ''}{lines}{_chain(access)}</section>"
+        f"<p><code>{place}</code></p>{_excerpt(excerpt, access) if excerpt else ''}{lines}{_chain(access)}</section>"
     )
 
 
 def _chain(access: Access) -> str:
     """The inlined calls of the access, folded."""
-    steps = list(phrases.chain(access))
+    steps = list(accesses.chain(access))
     if not steps:
         return ""
     rows = "".join(f"<li><code>{_text(step)}</code></li>" for step in steps)

@@ -1,6 +1,6 @@
-"""Short phrases about accesses, findings and runs, shared by the text and the HTML page.
+"""Short phrases about findings and runs, shared by the text and the HTML page; those about one access are in `accesses`.
 
-Only wording is decided here. `dot` separates the parts of a line.
+Only wording is decided here; what a report prints of it, `levels` decides.
 
 Kernel names are not shortened: a shortened name cannot be pasted into --kernel-name.
 """
@@ -8,85 +8,32 @@ Kernel names are not shortened: a shortened name cannot be pasted into --kernel-
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.counts import plural, runs, seen
+from consan.reports.formats.accesses import short
+from consan.reports.formats.levels import DETAILS, LISTED, PARTS, ReportLevel
 from consan.reports.model import (
     CLEAN,
     EXIT_INCOMPLETE,
     EXIT_VIOLATIONS,
     SEVERITIES,
     VIOLATIONS,
-    Access,
     Buffer,
     Cost,
     Finding,
-    Frame,
     KernelSummary,
     Report,
 )
 from consan.reports.source.names import kernel_name
-from consan.reports.source.places import LIBRARY, rank
 from consan.reports.verdict.coverage import proof_rows, schedule_rows
 from consan.reports.verdict.speaking.causes import causes
 from consan.reports.words.values import outcomes_sentence, value_sentence
 from consan.reports.words.verified import sentence_of
 from consan.reports.words.wording import place
-
-_ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers
-MAX_WAITS: Final = 8  # lines that list waiters
-
-
-def where(access: Access) -> str:
-    """`k.cu:5:9 (PTX line 61)`."""
-    if not access.line:
-        return f"PTX line {access.ptx_line}"
-    column = f":{access.column}" if access.column else ""
-    return f"{short(access.file)}:{access.line}{column}" + (f" (PTX line {access.ptx_line})" if access.ptx_line else "")
-
-
-def who(access: Access, dot: str = ", ") -> str:
-    """`thread (32,0,0), warp 1 lane 0, CTA (0,0,0)`."""
-    lane = "" if access.lane is None else f" lane {access.lane}"
-    parts = (
-        access.thread and f"thread {_triple(access.thread)}",
-        None if access.warp is None else f"warp {access.warp}{lane}",
-        access.block and f"CTA {_triple(access.block)}",
-        None if access.rank is None else f"rank {access.rank}",
-        None if access.cluster_rank is None else f"cluster rank {access.cluster_rank}",
-    )
-    return dot.join(part for part in parts if part)
-
-
-def what(access: Access, dot: str = ", ") -> str:
-    """`shared bytes 640..643, generic proxy, cp.async group 2`; nothing where no bytes are known: of a barrier, a culprit, a waiter."""
-    if access.space == "tensor":
-        return dot.join((access.name, *_async_parts(access)))
-    if access.bytes is None and access.space != "register" and access.asynchronous is None:
-        return ""
-    return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
-
-
-def chain(access: Access) -> Iterator[str]:
-    """`at block_reduce.cuh:166:11`, if that is not the line shown; then, outwards, `in block_sum, inlined at reduce.cu:11:9`."""
-    if access.innermost:
-        yield f"at {_position(access.innermost)}"
-    for frame in access.inlined:
-        yield (f"in {frame.function}, " if frame.function else "") + f"inlined at {_position(frame)}"
-
-
-def _position(frame: Frame) -> str:
-    return f"{header(short(frame.file))}:{frame.line}:{frame.column}"
-
-
-def header(file: str) -> str:
-    """A library's header as an `#include` names it: `cub/block/block_reduce.cuh`."""
-    return file if rank(file, os.getcwd()) != LIBRARY else _ROOTS.sub("", file.replace(chr(92), "/"))
-
 
 UNOPTIMIZED: Final = (
     "found without optimisation: the compiler has removed an access of this race from the kernel as it ran; another compiler may not"
@@ -94,8 +41,8 @@ UNOPTIMIZED: Final = (
 )
 
 
-def facts(finding: Finding) -> Iterator[tuple[str, str]]:
-    """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
+def facts(finding: Finding, level: ReportLevel = DETAILS) -> Iterator[tuple[str, str]]:
+    """Facts of a finding beside its accesses: (label, text). Texts may be empty. `level`: how many items are listed."""
     yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --seed {finding.seed} repeats it"
     yield "text", UNOPTIMIZED if finding.unoptimized else ""
     yield "value", value_sentence(finding.value) if finding.value is not None else ""
@@ -116,18 +63,18 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "bytes", _bytes(finding.buffer) + (", and perhaps more" if _first_seen(finding) else "")
     if finding.barrier:
         yield "barrier", _dict_phrase(finding.barrier)
-    groups = _grouped(finding.waiters)
-    for group in groups[:MAX_WAITS]:
+    groups, most = _grouped(finding.waiters), LISTED[level]
+    for group in groups[:most]:
         yield "waits", _waiters(group)
-    if len(groups) > MAX_WAITS:
-        yield "waits", f"and {plural(sum(map(len, groups[MAX_WAITS:])), 'warp')} more; the JSON report lists them all"
+    if len(groups) > most:
+        yield "waits", f"and {plural(sum(map(len, groups[most:])), 'warp')} more; the JSON report lists them all"
 
 
 MAX_NAMES = 3  # kernels that a line names
 
 
-def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
-    """The facts behind the verdict: (label, text). `notes`: findings of severity note are shown in full."""
+def summary(report: Report, *, notes: bool = True, level: ReportLevel = DETAILS) -> Iterator[tuple[str, str]]:
+    """The facts behind the verdict: (label, text). `notes`: findings of severity note are shown in full. `level`: of what holds anyway."""
     yield "found", _found(report, notes)
     for finding in report.findings:
         if finding.suppressed:
@@ -146,7 +93,7 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
     for kernel in report.uninstrumented:
         why = f": {kernel.reason}" if kernel.reason else ""
         yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"
-    yield from (("schedule", sentence) for sentence in schedule_rows(report))
+    yield from (("schedule", sentence) for holds, sentence in schedule_rows(report) if not holds or PARTS["holds"] <= level)
     yield from (("proof", sentence) for sentence in proof_rows(report))
     for note in report.notes:
         yield "note", note
@@ -181,28 +128,31 @@ def _status(report: Report) -> str:
     return f"{EXIT_VIOLATIONS}, because --strict counts warnings: {', '.join([*counted[:MAX_NAMES], *more])}"
 
 
-def commands(report: Report, stored: str | None = None, *, notes: bool = True) -> Iterator[tuple[str, str]]:
-    """Commands to run next: (label, command)."""
+def commands(report: Report, stored: str | None = None, *, notes: bool = True, level: ReportLevel = DETAILS) -> Iterator[tuple[str, str]]:
+    """Commands to run next: (label, command); below DETAILS, how to see all."""
     if report.command:
         yield "reproduce", shlex.join(report.command)
     if stored:
         yield "stored run", stored
-        yield "next", shlex.join(("consan", "report", stored))
+        yield "next", shlex.join(("consan", "report", stored))  # `details` has it, too
     for kind in dict.fromkeys(finding.kind for finding in report.shown(notes=notes)):
         yield "explain", f"consan explain {kind}"
+    if level < DETAILS:
+        yield "details", _whole(report, stored)
 
 
-def _range(access: Access) -> str:
-    if access.bytes is None:
-        return "registers" if access.space == "register" else f"{access.space} memory"
-    begin, end = access.bytes
-    if access.in_shared:
-        numbers = f"shared bytes {begin}..{end - 1}"
-        return f"{access.name} ({numbers})" if access.name else numbers
-    if access.space == "surface":
-        return f"{access.name}, {plural(end - begin, 'byte')}"
-    address = f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
-    return f"{access.name} ({address})" if access.name else address
+def _whole(report: Report, stored: str | None) -> str:
+    """How to see all of the report."""
+    if stored:
+        return shlex.join(("consan", "report", stored, "--details"))
+    if not report.command:
+        return "print(consan.reports.render(report, details=True))"
+    return f"{_option(report, 'details')} shows the lines around each place, warps and lanes, and what was checked"
+
+
+def _option(report: Report, name: str) -> str:
+    """An option as the command that made the report spells it."""
+    return f"--consan-{name}" if report.command[:1] == ("pytest",) else f"--{name}"
 
 
 # Facts about a waiting warp, in this order. Other keys follow unchanged.
@@ -253,29 +203,9 @@ def _waiter_place(waiter: dict[str, Any]) -> str:
     return f"at PTX line {waiter['ptx_line']}: {waiter.get('ptx', '')}" if waiter.get("ptx_line") else ""
 
 
-def _async_parts(access: Access) -> Iterator[str]:
-    action = access.asynchronous
-    if action is None:
-        return
-    name = action.barrier_name
-    barrier = ("mbarrier" if name and not name.startswith("byte") else "mbarrier at", name or action.barrier)
-    named = (("group", action.group), barrier, ("phase", action.phase))
-    yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
-
-
-def _triple(value: tuple[int, int, int]) -> str:
-    return "({},{},{})".format(*value)
-
-
 def sentence(text: str) -> str:
     """Add a capital and a full stop."""
     return text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
-
-
-def short(file: str) -> str:
-    """A relative path for a file below the working directory: shorter, and still usable in an editor."""
-    here = os.getcwd().rstrip(os.sep) + os.sep
-    return file[len(here) :] if file.startswith(here) else file
 
 
 def _annotated(kernel: KernelSummary) -> str:
@@ -320,7 +250,7 @@ def _suppressed(finding: Finding) -> str:
 
 def hidden_notes(report: Report) -> str:
     """`2 notes (--notes shows them)`; empty where there are none."""
-    return notes_hidden(report.count("note"), "--consan-notes" if report.command[:1] == ("pytest",) else "--notes")
+    return notes_hidden(report.count("note"), _option(report, "notes"))
 
 
 def notes_hidden(number: int, option: str = "--notes") -> str:

@@ -42,12 +42,14 @@ def render(
     *,
     notes: bool = False,
     timeline: bool = False,
+    details: bool = False,
 ) -> str:
     """The report as text in one of FORMATS, plain (no colour, ASCII), for a file or a pipe. Raises FormatError for another format.
 
-    Text and lines have findings of severity note with `notes`, the text draws each finding with `timeline`; HTML always has both.
+    Text and lines have findings of severity note with `notes`, the text draws each finding with `timeline` and fills more than a screen
+    with `details`; HTML always has all.
     """
     renderer = FORMATS.get(format)
     if renderer is None:
         raise FormatError(f"format '{format}' is unknown; choose from {', '.join(FORMATS)}")
-    return renderer(report, notes=notes, timeline=timeline) if format in ("text", "short") else renderer(report)
+    return renderer(report, notes=notes, timeline=timeline, details=details) if format in ("text", "short") else renderer(report)

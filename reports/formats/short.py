@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from consan.reports.counts import plural
-from consan.reports.formats.phrases import short
+from consan.reports.formats.accesses import short
 from consan.reports.formats.visible import visible_item
 from consan.reports.model import Access, Finding, Report
 from consan.reports.source.names import kernel_name
 
 
-def render(report: Report, *, notes: bool = False, timeline: bool = False) -> str:
-    """The lines: findings, why the run is incomplete, the verdict. `notes`: findings of severity note, too. Nothing is drawn."""
+def render(report: Report, *, notes: bool = False, timeline: bool = False, details: bool = False) -> str:
+    """The lines: findings, why the run is incomplete, the verdict. `notes`: findings of severity note, too. The rest changes nothing."""
     return "".join(f"{line}\n" for line in _lines(visible_item(report), notes))
 
 

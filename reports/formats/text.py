@@ -1,5 +1,7 @@
 """The report for people, drawn with rich: each finding with both places in the source, then what the verdict rests on.
 
+By default it fills a screen, with `details` it says all: `levels` has the level of each part.
+
 A terminal gets colour, box characters and its own width. Everything else gets plain ASCII at a fixed width, so that
 logs, pipes and goldens are stable. Order, wording and verdict come from the model.
 
@@ -12,13 +14,14 @@ import io
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
 from consan.reports.counts import plural
-from consan.reports.formats import look, phrases
+from consan.reports.formats import accesses, look, phrases
+from consan.reports.formats.levels import DETAILS, LISTED, SCREEN, ReportLevel, kept
 from consan.reports.formats.visible import visible_item
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
 from consan.reports.source.names import kernel_name
@@ -56,40 +59,42 @@ LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 @dataclass(frozen=True)
 class Shown:
-    """How much is printed. `notes`: also findings of severity note. `timeline`: draw each finding. `quiet`: only findings and verdict."""
+    """How much is printed. `notes`: also findings of severity note. `timeline`: draw each finding. `details`: all of the parts.
+
+    `quiet`: only findings and verdict.
+    """
 
     notes: bool = False
     timeline: bool = False
+    details: bool = False
     quiet: bool = False
 
+    @property
+    def level(self) -> ReportLevel:
+        """Which parts are printed."""
+        return DETAILS if self.details else SCREEN
 
-def render(
-    report: Report, *, stored: str | None = None, notes: bool = False, timeline: bool = False, quiet: bool = False, colored: bool = False,
-    encoding: str = "ascii",
-) -> str:  # fmt: skip
-    """Text in PLAIN_WIDTH columns, with the signs of ASCII. `stored`: the file with the run, if any. The switches are those of `Shown`.
+
+def render(report: Report, *, stored: str | None = None, colored: bool = False, encoding: str = "ascii", **shown: bool) -> str:
+    """Text in PLAIN_WIDTH columns, with the signs of ASCII. `stored`: the file with the run, if any. `shown`: the switches of `Shown`.
 
     `encoding`: what sources and names may have; each other character of theirs becomes a '?', which keeps columns aligned.
     """
     out = io.StringIO()
-    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, encoding, visible_item(report), Shown(notes, timeline, quiet)).report(
-        stored
-    )
+    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, encoding, visible_item(report), Shown(**shown)).report(stored)
     # Table cells leave trailing blanks, which make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def show(report: Report, file: IO[str], *, stored: str | None = None, notes: bool = False, timeline: bool = False) -> None:
-    """Print to a stream: a terminal gets its own width and characters, all else the text of `render`."""
-    colored = look.wants_color(file)
+def show(report: Report, file: IO[str], *, stored: str | None = None, **shown: bool) -> None:
+    """Print to a stream: a terminal gets its own width and characters, all else the text of `render`. `shown`: the switches of `Shown`."""
+    colored, encoding, shown = look.wants_color(file), _encoding(file), {"quiet": look.quiet(), **shown}
     if not look.is_terminal(file):
-        how: dict[str, Any] = {"quiet": look.quiet(), "colored": colored, "encoding": _encoding(file)}
-        file.write(render(report, stored=stored, notes=notes, timeline=timeline, **how))
+        file.write(render(report, stored=stored, colored=colored, encoding=encoding, **shown))
         return
     width = max(MIN_WIDTH, min(console(file, colored=colored).width, MAX_WIDTH))
     glyphs = UNICODE if _speaks_unicode(file) else ASCII
-    shown = Shown(notes, timeline, look.quiet())
-    _Printer(console(file, width, colored=colored), glyphs, _encoding(file), visible_item(report), shown).report(stored)
+    _Printer(console(file, width, colored=colored), glyphs, encoding, visible_item(report), Shown(**shown)).report(stored)
 
 
 def console(file: IO[str], width: int | None = None, *, colored: bool) -> Console:
@@ -126,12 +131,11 @@ class _Printer:
 
     def __init__(self, console: Console, glyphs: Glyphs, encoding: str, report: Report, shown: Shown) -> None:
         self._encoding = encoding
-        self._timeline = shown.timeline
         self._console = console
-        self._quiet = shown.quiet
         self._glyphs = glyphs
         self._report = report
-        self._notes = shown.notes
+        self._how = shown
+        self._level = shown.level
         self._shown = report.shown(notes=shown.notes)
         self._sources = Sources(report)
 
@@ -152,14 +156,16 @@ class _Printer:
         self._title(finding, number_of, len(cause.others))
         for line in _wrapped(self._plain(phrases.sentence(finding.message)), self._console.width - 2):
             self._line(Text("  " + line), whole=True)
-        self._line()
+        if self._level is DETAILS:
+            self._line()
+        print_access = self._access if self._level is DETAILS else self._access_on_a_screen
         for access in self._sources.waits(finding):
-            self._access(access)
+            print_access(access)
         for number, access in enumerate(finding.accesses):
-            self._access(access, number)
-        if self._timeline:
+            print_access(access, number)
+        if self._how.timeline:
             self._drawing(finding)
-        self._rows((*phrases.facts(finding), *cause.where()), indent=2)
+        self._rows(kept((*phrases.facts(finding, self._level), *cause.where(LISTED[self._level])), self._level), indent=2)
         self._line()
 
     def _title(self, finding: Finding, number_of: str, others: int) -> None:
@@ -178,21 +184,58 @@ class _Printer:
 
     def _access(self, access: Access, number: int | None = None) -> None:
         """An access with its number, or a place where threads wait, which has none."""
-        mark, style, dot = "", "bold", self._glyphs.dot
-        if number is not None:
-            mark, style = f"({number + 1}) ", MARK_STYLE[min(number, len(MARK_STYLE) - 1)]
-        self._line(Text.assemble("  ", (mark, style), (access.role, "bold"), f"  {access.op}"), whole=True)
+        (mark, style), dot = self._mark(number), self._glyphs.dot
+        self._line(self._head(access, mark, style), whole=True)
         excerpt = self._sources.excerpt(access)
         gutter = max((len(str(line)) for line, _, _ in excerpt.lines), default=3) if excerpt else 3
         gutter = max(gutter, 4)
-        where = Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._plain(phrases.where(access)), "bold"))
+        where = Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._plain(accesses.where(access)), "bold"))
         self._line(where, whole=True)
         for line in self._excerpt(excerpt, gutter, f"{mark}{access.role}", style) if excerpt else ():
             self._line(line, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
-        for text in (phrases.who(access, dot), phrases.what(access, dot), *phrases.chain(access)):
+        for text in (accesses.who(access, dot), accesses.what(access, dot), *accesses.chain(access)):
             if text:
                 self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)), whole=True)
         self._line()
+
+    def _access_on_a_screen(self, access: Access, number: int | None = None) -> None:
+        """As `_access`, in two lines where they have room: who does what to which bytes, and where, with the line of the source."""
+        (mark, style), dot = self._mark(number), self._glyphs.dot
+        head = self._head(access, mark, style)
+        facts = dot.join(filter(None, (accesses.what(access, dot, self._level), accesses.who(access, dot, self._level))))
+        fits = head.cell_len + len(facts) + 2 <= self._console.width
+        self._line(head.append(f"  {self._plain(facts)}") if fits else head, whole=True)
+        for line in () if fits else _wrapped(self._plain(facts), self._console.width - 6):
+            self._line(Text(f"      {line}"), whole=True)
+        where = Text.assemble("      ", (self._glyphs.top, style), " ", (self._plain(accesses.where(access, self._level)), "bold"))
+        source = self._source_line(access, style)
+        fits = where.cell_len + source.cell_len + 1 <= self._console.width
+        self._line(where.append(" ").append(source) if fits and source else where, whole=True)
+        if source and not fits:
+            self._line(Text("     ").append(source), overflow="ellipsis" if self._glyphs is UNICODE else "crop")
+
+    def _source_line(self, access: Access, style: str) -> Text:
+        """`| tile[t] = x;`: the line without its indentation; empty if it is not known."""
+        excerpt = self._sources.excerpt(access)
+        if excerpt is None:
+            return Text()
+        line = next(text for _, text, hit in excerpt.lines if hit)
+        text, start = self._fitted(line.strip(), 7), excerpt.caret - (len(line) - len(line.lstrip())) + 2
+        shown = Text(f"{self._glyphs.bar} {text}")
+        shown.stylize(style, start, start + excerpt.width)
+        return shown
+
+    def _mark(self, number: int | None) -> tuple[str, str]:
+        """`(1) ` and its style, for the first access."""
+        return ("", "bold") if number is None else (f"({number + 1}) ", MARK_STYLE[min(number, len(MARK_STYLE) - 1)])
+
+    def _head(self, access: Access, mark: str, style: str) -> Text:
+        return Text.assemble("  ", (mark, style), (access.role, "bold"), f"  {access.op}")
+
+    def _fitted(self, text: str, gutter: int) -> str:
+        """A source line that the stream can encode; cut here where the console would not say that it cuts."""
+        shown, space = self._plain(text), self._console.width - gutter
+        return shown[: space - 3] + "..." if self._glyphs is ASCII and len(shown) > space else shown
 
     def _drawing(self, finding: Finding) -> None:
         """The timeline, indented like the rest of the finding."""
@@ -209,11 +252,7 @@ class _Printer:
 
     def _excerpt(self, excerpt: Excerpt, gutter: int, label: str, style: str) -> Iterator[Text]:
         for number, text, hit in excerpt.lines:
-            shown = self._plain(text)
-            tone = "bold" if hit else "dim"
-            space = self._console.width - gutter - 5
-            if self._glyphs is ASCII and len(shown) > space:
-                shown = shown[: space - 3] + "..."
+            shown, tone = self._fitted(text, gutter + 5), "bold" if hit else "dim"
             yield Text.assemble((f"  {number or '':>{gutter}} {self._glyphs.bar} ", tone), (shown, "" if hit else tone))
             if hit:
                 # Cut a line that is too long. Its mark is cut with it and keeps its label.
@@ -228,10 +267,11 @@ class _Printer:
         style = VERDICT_STYLE[report.verdict]
         head = f"{self._glyphs.rule * 2} verdict: {report.verdict} "
         self._line(Text(head + self._glyphs.rule * max(3, self._console.width - len(head)), style))
-        if self._quiet:
+        if self._how.quiet:
             return
-        rows = list(phrases.summary(report, notes=self._notes))
-        commands = list(phrases.commands(report, stored, notes=self._notes))
+        notes, level = self._how.notes, self._level
+        rows = list(kept(phrases.summary(report, notes=notes, level=level), level))
+        commands = list(kept(phrases.commands(report, stored, notes=notes, level=level), level))
         width = max(len(label) for label, _ in (*rows, *commands))
         self._rows(rows, indent=2, width=width)
         last = ""

@@ -323,8 +323,8 @@ def united(one: Schedules | None, other: Schedules | None) -> Schedules | None:
     )
 
 
-def schedule_rows(report: Report) -> Iterator[str]:
-    """A sentence for each kernel; one for all, where it is the same."""
+def schedule_rows(report: Report) -> Iterator[tuple[bool, str]]:
+    """Whether the result holds for every schedule, and a sentence, for each kernel; one for all, where it is the same."""
     known = [kernel for kernel in report.kernels if kernel.schedules is not None and kernel.launches]
     found: dict[str, list[KernelSummary]] = {}
     for kernel in known:
@@ -332,7 +332,8 @@ def schedule_rows(report: Report) -> Iterator[str]:
         found.setdefault(schedule_sentence(kernel.schedules), []).append(kernel)
     for sentence, kernels in found.items():
         names = ", ".join(dict.fromkeys(late.names.kernel_name(kernel.name) for kernel in kernels))
-        yield sentence if len(found) == 1 else f"{names}: {sentence}"
+        holds = all(kernel.schedules is not None and kernel.schedules.holds for kernel in kernels)
+        yield holds, sentence if len(found) == 1 else f"{names}: {sentence}"
 
 
 # Proofs --------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from consan.reports.formats import text
 from consan.reports.model import Report
 
 GOLD = HERE / "gold"
-FORMS = {"txt": lambda report: text.render(report, notes=True, timeline=True), "html": page, "sarif": log}
+FORMS = {"txt": lambda report: text.render(report, notes=True, timeline=True, details=True), "html": page, "sarif": log}
 # The whole reports that are stored: the shapes of other kinds, without the frame, are in `tests/reports_read`.
 STORED = (
     ("epilogue_over_tile_in_flight", "txt"),  # an asynchronous copy, a write and a culprit in several places

@@ -60,7 +60,11 @@ NEUTRAL = {
 }
 _NAMES = re.compile(rf"\b({'|'.join(NEUTRAL)})\b")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of buffers: another one in each process
-_FRAME = re.compile(r"\s*(\d* \||= |--> |$)")  # source text, threads and bytes, places, empty lines: alike in all reports
+# An access and its place. Bytes and threads behind the operation, and the line of the source, are alike in all reports.
+_ACCESS = re.compile(
+    r"^(  (?:\(\d\) )?\S[^\n]*?  \S+)(?:  [^\n]*)?(?:\n      (?!-->)[^\n]*)*\n      --> (PTX line \d+|\S+)[^\n]*", re.MULTILINE
+)
+_SOURCE = re.compile(r"\s*\| ")
 
 
 def cases() -> Iterator[tuple[str, str, Path]]:
@@ -122,13 +126,9 @@ def report(name: str, path: Path) -> str:
 
 def words(text: str) -> str:
     """What a report says of its findings: titles, sentences, accesses with their lines. The frame around is that of any report."""
-    lines = text.split("== verdict")[0].splitlines()
-    places = [re.sub(r"^\s*--> (\S+) .*", r"\1", each) for each in lines]
-    said = [
-        f"{line} at {place}" if "-->" in below else line
-        for line, below, place in zip(lines, [*lines[1:], ""], [*places[1:], ""], strict=True)
-    ]
-    return "".join(re.sub(r" =+ \d+/\d+ ==$", "", line) + "\n" for line in said if not _FRAME.match(line))
+    said, _, _ = text.partition("== verdict")
+    joined = _ACCESS.sub(r"\1 at \2", said)
+    return "".join(re.sub(r" =+ \d+/\d+ ==$", "", line) + "\n" for line in joined.splitlines() if line and not _SOURCE.match(line))
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -46,14 +47,16 @@ def _reported(session: Session, status: int) -> tuple[Report, int]:
         return session.report(), int(ExitCode.INTERRUPTED)
 
 
-def deliver(
-    report: Report, chosen: str, output: str | None, *, stored: str | None = None, notes: bool = False, timeline: bool = False
-) -> int:
+def shown_by(args: argparse.Namespace) -> dict[str, bool]:
+    """How much of a report the options of a command let the text show."""
+    return {name: getattr(args, name, False) for name in ("notes", "timeline", "details")}
+
+
+def deliver(report: Report, chosen: str, output: str | None, shown: Mapping[str, bool], *, stored: str | None = None) -> int:
     """Print the report, or write it and say so in one line. If writing fails, print it and return a status other than 0.
 
-    `notes`: print findings of severity note in full. `timeline`: draw each finding as lanes of time.
+    `shown`: how much of it, as `shown_by` gives it.
     """
-    shown = {"notes": notes, "timeline": timeline}
     try:
         if output is not None:
             return _write(report, chosen, output, shown)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from consan.reports.counts import seen
 from consan.reports.model import Finding
@@ -18,8 +18,6 @@ from consan.reports.source.names import kernel_name
 from consan.reports.verdict.speaking import precedence
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.reports.words.wording import place
-
-_SHOWN: Final = 8  # kernels and tests listed
 
 
 @dataclass(frozen=True)
@@ -41,12 +39,12 @@ class Cause:
         """All findings of the cause."""
         return (self.finding, *self.others, *self.folded, *self.perhaps)
 
-    def where(self) -> Iterator[tuple[str, str]]:
-        """The other kernels, and the tests: (label, text)."""
-        yield from _listed("also", [_line(finding) for finding in self.folded])
-        yield from _listed("may follow", [_line(finding) for finding in self.perhaps])
-        yield from _listed("also in", [f"kernel {kernel_name(f.kernel)}, {seen(f)}" for f in self.others])
-        yield from _listed("tests", [test or "outside of tests" for test in self.tests])
+    def where(self, most: int) -> Iterator[tuple[str, str]]:
+        """The other kernels, and the tests: (label, text). `most`: how many are listed of each."""
+        yield from _listed("also", [_line(finding) for finding in self.folded], most)
+        yield from _listed("may follow", [_line(finding) for finding in self.perhaps], most)
+        yield from _listed("also in", [f"kernel {kernel_name(f.kernel)}, {seen(f)}" for f in self.others], most)
+        yield from _listed("tests", [test or "outside of tests" for test in self.tests], most)
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:
@@ -84,7 +82,7 @@ def key(finding: Finding) -> tuple[Any, ...]:
     return (finding.severity, finding.kind, finding.policy, *sorted((*access.site, access.op) for access in finding.accesses))
 
 
-def _listed(label: str, texts: list[str]) -> Iterator[tuple[str, str]]:
-    yield from ((label, text) for text in texts[:_SHOWN])
-    if len(texts) > _SHOWN:
-        yield label, f"and {len(texts) - _SHOWN:,} more; the JSON report lists them all"
+def _listed(label: str, texts: list[str], most: int) -> Iterator[tuple[str, str]]:
+    yield from ((label, text) for text in texts[:most])
+    if len(texts) > most:
+        yield label, f"and {len(texts) - most:,} more; the JSON report lists them all"

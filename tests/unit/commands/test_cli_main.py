@@ -136,7 +136,7 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def test_every_option_reads_its_variable_and_the_command_line_wins(option: options.Option) -> None:
     samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f"}
     samples_of |= {"strict": "1", "allow_incomplete": "1", "quiet": "1", "verbose": "1", "color": "never", "notes": "1", "timeline": "1"}
-    samples_of |= {"triton_arch": "sm_80", "skip_benchmarks": "1", "assembly": "fast"}
+    samples_of |= {"details": "1", "triton_arch": "sm_80", "skip_benchmarks": "1", "assembly": "fast"}
     samples_of |= {"engine": "record", "exhaustive": "1", "keep_histories": "1", "global_memory": "on", "unoptimized": "on"}
     text = samples_of.get(option.name, "3")
     from_environment = option.value(None, {option.variable: text})

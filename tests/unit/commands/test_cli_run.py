@@ -210,7 +210,7 @@ def test_the_report_and_the_stored_run_are_named_after_the_programs_own_output(
     out = capsys.readouterr().out
     assert out.startswith("own output\n")
     assert "verdict: violations" in out
-    assert f"consan report .consan/{file.name}\n" in out
+    assert f"consan report .consan/{file.name} --details\n" in out
     assert "consan run --seed 7 p.py 'x y'" in out
 
 
@@ -225,7 +225,7 @@ def test_runs_are_stored_in_one_folder_of_the_project(
     assert consan(monkeypatch, "-c", "pass", result=samples.violations) == 66
     (file,) = (here / place).glob("*.json")
     named = os.path.relpath(file)
-    assert f"consan report {named}\n" in capsys.readouterr().out
+    assert f"consan report {named} --details\n" in capsys.readouterr().out
     assert sorted(path.name for path in file.parent.iterdir()) == [".gitignore", file.name]
     assert main(["report", named]) == 0
 

@@ -24,7 +24,7 @@ def report(*findings: Finding) -> Report:
 
 
 def test_the_text_shows_it_as_the_third_without_a_thread() -> None:
-    third = text.render(report(BLAMED)).split("(3) culprit  bar.warp.sync")[1].split("missing:")[0]
+    third = text.render(report(BLAMED), details=True).split("(3) culprit  bar.warp.sync")[1].split("missing:")[0]
     assert "--> reduce.cu:7:5 (PTX line 70)" in third
     assert "(3) culprit" in third
     assert "       = " not in third

@@ -156,7 +156,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
 
 
 def test_text(report: Report) -> None:
-    shown = text.render(report)
+    shown = text.render(report, details=True)
     heads = [line.strip() for line in shown.splitlines() if "-->" in line]
     assert heads == ["--> k.cu:11:3 (PTX line 99)", "--> k.cu:12:3 (PTX line 120)"]
     assert "line11();" in shown

@@ -15,8 +15,9 @@ import report_samples as samples
 
 from consan.reports import FORMATS, FormatError, render
 from consan.reports.counts import seen
-from consan.reports.formats import look, text
-from consan.reports.model import Finding, Frame, Report
+from consan.reports.formats import levels, look, phrases, text
+from consan.reports.model import Finding, Frame, Report, Schedules
+from consan.reports.verdict.speaking import causes as causes_of
 from consan.reports.verdict.speaking.causes import causes
 
 NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
@@ -52,6 +53,11 @@ def test_plain(name: str) -> None:
     golden.check(f"report_{name}.txt", text.render(REPORTS[name], stored=f"{name}.json"))
 
 
+@pytest.mark.parametrize("name", ["violations", "operations"])
+def test_plain_in_full(name: str) -> None:
+    golden.check(f"report_{name}_details.txt", text.render(REPORTS[name], stored=f"{name}.json", details=True))
+
+
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_plain_is_ascii_without_colour_and_never_wider_than_the_page(report: Report) -> None:
     out = io.StringIO()
@@ -67,7 +73,7 @@ def test_commands_are_never_broken() -> None:
     command = ("consan", "run", *[f"argument-{number}" for number in range(30)])
     lines = text.render(replace(samples.clean(), command=command), stored="x.json").splitlines()
     assert sum(line.endswith(" ".join(command)) for line in lines) == 1
-    assert lines[-1].endswith("consan report x.json")
+    assert lines[-1].endswith("consan report x.json --details")
 
 
 def test_plain_does_not_depend_on_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +113,7 @@ def test_foreign_characters_keep_the_caret_in_place() -> None:
     report = samples.violations()
     lines = {**report.sources["reduce.cu"], 5: "/* \u00e4\u00f6 */ tile[t] = 1;"}
     finding = replace(report.findings[0], accesses=(replace(samples.WRITE, column=10),))
-    shown = text.render(replace(report, findings=(finding,), sources={"reduce.cu": lines})).splitlines()
+    shown = text.render(replace(report, findings=(finding,), sources={"reduce.cu": lines}), details=True).splitlines()
     (index,) = [number for number, line in enumerate(shown) if "/* ?? */" in line]
     assert shown[index].index("tile") == shown[index + 1].index("^^^^")
 
@@ -146,16 +152,20 @@ LONG = "/home/user/" + "folder-with-a-long-name/" * 6 + "k.cu"
 
 
 @pytest.mark.usefixtures("colours")
-@pytest.mark.parametrize("out", [Terminal(), io.StringIO()], ids=["terminal", "pipe"])
-def test_a_place_is_never_broken_across_lines(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("details", [False, True])
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO], ids=["terminal", "pipe"])
+def test_a_place_is_never_broken_across_lines(stream: type[io.StringIO], details: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Terminals and editors follow `file:line:column` only where it is whole: in places, chains, advice and waiters."""
     monkeypatch.setenv("COLUMNS", "70")
+    out = stream()
     read = replace(samples.READ, file=LONG, inlined=(Frame("block_sum", LONG, 11, 9),))
     race = replace(samples.RACE, accesses=(replace(samples.WRITE, file=LONG), read), message=f"met {LONG}:21:3", fix=f"wait at {LONG}:31:7")
     waiting = replace(race, kind="deadlock", accesses=(), waiters=({"warp": 0, "file": LONG, "line": 41, "column": 5},))
-    text.show(Report(verdict="violations", device="cpu", findings=(race, waiting), incomplete=(f"not at {LONG}:51:2",)), out)
+    text.show(
+        Report(verdict="violations", device="cpu", findings=(race, waiting), incomplete=(f"not at {LONG}:51:2",)), out, details=details
+    )
     lines = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).splitlines()
-    for place in ("5:5", "8:24", "11:9", "21:3", "31:7", "41:5", "51:2"):
+    for place in ("5:5", "8:24", "21:3", "31:7", "41:5", "51:2", *(["11:9"] if details else [])):
         assert any(f"{LONG}:{place}" in line for line in lines), place
 
 
@@ -172,7 +182,8 @@ def test_findings_of_one_cause_are_shown_once_with_their_kernels_and_tests() -> 
     assert re.findall(r" (\d/\d) ==$", shown, re.MULTILINE) == ["1/2", "2/2"]
     assert "in kernel reduce<float, 12> and 11 more kernels =" in shown
     assert "also in:  kernel reduce<float, 11>, 11 times in 64 CTAs\n" in shown
-    assert "and 3 more; the JSON report lists them all" in shown
+    assert "and 8 more; the JSON report lists them all" in shown
+    assert "and 3 more; the JSON report lists them all" in text.render(report, details=True)
     assert "tests:    t.py::test_it[12]\n" in shown
     assert re.search(r"found: +13 errors, which have 2 causes\n", shown)
     assert len(json.loads(render(report, "json"))["findings"]) == 13
@@ -231,7 +242,7 @@ def test_every_finding_shows_both_places_and_what_to_do() -> None:
     shown = text.render(samples.violations())
     for part in ("error[data-race]: RAW in kernel reduce", "(1) write", "(2) read", "missing:", "fix:", "1,234 times in 64 CTAs"):
         assert part in shown
-    assert "cp.async group 2" in shown
+    assert "a wait that covers group 2" in shown
     assert "consan explain missing-wait" in shown
 
 
@@ -258,9 +269,60 @@ def test_a_mark_ends_with_the_line_that_was_cut(tmp_path: Path) -> None:
     source.write_text("    x = " + "a + " * 60 + "b;\n")
     access = replace(samples.RACE.accesses[0], file=str(source), line=1, column=5)
     report = replace(samples.violations(), findings=(replace(samples.RACE, accesses=(access,)),))
-    (marked,) = [line for line in text.render(report).splitlines() if "^^" in line]
+    (marked,) = [line for line in text.render(report, details=True).splitlines() if "^^" in line]
     assert marked.endswith(f"^ (1) {access.role}")
     assert len(marked) <= 100
+
+
+def _rows(shown: str, label: str) -> list[str]:
+    """The lines of a label, with those that follow it."""
+    found = re.search(rf"^  {label}: .*\n(?:   .*\n)*", shown, re.MULTILINE)
+    return [] if found is None else [line.split(":", 1)[-1].strip() for line in found[0].splitlines()]
+
+
+def test_a_report_fills_a_screen_and_says_how_to_see_all() -> None:
+    one = replace(REPORTS["violations"], findings=REPORTS["violations"].findings[:1])
+    two = replace(REPORTS["violations"], findings=REPORTS["violations"].findings[:2])
+    assert text.render(one).count("\n") <= 28
+    assert text.render(two).count("\n") <= 40
+    assert "consan report x.json --details\n" in text.render(one, stored="x.json")
+    assert "  --details shows the lines around each place, warps and lanes, and what was checked\n" in text.render(one)
+    assert "  --consan-details shows " in text.render(replace(one, command=("pytest", "--consan")))
+    assert "  print(consan.reports.render(report, details=True))\n" in text.render(replace(one, command=()))
+    assert "--details" not in text.render(one, stored="x.json", details=True)
+
+
+@pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
+def test_a_screen_has_all_that_a_reader_must_know(report: Report) -> None:
+    """What was not checked, and every word of a finding, stand in both; no line is in the short report only but the compact places."""
+    screen, full = text.render(report, notes=True), text.render(report, notes=True, details=True)
+    for label in ("found", "not checked", "incomplete", "not instrumented", "note", "status", "program", "suppressed"):
+        assert _rows(screen, label) == _rows(full, label), label
+    for finding in report.findings:
+        flat = " ".join(screen.split())
+        assert all(" ".join(part.split()) in flat for part in (finding.missing, finding.fix) if part)
+        assert all(f"--> {text.accesses.where(access, levels.SCREEN)}" in flat for access in finding.accesses)
+
+
+def test_each_part_has_a_level() -> None:
+    said = "".join(Path(str(module.__file__)).read_text() for module in (phrases, causes_of))
+    labels = re.findall(r'(?:yield |_listed\(|yield from \(\()"([a-z ]+)"', said)
+    assert set(labels) == levels.PARTS.keys() - {"holds"}
+
+
+def test_a_result_that_may_depend_on_the_schedule_says_so_on_a_screen() -> None:
+    def of(holds: bool) -> Report:
+        kernel = replace(samples.KERNEL, schedules=Schedules(holds, "" if holds else "a thread observes others"))
+        return replace(REPORTS["clean"], kernels=(kernel,))
+
+    assert "  schedule: " not in text.render(of(True))
+    assert "holds for every schedule" in text.render(of(True), details=True)
+    assert "may depend on it: a thread observes others" in text.render(of(False))
+
+
+def test_the_call_that_was_inlined_is_named_where_it_is_another_line() -> None:
+    assert text.accesses.where(samples.READ, levels.SCREEN) == "reduce.cu:8:24 (called at reduce.cu:11)"
+    assert text.accesses.where(replace(samples.READ, line=11), levels.SCREEN) == "reduce.cu:11:24"
 
 
 def test_notes_are_counted_and_printed_on_request() -> None:
