@@ -272,9 +272,7 @@ SESSION: Final = (
         read_positive,
         metavar="N",
     ),
-    _switch(
-        "--keep-histories", "write what each distinct CTA did to a file that consan replay checks again, on any machine (recorded launches)"
-    ),
+    _switch("--keep-histories", "write what each distinct CTA did to a file that consan replay checks again (recorded launches)"),
 )
 EXIT: Final = (
     _switch("--strict", "warnings give status 66"),
