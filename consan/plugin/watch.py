@@ -206,7 +206,7 @@ class WatchedTest:
         report.consan_failure = outcome.failure  # type: ignore[attr-defined]
         report.consan_gap = outcome.gap  # type: ignore[attr-defined]
         if outcome.report.active or outcome.report.verdict == INCOMPLETE:
-            report.sections.append((SECTION, render(outcome.report, **self.settings.shown)))
+            report.sections.append((SECTION, render(outcome.report, "text", **self.settings.shown)))
 
 
 def launches_of(reports: Sequence[Report]) -> Report:

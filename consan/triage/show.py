@@ -221,7 +221,7 @@ def show_replay(
     console.print(f"{document['name']}")
     if "decisions" in document:
         _sentences(console, document)
-    text.show(report, file, **(shown or {}))
+    text.show(report, file, stored=None, **(shown or {}))
     first = outcomes[0]
     if first.differences or first.ended:
         console.print(f"result: {first.differences or 'ended early: ' + first.ended}")

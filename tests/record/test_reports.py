@@ -144,7 +144,7 @@ def test_a_launch_that_is_stopped_keeps_its_findings(error: type[BaseException],
 
 def test_the_text_names_what_stands_for_what() -> None:
     report, _ = launch("raw", True, "record")
-    assert "recorded:     2 CTAs in 1 launch of 1 kernel, 1 distinct history replayed" in text.render(report)
+    assert "recorded:     2 CTAs in 1 launch of 1 kernel, 1 distinct history replayed" in text.render(report, details=True)
 
 
 SPIN = """extern "C" __global__ void k(int* out, int rounds) {
