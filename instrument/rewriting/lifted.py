@@ -6,7 +6,14 @@ A compiler may load a variable for all threads, where the program loads it for s
     selp.b32 %r5, %r4, 0, %p2;
 
 The threads that throw it away have no access in the program, so the load gets the guard `@%p2`. Only loads from a variable itself are
-lifted: an address that is computed may lie anywhere. No line of the text moves.
+lifted: an address that is computed may lie anywhere.
+
+A load of shared memory from a computed address is the program's own, and so is the choice, as of a masked tail. The threads that throw the
+value away load it into a register that nothing reads (R-UNINIT):
+
+    @%p2 ld.shared.u32 %r4, [%r1]; { .reg .b32 %thrown_away0; @!%p2 ld.shared.u32 %thrown_away0, [%r1]; }
+
+No line of the text moves.
 """
 
 from __future__ import annotations
@@ -19,10 +26,11 @@ from dataclasses import dataclass, field
 from consan.instrument.control_flow import BasicBlock, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.isa import chooses, computes, decides_with, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.ptx import Block, Edits, Function, Instruction, Label, Module, Register, Symbol, parse
+from consan.instrument.ptx import Block, Edits, Function, Instruction, Label, Module, Operand, Register, Symbol, Vector, parse
 
 _ALWAYS = Guard((-1, ""), value=True)  # the value is needed whatever holds
 _NAME = re.compile(r"[%$\w]+")
+_THROWN_AWAY = "%thrown_away"
 Need = Guard | None  # the condition under which a value is needed; None: never
 
 
@@ -35,13 +43,23 @@ def lowered(module: Module) -> Module:
     return parse(edits.apply(), module.name) if len(edits) else module
 
 
+def is_thrown_away(target: Operand | None) -> bool:
+    """Whether a load is the one of the threads that throw the value away."""
+    first = target.elements[0] if isinstance(target, Vector) else target
+    return isinstance(first, Register) and first.name.startswith(_THROWN_AWAY)
+
+
+def _is_of_variable(load: Instruction) -> bool:
+    return isinstance(getattr(load.operands[1], "base", None), Symbol)
+
+
 def _may_be_lifted(instruction: Instruction) -> bool:
+    """Whether it is a weak load of a variable, or of a computed place in shared memory."""
     row = row_of(instruction)
     if not row.is_load or instruction.predicate is not None or not row.fits(instruction):
         return False
     access = row.event(instruction).first
-    place = getattr(instruction.operands[1], "base", None)
-    return (access.in_shared or access.in_global) and not access.is_strong and isinstance(place, Symbol)
+    return not access.is_strong and (access.in_shared or access.in_global) and (_is_of_variable(instruction) or not access.in_global)
 
 
 def _has_choice(body: Block) -> bool:
@@ -74,7 +92,20 @@ def _lower(function: Function, edits: Edits) -> None:
                     edits.insert_before(load, f"{each.text} ")
                     edits.replace(each, "")
                     moved.add(each.start)
-            edits.insert_before(load, f"@{'' if guard.value else '!'}{guard.register[1]} ")
+            holds, fails = (f"@{sign}{guard.register[1]} " for sign in (("", "!") if guard.value else ("!", "")))
+            edits.insert_before(load, holds)
+            if not _is_of_variable(load):
+                edits.insert_after(load, _thrown_away(load, fails))
+
+
+def _thrown_away(load: Instruction, guard: str) -> str:
+    """The load, into registers of its own."""
+    target = load.operands[0]
+    count = len(target.elements) if isinstance(target, Vector) else 1
+    names = ", ".join(f"{_THROWN_AWAY}{number}" for number in range(count))
+    bits = max(16, 8 * row_of(load).event(load).first.total_bytes // count)
+    address = load.operands[1].text
+    return f" {{ .reg .b{bits} {names}; {guard}{load.opcode} {f'{{{names}}}' if count > 1 else names}, {address}; }}"
 
 
 def _read(instruction: Instruction) -> set[Key]:

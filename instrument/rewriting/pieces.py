@@ -1,4 +1,4 @@
-"""The parts of one access: at most 16 bytes each, and those of a vector that nothing reads apart from the others."""
+"""The parts of one access: at most 16 bytes each, and those that nothing reads apart from the others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.ptx import Underscore, Vector
 from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
+from consan.instrument.rewriting.lifted import is_thrown_away
 
 WIDTHS = (1, 2, 4, 8, 16, 32)
 """Bytes of the accesses that are followed. One of 32 is two of 16 (`pieces`)."""
@@ -27,9 +28,11 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
 
     Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
     ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load whose registers are all
-    unused stays whole: then the source asks for the load.
+    unused stays whole: then the source asks for the load. That of a value that is thrown away is unused (`lifted`).
     """
     target = operand_of(work, "dst") if work.row.is_load and access.in_shared and not access.is_strong else None
+    if is_thrown_away(target):
+        return [_Piece(offset, min(nbytes, _WIDEST), unused=True) for offset in range(0, nbytes, _WIDEST)]
     if not isinstance(target, Vector):
         return [_Piece(offset, min(nbytes, _WIDEST)) for offset in range(0, nbytes, _WIDEST)]
     width = access.width_bytes

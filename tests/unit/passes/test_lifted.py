@@ -15,6 +15,7 @@ HEADER = """.version 8.0
  .shared .align 8 .b32 word;
  .reg .pred %p<8>;
  .reg .b32 %r<9>;
+ .reg .b64 %rd<2>;
  mov.u32 %r0, %tid.x;
 """
 CONDITION, LOAD, STORE = "setp.lt.u32 %p1, %r0, 32;", "ld.shared.u32 %r1, [word];", "st.shared.u32 [word], %r2;"
@@ -40,7 +41,7 @@ LEFT = {
     "condition written under a guard": f"setp.eq.u32 %p2, %r0, 1; {LOAD} @%p2 {CONDITION} {CHOICE} {STORE}",
     "another node": f"{CONDITION} {LOAD} next: {CHOICE} {STORE}",
     "a round before": f"{CONDITION} again: {CHOICE} {STORE} {LOAD} @%p1 bra again;",
-    "computed address": f"{CONDITION} ld.shared.u32 %r1, [%r0]; {CHOICE} {STORE}",
+    "computed address in global memory": f"{CONDITION} ld.global.u32 %r1, [%rd1]; {CHOICE} {STORE}",
     "strong": f"{CONDITION} ld.volatile.shared.u32 %r1, [word]; {CHOICE} {STORE}",
     "no use": f"{CONDITION} {LOAD}",
 }
@@ -64,3 +65,24 @@ def test_a_load_gets_the_condition_of_its_value(body: str, guard: str) -> None:
 def test_other_loads_are_left_alone(body: str) -> None:
     before, after = _lowered(body)
     assert after == before
+
+
+@pytest.mark.parametrize(
+    ("load", "choice", "thrown"),
+    [
+        ("ld.shared.u32 %r1, [%r0+4];", CHOICE, ".reg .b32 %thrown_away0; @!%p1 ld.shared.u32 %thrown_away0, [%r0+4];"),
+        ("ld.shared.u8 %r1, [%r0];", CHOICE, ".reg .b16 %thrown_away0; @!%p1 ld.shared.u8 %thrown_away0, [%r0];"),
+        (
+            "ld.shared.v2.u32 {%r1, %r3}, [%r0];",
+            f"add.s32 %r4, %r1, %r3; {CHOICE.replace('%r1', '%r4')}",
+            ".reg .b32 %thrown_away0, %thrown_away1; @!%p1 ld.shared.v2.u32 {%thrown_away0, %thrown_away1}, [%r0];",
+        ),
+        ("ld.shared.u32 %r1, [%r0];", "selp.b32 %r2, 0, %r1, %p1;", ".reg .b32 %thrown_away0; @%p1 ld.shared.u32 %thrown_away0, [%r0];"),
+    ],
+    ids=["scalar", "byte", "vector", "second choice"],
+)
+def test_a_computed_place_is_still_read_where_the_value_is_thrown_away(load: str, choice: str, thrown: str) -> None:
+    before, after = _lowered(f"{CONDITION} {load} {choice} {STORE}")
+    guard = "@%p1" if "@!%p1" in thrown else "@!%p1"
+    assert f"\n{guard} {load} {{ {thrown} }}\n" in after
+    assert after.count("\n") == before.count("\n")
