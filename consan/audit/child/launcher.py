@@ -144,7 +144,7 @@ class LaunchHooks:
     def texture(self, fields: Any) -> int:
         """The handle of a new texture object; 0: there is none, and a note says why."""
         try:
-            return self._virtual.make_texture(described_texture(fields))
+            return int(self._virtual.make_texture(described_texture(fields)))
         except UsageError as error:
             self.note(f"cudaCreateTextureObject: {error}")
             return 0
