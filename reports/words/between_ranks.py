@@ -33,6 +33,12 @@ _WORDS: Final = {
     "only to threads of its own CTA": "only to threads that its scope includes",
     "only what its own CTA has published": "only what threads that its scope includes have published",
 }
+# Of a put, in the fix: the specification of NVSHMEM orders it by these.
+_OF_PUTS: Final = {
+    "__threadfence_system()": "nvshmem_quiet()",
+    "make that write a release (cuda::atomic_ref with cuda::memory_order_release)": "send both by one put with signal"
+    " (nvshmem_putmem_signal)",
+}
 _FOUND: Final = re.compile("|".join(map(re.escape, _WORDS)))
 
 
@@ -48,7 +54,14 @@ def in_words_of_ranks(finding: Finding) -> Finding:
         return finding
     texts = {name: getattr(finding, name) for name in ("message", "missing", "fix")}
     said: dict[str, Any] = {name: _FOUND.sub(lambda found: _WORDS[found[0]], text) for name, text in texts.items()}
+    for words, of_put in _OF_PUTS.items() if _is_put(finding.pair[0]) else ():
+        said["fix"] = said["fix"].replace(words, of_put)
     return replace(finding, **said)
+
+
+def _is_put(access: Access) -> bool:
+    """Whether NVSHMEM's header writes there (consan/include/nvshmem.h)."""
+    return any(frame.function.startswith("nvshmem") and "put" in frame.function for frame in access.inlined)
 
 
 def of_ranks(finding: Finding, ranks: int, rank_grid: int) -> Finding:

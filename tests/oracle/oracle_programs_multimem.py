@@ -46,8 +46,8 @@ class MultimemBatch(GlobalBatch):
             f"  ld.param.u64 %each{rank}, [each{rank}];\n  mad.wide.u32 %each{rank}, %group, BYTES, %each{rank};" for rank in each
         )
         choices = [
-            f"  setp.eq.u32 %p1, %device, {rank};\n  @%p1 mov.u64 %own, %each{rank};\n  @%p1 mov.u64 %other, %each{beside};"
-            for rank, beside in zip(each, [*each[1:], 0], strict=True)
+            f"  setp.eq.u32 %p1, %device, {rank};\n  @%p1 mov.u64 %own, %each{rank};\n  @%p1 mov.u64 %other, %each{after};"
+            for rank, after in zip(each, [*each[1:], 0], strict=True)
         ]
         own = _HEAD.replace("RANKS", str(self.ranks)).replace("LOADS", loads).replace("CHOICES", "\n".join(choices))
         params = "".join(f", .param .u64 each{rank}" for rank in each) + ", .param .u64 many"

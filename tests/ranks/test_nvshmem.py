@@ -60,6 +60,8 @@ def test_a_fault_is_found_between_two_ranks(fault: str, ranks: int, seed: int) -
     report, _ = ring(*FAULTS[fault], ranks=ranks, seed=seed)
     assert {finding.kind for finding in report.findings if finding.severity == "error"} == {"global-race"}, str(report)
     assert all(finding.pair[0].rank != finding.pair[1].rank for finding in report.findings)
+    if "NO_FENCE" in FAULTS[fault]:
+        assert all("nvshmem_quiet()" in each.fix and "put with signal" in each.fix for each in report.findings), str(report)
 
 
 TWO_PUTS = """
