@@ -275,6 +275,7 @@ def _recorded(report: Report) -> str:
     ctas, launches, histories, recalled = (sum(getattr(kernel, name) for kernel in kernels) for name in names)
     how = f", {recalled:,} of them by earlier runs" if recalled else ""
     replayed = f"{plural(histories, 'distinct history', 'distinct histories')} replayed{how}"
+    launches -= sum(kernel.proven_launches for kernel in kernels)
     where = f"{plural(launches, 'launch', 'launches')} of {plural(len(kernels), 'kernel')}"
     hooked = [kernel_name(kernel.name) for kernel in report.kernels if kernel.launches and kernel.engine == "inline"]
     more = [f"{len(hooked) - MAX_NAMES} more"] if len(hooked) > MAX_NAMES else []

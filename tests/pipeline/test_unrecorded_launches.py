@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from consan.launching.source import compile_for
+from consan.reports import render
 from consan.reports.formats.phrases import proof_rows
 from consan.reports.model import KernelSummary, Report
 from consan.session.modules.prepared import Prepared
@@ -96,6 +97,7 @@ def test_later_launches_of_a_proven_kernel_are_not_recorded() -> None:
     report, kernel = launches.report()
     assert (report.verdict, kernel.launches, kernel.proven_launches, kernel.ctas) == ("clean", 4, 3, 2)
     assert kernel.global_accesses == 0
+    assert "2 CTAs in 1 launch of 1 kernel" in render(report, "text")
     (row,) = proof_rows(report)
     assert row.startswith("turn: proven for all launches with blocks of 64 x 1 x 1")
     assert row.endswith("assumed: no access leaves its array); 3 of 4 launches needed no record")
