@@ -196,7 +196,15 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     given = session.latest.options.stored()
     assert given.pop("kernel_name") == "kns=mm"
     expected = {"device": "cpu", "seed": 9, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
-    expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": False, "sample": 7, "keep_histories": True, "overhead": 0.05}
+    expected |= {
+        "engine": "record",
+        "trace_memory": 1 << 30,
+        "exhaustive": False,
+        "sample": 7,
+        "keep_histories": True,
+        "overhead": 0.05,
+        "prove": 0.0,
+    }
     expected |= {"global_memory": "auto", "explore": None}
     assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}
 
