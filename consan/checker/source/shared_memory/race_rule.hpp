@@ -102,8 +102,8 @@ template <typename Facts> inline Wrong wrong(const Side &old, const Side &now, c
 
 // R-W1: which lane lacks the order. Between warps, a barrier that the rest of a lane's warp passes without it: the lane has exited.
 template <typename Facts> inline Reason lane(const Facts &facts) {
+    if (!facts.one_warp() && !facts.lanes_take()) return NO_BARRIER;
     if (decided<NO_WARP_SYNC>(facts.one_warp())) return NO_WARP_SYNC;
-    if (!facts.lanes_take()) return NO_BARRIER;
     return decided<OTHER_LANES>(facts.lane_knows()) ? OTHER_LANES : OTHER_LANE_RELEASED;
 }
 
