@@ -270,6 +270,10 @@ class Relations(Protocol):
         """Whether a store puts back what one operation makes of the value that was loaded and another one, as an atomic operation can."""
         ...
 
+    def keeps_extreme(self, write: Site) -> bool:
+        """Whether a store is made only if its value is larger, or smaller, than the integer that was loaded from its address."""
+        ...
+
     def exchanged(self, one: Site, other: Site) -> bool:
         """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read."""
         ...

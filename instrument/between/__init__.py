@@ -127,6 +127,11 @@ class TextRelations:
         flow = self._flow(write.function)
         return flow is not None and flow.combines(write)
 
+    def keeps_extreme(self, write: Site) -> bool:
+        """See `relations.Relations`."""
+        flow = self._flow(write.function)
+        return flow is not None and flow.keeps_extreme(write)
+
     def exchanged(self, one: Site, other: Site) -> bool:
         """See `relations.Relations`."""
         pair = {site.access: site.ptx_line for site in (one, other)}

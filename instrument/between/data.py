@@ -10,7 +10,7 @@ from typing import Final
 
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
 from consan.instrument.control_flow import Key, definitions, key_of
-from consan.instrument.isa import combines_from, row_of
+from consan.instrument.isa import combines_from, finds_larger, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 from consan.instrument.relations import Counted, Stores, SyncPoint, Value, is_plain
@@ -48,14 +48,14 @@ class DataFlow:
         return found[0] if len(found) == 1 else None
 
     def updates(self, line: int) -> int:
-        """The line of the load that the store of a PTX line puts back, changed, at the same address."""
+        """The line of the load that the store of a PTX line puts back, changed, at the same address, or compares its value with."""
         store = self._by_line.get(line)
         if store is None or not row_of(store).is_store or not isinstance(address := store.operands[0], Address):
             return 0
         base = address.base
         if isinstance(base, Register) and self._definition(store, base.name) is None:
             return 0  # the address may have changed since the load
-        load = self._load_behind(store, address)
+        load = self._load_behind(store, address) or self.compared(line)
         return place_of(self._module, load).ptx_line if load is not None else 0
 
     def combines(self, line: int) -> bool:
@@ -70,6 +70,28 @@ class DataFlow:
         return any(
             each is not None and row_of(each).is_load and place_of(self._module, each).ptx_line == self.updates(line) for each in sources
         )
+
+    def compared(self, line: int) -> Instruction | None:
+        """The load of an integer from the address of a store, if the store is made only where a comparison of it with the value holds."""
+        store = self._by_line.get(line)
+        if store is None or not row_of(store).is_store or not isinstance(store.operands[1], Register):
+            return None
+        value = key_of(store.scope, store.operands[1].name)
+        for each in filter(finds_larger, self._function.instructions()):
+            keys = [key_of(each.scope, name) for name in names(each.operands[1:3])]
+            loads = [found for key in keys if key != value and (found := self._written_by(key)) is not None and row_of(found).is_load]
+            if value in keys and loads and loads[0].operands[1] == store.operands[0] and self._decides(each, store):
+                return loads[0]
+        return None
+
+    def _decides(self, comparison: Instruction, store: Instruction) -> bool:
+        """Whether a store, or a branch on the way to it, has the predicate of a comparison."""
+        made = {key_of(comparison.scope, name) for name in names(comparison.operands[:1])}
+        between = (
+            each for each in self._function.instructions() if comparison.start < each.start <= store.start and each.predicate is not None
+        )
+        users = (each for each in between if each is store or row_of(each).branches)
+        return any(key_of(each.scope, each.predicate.register) in made for each in users if each.predicate is not None)
 
     def _load_behind(self, store: Instruction, address: Address) -> Instruction | None:
         """The load from an address from which the value of a store is computed, through registers that are written once."""

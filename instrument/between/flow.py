@@ -138,6 +138,11 @@ class Flow:
         lines = {self.instructions[vertex].line for vertex in self.at(write)}
         return all(self.data.combines(line) for line in lines)
 
+    def keeps_extreme(self, write: Site) -> bool:
+        """See `relations.Relations`."""
+        lines = {self.instructions[vertex].line for vertex in self.at(write)}
+        return all(self.data.compared(line) is not None for line in lines)
+
     def on_line(self, line: int) -> Vertices:
         """The vertices of a PTX line."""
         return self._lines.get(line, set())

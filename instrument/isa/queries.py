@@ -20,6 +20,7 @@ __all__ = [
     "family_of",
     "fenced_spaces",
     "fences_maps",
+    "finds_larger",
     "flow_of",
     "has_action",
     "in_space",
@@ -57,6 +58,7 @@ _ALWAYS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("mov", "cvt", "neg", "not", "abs", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "div"), (1,)),
     **dict.fromkeys(_SCALED, (3,)),
 }
+_OF_ORDER = frozenset(("lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"))  # words of setp
 _OF_CONDITIONS = frozenset(("and", "or", "xor"))  # words of setp and set: a second predicate joins in
 _COMBINING = _SCALED | {"add", "sub", "min", "max", "and", "or", "xor"}  # what `atom` and `red` can do
 
@@ -228,6 +230,11 @@ def swaps(instruction: InstructionLike) -> bool:
 def compares(instruction: InstructionLike) -> bool:
     """Whether an instruction compares two values and gives a predicate."""
     return instruction.parts[0] == "setp"
+
+
+def finds_larger(instruction: InstructionLike) -> bool:
+    """Whether an instruction says which of two integers is larger, as an atomic minimum or maximum does."""
+    return compares(instruction) and instruction.parts[1] in _OF_ORDER and instruction.parts[-1][0] in "us"
 
 
 def converts(instruction: InstructionLike, space: str) -> bool:

@@ -106,6 +106,7 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):
         return describe(finding, "unused", framework=module.framework, **facts)
     facts |= {"several": several, "position": shape, "recomputed": shape == UPDATE and _is_recomputed(pair, module)}
+    facts |= {"extreme": shape == UPDATE and _all_writes(pair, module, "keeps_extreme")}
     facts |= buffer_facts(found, finding.pair, low, high, module) if shape == NEXT_ITERATION else {}
     facts |= loop_facts(pair, module.relations) if shape in (NEXT_ITERATION, LOOPED_STORE) else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)
@@ -117,8 +118,13 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
 
 def _is_recomputed(pair: Pair, module: ModuleSites) -> bool:
     """Whether no atomic operation does the update of a pair."""
+    return module.relations is not None and not any(_all_writes(pair, module, name) for name in ("combines", "keeps_extreme"))
+
+
+def _all_writes(pair: Pair, module: ModuleSites, relation: str) -> bool:
+    """Whether all stores of a pair have a relation to their loads."""
     writes = [site for site in pair if site is not None and site.access == "write"]
-    return module.relations is not None and not all(module.relations.combines(site) for site in writes)
+    return module.relations is not None and all(getattr(module.relations, relation)(site) for site in writes)
 
 
 def _hazard(found: FindingRecord, module: ModuleSites) -> str | None:
