@@ -1,4 +1,4 @@
-"""Says where a barrier of the CTA belongs if an access is in a branch: outside of it, where all threads pass.
+"""Says where a barrier of the CTA belongs if an access is in a branch: outside of it, where all threads pass; or that no place is.
 
 A fix that offers a barrier after (1) and before (2) names their lines. A barrier in a branch that only some threads take is itself
 wrong. The words are added to every fix with such a barrier, whatever its kind, if the text of the kernel proves the branch: the
@@ -10,14 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from consan.instrument.relations import Relations
+from consan.instrument.relations import Relations, Threads
 from consan.reports.model import Finding
 from consan.reports.words import frameworks
 from consan.reports.words.ordering import Pair
-from consan.reports.words.wording import caller_places
+from consan.reports.words.wording import caller_places, place
 
 _BARRIERS: Final = {"cta_barrier": "the barrier where all threads", "warp_barrier": "it where all lanes of the warp"}
 _SIDES: Final = ("after", "before")
+_BETWEEN: Final = ("no-barrier", "no-warp-sync")  # their fix is a barrier between (1) and (2)
+_EXCLUSIVE: Final = (
+    "no barrier can stand between the two, because their branches exclude each other, and in one branch a barrier is wrong: end the branch"
+    " of the {first}, put {call} where all threads pass, and do the {second} in a branch behind that"
+)
 _BEHIND_WAIT: Final = "waited-no-barrier"  # the barrier belongs behind the wait for (1), and not behind (1)
 _BEHIND_INVAL: Final = "bytes-used"  # and here behind the mbarrier.inval, which is not there yet
 
@@ -30,6 +35,10 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     if relations is None or first is None or second is None or not barrier or finding.situation == _BEHIND_INVAL:
         return finding
     one, other = finding.pair[:2]
+    if finding.situation in _BETWEEN and _exclude_each_other(pair, (one.thread, other.thread), relations):
+        sides = [f"{each.role} at {place(each)}" for each in (one, other)]
+        call = next(words[name] for name in _BARRIERS if words[name] in finding.fix)
+        return replace(finding, fix=_EXCLUSIVE.format(call=call, first=sides[0], second=sides[1]))
     behind_wait = finding.situation.removeprefix("global-").startswith(_BEHIND_WAIT)
     wait = finding.culprit if behind_wait else None
     if finding.situation == "written-later":  # (2) is the write, which has to come first
@@ -42,3 +51,12 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     if not named:
         return finding
     return replace(finding, fix=f"{finding.fix}; put {barrier} pass: {' and '.join(named)}")
+
+
+def _exclude_each_other(pair: Pair, threads: Threads, relations: Relations) -> bool:
+    """Whether neither access follows the other in any thread."""
+    first, second = pair
+    if first is None or second is None or first.ptx_line == second.ptx_line or first.function != second.function:
+        return False
+    found = relations.stretches(first, second, threads)
+    return found is not None and not (found.follows or found.repeats)

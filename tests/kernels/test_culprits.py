@@ -239,13 +239,15 @@ FIXES = {
     "scan_in_place": "put __syncthreads() between the read and the write of the statement at scan_in_place.cu:16 (load into a register"
     " before it, store after it, and the barrier outside of any branch)",
     "half_warp_reads": "put it where all lanes of the warp pass: before the branch that contains half_warp_reads.cu:17",
+    "exclusive_branches": "no barrier can stand between the two, because their branches exclude each other, and in one branch a barrier is"
+    " wrong: end the branch of the write at exclusive_branches.cu:13, put __syncthreads() where all threads pass",
 }
 
 
 @pytest.mark.parametrize(("name", "fix"), FIXES.items())
 def test_a_fix_is_right_word_by_word(name: str, fix: str) -> None:
     """No atomic operation for elements with one writer, and no barrier for all in a branch of some."""
-    spec = twin_file.read(READ / f"{name}.cu")
+    spec = twin_file.read(next(path for path in (READ / f"{name}.cu", TWINS / f"{name}.cu") if path.exists()))
     racy, repaired = (
         consan.launch(
             twin_file.kernel(spec.path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, device="cpu"
