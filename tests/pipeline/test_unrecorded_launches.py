@@ -97,7 +97,7 @@ def test_later_launches_of_a_proven_kernel_are_not_recorded() -> None:
     report, kernel = launches.report()
     assert (report.verdict, kernel.launches, kernel.proven_launches, kernel.ctas) == ("clean", 4, 3, 2)
     assert kernel.global_accesses == 0
-    assert "2 CTAs in 1 launch of 1 kernel" in render(report, "text")
+    assert "2 CTAs in 1 launch of 1 kernel" in render(report, details=True)
     (row,) = proof_rows(report)
     assert row.startswith("turn: proven for all launches with blocks of 64 x 1 x 1")
     assert row.endswith("assumed: no access leaves its array); 3 of 4 launches needed no record")
