@@ -327,7 +327,7 @@ class Session:
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, global_races)
         of_records = self.recording.findings, self.watch.findings
         findings, left_out = selected(found, *of_records, summary.static(), unknown_order(summary.used))
-        reasons = dict.fromkeys([*self.watch.reasons, *summary.unseen()])
+        reasons = dict.fromkeys([*self._executor.judge.reasons, *summary.unseen()])
         unsettled = next(iter(reasons), "") or ("not all CTAs were checked" if self.cta_limit else "")
         kernels = summary.with_schedules(summary.kernels(), self._executor.schedules, findings, unsettled)
         report = assemble(

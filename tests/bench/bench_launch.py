@@ -28,7 +28,7 @@ from consan.adapters.cupy import CupyAdapter
 from consan.adapters.triton.gpu import RecordedRun, TritonAdapter
 from consan.backends.cuda import CudaBackend
 from consan.backends.driver import Driver
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.session.executing.judging import Examined, Judge
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions

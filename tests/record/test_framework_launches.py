@@ -197,7 +197,7 @@ def test_of_a_kernel_whose_replays_take_long_later_launches_are_sampled(backend:
     assert framework.engines() == {"record": 2}
     report = framework.session.report()
     assert (report.verdict, report.incomplete) == ("violations", ())
-    assert "its replays take long, so of later launches 8 CTAs are replayed" in report.notes[0]
+    assert "its replays take long, so of each later launch 8 more CTAs are replayed" in report.notes[0]
 
 
 def test_outside_of_the_session_the_plain_form_runs(backend: Background) -> None:

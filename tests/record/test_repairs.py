@@ -15,7 +15,7 @@ import twin_file
 
 import consan
 from consan.__main__ import main
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.checker.questions.changes import EventPlaces
 from consan.checker.questions.questions import Questions
 from consan.checker.repairs.fixes import verified_fixes

@@ -13,8 +13,9 @@ import pytest
 from compact_support import Work
 
 import consan
+from consan.checker.judging.checked import Checked
 from consan.checker.judging.collected import LaunchedKernel
-from consan.checker.judging.recorder import Checked, check
+from consan.checker.judging.recorder import check
 from consan.instrument.record import record
 from consan.instrument.record.families.global_memory import Mode
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from consan.checker.compiled.patience import Patience
+from consan.checker.judging.checked import Checked
 from consan.checker.judging.collected import Collected, LaunchedKernel
-from consan.checker.judging.recorder import INTERRUPTED, LONGEST_INTERRUPTED, Checked, check
+from consan.checker.judging.recorder import INTERRUPTED, LONGEST_INTERRUPTED, check
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.launch import Launch
 from consan.instrument.record import Recorded

@@ -11,36 +11,32 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.compiled.cores import replayed
 from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
-from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
+from consan.checker.judging.checked import WHY, Checked, Histories, HistoryName, Known
+from consan.checker.judging.collected import Collected, LaunchedKernel
 from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, replay_gaps
 from consan.checker.judging.lanes_gone import parted
 from consan.checker.judging.restricted_fences import races_behind
-from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
+from consan.checker.judging.spins import StoppedThreads, stopped_threads
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
-from consan.checker.logs.memory import SMALLER
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.logs.shares import AT_ONCE, LEAST, read_clusters, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
-from consan.instrument.findings import FindingRecord, LanesGone
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
-from consan.reports.verdict.speaking.raw import forward, key, proven, selected, united, united_records
-from consan.reports.verdict.speaking.terms import Key
+from consan.reports.verdict.speaking.raw import forward, proven, selected, united, united_records
 from consan.toolchain.host_memory import available_bytes
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory, however little memory is free: about 6 s
@@ -52,81 +48,7 @@ MOST_UNENDED = 16  # clusters that did not end are replayed up to this number
 LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
 INTERRUPTED = "were not checked: it was interrupted"
 LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
-OUT_OF_ROOM = f"ran out of room in their logs ({SMALLER}, --global off needs less)"
-_WHY = {
-    Status.STUCK: "could not be replayed to their end",
-    Status.CORRUPT: "left a log that does not fit the kernel",
-    Status.FULL: OUT_OF_ROOM,
-    Status.TOO_MANY: "had more findings than are kept",
-    Status.HALTED: "were replayed in part: the time was over",
-    Status.SEAL_FAILED: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
-}
-
-
-@dataclass
-class Checked:
-    """The checker's findings in one launch, and what it could not check. It grows while the launch is checked."""
-
-    collected: Collected
-    tally: Tally
-    gaps: dict[str, int] = field(default_factory=dict)  # CTAs that were not checked in full, by reason
-    unended: int = 0  # CTAs that did not end and were checked as far as they came
-    deadlocked: bool = False  # those of a launch that the host has stopped are proven to be in a deadlock
-    positions: tuple[StoppedThread, ...] = ()  # where they were
-    polls: tuple[Polling, ...] = ()  # if none of its threads is known to go on: those that may go round a loop for ever
-    global_races: tuple[str, ...] = ()  # why global memory was not checked in full
-    share: str = ""  # which CTAs were compared there, if not all
-    overtaken: bool = False  # see replay.py
-    retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
-    by_address: bool = False  # as `Known` has it, of any history
-
-    def gap(self, why: str, clusters: int) -> None:
-        """So many clusters were not checked in full."""
-        self.gaps[why] = self.gaps.get(why, 0) + clusters * self.collected.cluster_ctas
-
-    def add(self, cluster: int, clusters: int, known: Known) -> None:
-        """The findings of a history that so many clusters have; `cluster` is one of them."""
-        self.overtaken |= known.overtaken
-        for status in known.troubles:
-            self.gap(_WHY[status], clusters)
-        self.collected.note(cluster, known.lanes_gone)
-        self.collected.add(cluster, clusters, known.found, known.geometry)
-
-    def again(self, times: int) -> Checked:
-        """The same for so many launches that did the same: one if something was found."""
-        return replace(self, tally=Tally(times, times * self.tally.ctas))
-
-    @property
-    def found(self) -> list[Any]:
-        """The checker's own records of them, in the same order."""
-        return self.collected.found
-
-    def records(self) -> list[FindingRecord]:
-        """The findings for a report."""
-        return self.collected.records()
-
-    @property
-    def keys(self) -> list[Key]:
-        """The key of each finding, by which findings are merged."""
-        return list(map(key, self.found))
-
-
-@dataclass(frozen=True)
-class Known:
-    """The findings of the replay of one history."""
-
-    found: list[Any]
-    troubles: frozenset[Status]
-    geometry: History  # without its log
-    # The address of a tensor map, where boxes of tensor copies lie, or whether stored values are equal decides: each cluster is replayed.
-    by_address: bool = False
-    overtaken: bool = False  # see replay.py
-    deadlocked: bool = False
-    positions: npt.NDArray[np.uint32] | None = None
-    lanes_gone: frozenset[LanesGone] = frozenset()
-
-
-Histories = dict[tuple[object, ...], Known]
+_NOT_IN_SAMPLE = "did what no CTA of the sample did: not checked (--sample {})"
 _MOST_KNOWN = 1 << 14
 
 
@@ -161,7 +83,7 @@ def check(
     checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
     mode, ctas = kernel.mode, checked.collected.cluster_ctas
     if sample:
-        checker.sample = spread(found.clusters, -(-sample // ctas))
+        checker.takes_sample(found, -(-sample // ctas))
     if mode is Mode.SYNCED and not kernel.waits_together and 0 < together < found.clusters * ctas:
         mode = checker.one_by_one(found.clusters * ctas)
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
@@ -182,7 +104,7 @@ def check(
     if more := len(left) - len(unended):
         checked.gap("did not end, and were not checked", more)
     if checker.skipped:
-        checked.gap(f"did what no CTA of the sample did: not checked (--sample {sample})", checker.skipped)
+        checked.gap(_NOT_IN_SAMPLE.format(sample), checker.skipped)
     if checked.global_races or checked.share:
         checked.retained = None
     return checked
@@ -200,7 +122,8 @@ class _Checker:
     keep: bool
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
     sample: frozenset[int] | None = None  # the clusters that may be replayed; None: all
-    skipped: int = 0  # clusters that were not, and did what no other did
+    sample_size: int = 0  # at most
+    skipped: int = 0  # clusters that were not, and do what others did at addresses of their own
     deadlocked: int = 0  # clusters that did not end
 
     def __post_init__(self) -> None:
@@ -220,7 +143,7 @@ class _Checker:
         for at in range(0, len(groups), AT_ONCE):
             some = groups[at : at + AT_ONCE]
             if self.patience.over(at, len(groups)):
-                self._give_up(sum(len(group.members) for group in groups[at:]))
+                self._leave(groups[at:])
                 return
             new = {self._name(group): self._members(group) for group in some}
             first = {name: members[0] for name, members in new.items() if members and name not in self.histories and not self._recall(name)}
@@ -245,11 +168,33 @@ class _Checker:
         if self.earlier is not None and not (known.found or known.lanes_gone or known.troubles or known.by_address or known.overtaken):
             self.earlier.add(name[1:])
 
-    def _give_up(self, clusters: int) -> None:
-        longer = f"that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
-        self.checked.gap(INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}", clusters)
+    def takes_sample(self, found: Grouped, clusters: int) -> None:
+        """Replay at most so many clusters: some of those that do what none did before, in this launch or in an earlier one."""
+        new = sorted(cluster for group in found.groups if self._is_new(group) for cluster in group.members)
+        self.sample, self.sample_size = frozenset(new[place] for place in spread(len(new), clusters)), clusters
 
-    def _name(self, group: Group) -> tuple[object, ...]:
+    def _is_new(self, group: Group) -> bool:
+        known = self.histories.get(self._name(group))
+        return known is None or known.by_address
+
+    def _leave(self, groups: Sequence[Group]) -> None:
+        """There is no time for new histories."""
+        for group in groups:
+            if self.patience.interrupted:
+                self._give_up(len(group.members))
+            elif self._is_new(group):
+                self.checked.leave(self._name(group), self._longer, len(group.members))
+            else:
+                self._check(group)
+
+    def _give_up(self, clusters: int) -> None:
+        self.checked.gap(INTERRUPTED if self.patience.interrupted else self._longer, clusters)
+
+    @property
+    def _longer(self) -> str:
+        return f"were not checked: that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
+
+    def _name(self, group: Group) -> HistoryName:
         launched = self.launched
         return (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
 
@@ -257,7 +202,16 @@ class _Checker:
         return group.members if self.sample is None else [cluster for cluster in group.members if cluster in self.sample]
 
     def _check(self, group: Group) -> None:
-        known, members = self.histories.get(self._name(group)), self._members(group)
+        name, members = self._name(group), self._members(group)
+        known = self.histories.get(name)
+        if known is None and not members:
+            self.checked.leave(name, _NOT_IN_SAMPLE.format(self.sample_size * self.checked.collected.cluster_ctas), len(group.members))
+            return
+        if known is not None and Status.HALTED in known.troubles and not self.patience.interrupted:
+            del self.histories[name]
+            self.checked.add(group.members[0], len(group.members), replace(known, troubles=known.troubles - {Status.HALTED}))
+            self.checked.leave(name, WHY[Status.HALTED], len(group.members))
+            return
         if known is not None:
             self.checked.by_address |= known.by_address
         if known is not None and not (known.by_address or self.exhaustive):
@@ -380,7 +334,7 @@ class _Checker:
         """The clusters whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""
         if whole:
             return range(clusters)
-        chosen = range(clusters) if self.sample is None else sorted(spread(clusters, max(LEAST, len(self.sample))))
+        chosen = range(clusters) if self.sample is None else sorted(spread(clusters, max(LEAST, self.sample_size)))
         return [cluster for cluster in chosen if self.launch.has(cluster)]
 
     def _why_some(self) -> str:

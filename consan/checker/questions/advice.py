@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.checker.questions.changes import Change, EventPlaces, Spot, Statement
 from consan.checker.questions.questions import AskedLaunches, Questions
 from consan.checker.questions.weaker import weaker
@@ -132,7 +132,7 @@ def notes_of(checked: Checked, *, isa: bool) -> frozenset[Key]:
 
 def trouble_of(questions: Questions, checked: Checked) -> str:
     """Why nothing can be said of a launch."""
-    if checked.gaps or checked.global_races or checked.unended:
+    if not checked.is_whole or checked.global_races or checked.unended:
         return "the launch was not checked in full"
     return "the launch has findings: repair them first" if not questions.known.issuperset(checked.keys) else ""
 

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.replay import History
+from consan.checker.judging.checked import Checked
 from consan.checker.judging.collected import LaunchedKernel
-from consan.checker.judging.recorder import Checked, check
+from consan.checker.judging.recorder import check
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import MemoryBefore, RecordedLaunch
 from consan.checker.questions.changes import Change, EventPlaces, applied
@@ -90,7 +91,12 @@ class Answer:
     @classmethod
     def of(cls, checked: Checked) -> Answer:
         """The answer that a check gives."""
-        return cls(frozenset(checked.keys), frozenset((*checked.gaps, *checked.global_races)), checked.tally.events, checked.overtaken)
+        return cls(
+            frozenset(checked.keys),
+            frozenset((*checked.gaps, *(each.why for each in checked.left.values()), *checked.global_races)),
+            checked.tally.events,
+            checked.overtaken,
+        )
 
 
 @dataclass

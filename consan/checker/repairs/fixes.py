@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.checker.questions.changes import Change, EventPlaces
 from consan.checker.questions.questions import Answer, Questions
 from consan.checker.repairs.forms import Repair, RepairStep, only_orders
@@ -62,7 +62,7 @@ def verified_fixes(
     `turn`: a key to sort repairs by: when each is tried (reports/words/verified.py, `turn_of`).
     """
     undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
-    if not checked.found or undefined or checked.gaps or checked.global_races or checked.unended:
+    if not checked.found or undefined or not checked.is_whole or checked.global_races or checked.unended:
         return {}
     if not depends(racing_lines(checked.keys, questions.places.sites)):
         return _Search(questions, checked, turn).fixes()

@@ -7,7 +7,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.checker.questions.advice import Advised, Need, advise, notes_of, trouble_of
 from consan.checker.questions.changes import Change, EventPlaces
 from consan.checker.questions.questions import AskedLaunches, Questions

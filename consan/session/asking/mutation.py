@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.checker.questions.advice import notes_of, notices, statements_of
 from consan.checker.questions.questions import Questions
 from consan.reports.source.places import located

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.base import Dim3
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.checker.judging.tally import ProvenLaunches, Tally
 from consan.reports.counts import plural
 from consan.session.executing.launch_check import LaunchCheck
@@ -68,7 +68,7 @@ class CheckedKernels:
         if started.proven.accesses:
             self.counts_proven(prepared, entry, started.proven.accesses, launched.grid)
         known = started.proven != NOTHING_KNOWN
-        if started.silent and not (known or checked.found or checked.gaps or checked.global_races or asked):
+        if started.silent and checked.is_whole and not (known or checked.found or checked.global_races or asked):
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 
     def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, times: int = 1) -> bool:

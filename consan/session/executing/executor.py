@@ -111,10 +111,10 @@ class Executor:
         """Repeat a launch under other schedules, as long as the budget allows. The memory is then as the launch has left it."""
         found = [*self.recording.findings, *self.watch.findings]
         refills = set[Hashable]()
-        if self.watch.reasons or any(each.severity == "error" for each in found):
+        if self.judge.reasons or any(each.severity == "error" for each in found):
             explored.ended = "not explored: what this schedule shows comes first"
             refills = unread_refills(found)
-            if self.watch.reasons or not refills:
+            if self.judge.reasons or not refills:
                 return
         after, began = machine.saved(MOST_MEMORY), time.monotonic()
 
@@ -143,7 +143,7 @@ class Executor:
 
     def repeated(self, prepared: Prepared, asked: RequestedRun) -> tuple[list[Finding], bool]:
         """Make one launch: what was found, and whether it could be judged."""
-        judged = quietly(lambda: self.launch(prepared, asked)) and not self.watch.reasons
+        judged = quietly(lambda: self.launch(prepared, asked)) and not self.judge.reasons
         return [*self.recording.findings, *self.watch.findings], judged
 
     def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:

@@ -25,7 +25,7 @@ from consan.session.executing.endings import poll_of
 from consan.session.executing.positions import waiter
 
 if TYPE_CHECKING:
-    from consan.checker.judging.recorder import Checked
+    from consan.checker.judging.checked import Checked
     from consan.instrument.sites import Site
     from consan.session.executing.launch_check import LaunchCheck
     from consan.session.modules.prepared import Prepared

@@ -46,7 +46,7 @@ class ReceiptGroup:
     def serves(self) -> bool:
         """Whether a launch with an equal receipt, but for its results, did the same."""
         checked = self.examined.checked if self.examined is not None else None
-        return checked is not None and not (checked.gaps or checked.unended or checked.by_address)
+        return checked is not None and checked.is_whole and not (checked.unended or checked.by_address)
 
 
 @dataclass(eq=False)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from consan import late
 from consan._errors import NotSupported
 from consan.backends.base import Handle
-from consan.checker.judging.recorder import Checked
+from consan.checker.judging.checked import Checked
 from consan.checker.logs.log_lines import SMALL_BYTES
 from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.retained import Watched
@@ -77,6 +77,11 @@ class Judge:
             Gap.ROOM: recording.lacks_room,
             Gap.RECORD: recording.kernels.lacks_record,
         }
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the run is incomplete, as far as launches are judged."""
+        return [*self.watch.reasons, *self.recording.left.reasons()]
 
     def _unlist(self, prepared: Prepared) -> None:
         """Leave a form without judged launches out of the report, which lists the form that is judged."""

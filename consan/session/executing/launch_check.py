@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from consan.checker.compiled.patience import Patience
+from consan.checker.judging.checked import OUT_OF_ROOM, Checked, Histories
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.interrupted import begun, unchecked
-from consan.checker.judging.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, Histories, check
+from consan.checker.judging.recorder import LONGEST_INTERRUPTED, check
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.recorded_launch import RecordedLaunch

@@ -16,8 +16,9 @@ from consan.backends.base import Backend
 from consan.backends.virtual import VirtualBackend
 from consan.checker.compiled.build import CHECKER, library
 from consan.checker.compiled.patience import Patience
+from consan.checker.judging.checked import Checked, Histories
 from consan.checker.judging.collected import LaunchedKernel
-from consan.checker.judging.recorder import Checked, Histories
+from consan.checker.judging.left_histories import LeftHistories
 from consan.checker.judging.starting import start
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.expand import begin
@@ -68,6 +69,7 @@ class Recording:
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
+    left: LeftHistories = field(default_factory=LeftHistories)
     asker: Asker | None = None  # asks each launch that was checked
     notes: dict[str, None] = field(default_factory=dict)
     accesses: LaunchAccesses = field(default_factory=LaunchAccesses)  # for comparisons with other launches
@@ -120,7 +122,9 @@ class Recording:
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         if log.slow:
             entry = prepared.entries[log.kernel]
-            self.notes[f"{entry}: its replays take long, so of later launches {log.sample} CTAs are replayed (--exhaustive: all)"] = None
+            self.notes[
+                f"{entry}: its replays take long, so of each later launch {log.sample} more CTAs are replayed (--exhaustive: all)"
+            ] = None
         patience = Patience(log.seconds, log.hurried)
         choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.wanted)
         started = LaunchCheck(launch, launched, prepared.recorded, self.histories, choice, patience=patience, memory=launch)
@@ -148,6 +152,7 @@ class Recording:
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
         self.accesses.last = checked.retained
+        self.left.note(entry, checked, self.histories)
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
@@ -197,6 +202,7 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self.kernels.forget()
+        self.left.forget()
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from consan.checker.judging.checked import Checked
 from consan.checker.judging.collected import LaunchedKernel
-from consan.checker.judging.recorder import Checked
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.questions.changes import EventPlaces
 from consan.checker.questions.questions import Questions

@@ -1,0 +1,44 @@
+"""Histories of CTAs that were not replayed: a launch had too many new ones. A later launch of the kernel that has them replays them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from consan.checker.judging.checked import Checked, Histories, HistoryName, LeftOut
+from consan.reports.counts import plural
+
+
+@dataclass
+class LeftHistories:
+    """Those of a session since the last report, by kernel."""
+
+    _left: dict[str, dict[HistoryName, LeftOut]] = field(default_factory=dict)
+
+    def note(self, entry: str, checked: Checked, histories: Histories) -> None:
+        """A launch was checked. `histories`: those that were replayed, in this launch or in another one."""
+        left = self._left.setdefault(entry, {})
+        left.update(checked.left)
+        for name in [name for name in left if _is_known(name, histories)]:
+            del left[name]
+
+    def reasons(self) -> list[str]:
+        """Why the report is incomplete, a sentence each."""
+        return [f"{entry}: {plural(ctas, 'CTA')} {why}" for entry, left in self._left.items() for why, ctas in _by_reason(left).items()]
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._left.clear()
+
+
+def _is_known(name: HistoryName, histories: Histories) -> bool:
+    known = histories.get(name)
+    return known is not None and not known.by_address
+
+
+def _by_reason(left: Mapping[HistoryName, LeftOut]) -> Counter[str]:
+    found = Counter[str]()
+    for each in left.values():
+        found[each.why] += each.ctas
+    return found
