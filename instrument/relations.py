@@ -274,6 +274,13 @@ class Relations(Protocol):
         """Whether a store is made only if its value is larger, or smaller, than the integer that was loaded from its address."""
         ...
 
+    def summed_lanes(self, write: Site) -> int:
+        """The bits of the lane's number over which lanes have summed the floating-point value of a store, each in its own order.
+
+        Lanes whose numbers differ in no other bit store the same value, but for rounding. 0: the text does not show such a sum.
+        """
+        ...
+
     def exchanged(self, one: Site, other: Site) -> bool:
         """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final
 
+from consan.instrument.between.lane_sums import LaneSums
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
 from consan.instrument.control_flow import Key, definitions, key_of
 from consan.instrument.isa import combines_from, finds_larger, row_of
@@ -39,7 +40,7 @@ class DataFlow:
     def _definitions(self) -> dict[Key, list[Instruction]]:
         return definitions(self._function)
 
-    def _definition(self, user: Instruction, register: str) -> Instruction | None:
+    def definition(self, user: Instruction, register: str) -> Instruction | None:
         """The one instruction that writes a register."""
         return self._written_by(key_of(user.scope, register))
 
@@ -53,7 +54,7 @@ class DataFlow:
         if store is None or not row_of(store).is_store or not isinstance(address := store.operands[0], Address):
             return 0
         base = address.base
-        if isinstance(base, Register) and self._definition(store, base.name) is None:
+        if isinstance(base, Register) and self.definition(store, base.name) is None:
             return 0  # the address may have changed since the load
         load = self._load_behind(store, address) or self.compared(line)
         return place_of(self._module, load).ptx_line if load is not None else 0
@@ -62,14 +63,20 @@ class DataFlow:
         """Whether the store of a PTX line puts back what one operation makes of the loaded value and another: an atomic one can be that."""
         store = self._by_line.get(line)
         register = next(iter(names(store.operands[1:])), "") if store is not None else ""
-        made = self._definition(store, register) if store is not None and register else None
+        made = self.definition(store, register) if store is not None and register else None
         first = combines_from(made) if made is not None else None
         if made is None or first is None:
             return False
-        sources = [self._definition(made, name) for name in names(made.operands[first:])]
+        sources = [self.definition(made, name) for name in names(made.operands[first:])]
         return any(
             each is not None and row_of(each).is_load and place_of(self._module, each).ptx_line == self.updates(line) for each in sources
         )
+
+    def summed_lanes(self, line: int) -> int:
+        """The bits of the lane's number over which the lanes have summed the value of the store of a PTX line (lane_sums.py)."""
+        store = self._by_line.get(line)
+        is_store = store is not None and row_of(store).is_store and len(store.operands) > 1
+        return LaneSums(self).lanes(store, store.operands[1]) if store is not None and is_store else 0
 
     def compared(self, line: int) -> Instruction | None:
         """The load of an integer from the address of a store, if the store is made only where a comparison of it with the value holds."""
@@ -102,7 +109,7 @@ class DataFlow:
             loads = row_of(instruction).is_load
             if loads and instruction.operands[1] == address:
                 return instruction
-            sources = (self._definition(instruction, name) for name in names(instruction.operands[1:]))
+            sources = (self.definition(instruction, name) for name in names(instruction.operands[1:]))
             pending += [] if loads else [each for each in sources if each is not None and id(each) not in seen]
         return None
 
@@ -136,7 +143,7 @@ class DataFlow:
             base = operand.base if isinstance(operand, Address | SymbolOffset) else operand
             if isinstance(base, Symbol):
                 found.add(base.name)
-            definition = self._definition(scope, base.name) if isinstance(base, Register) else None
+            definition = self.definition(scope, base.name) if isinstance(base, Register) else None
             if definition is not None and not row_of(definition).is_load and id(definition) not in seen:
                 seen.add(id(definition))
                 pending += [(each, definition) for each in definition.operands[1:]]
@@ -161,7 +168,7 @@ class DataFlow:
         operand = dict(zip(row_of(barrier).roles(barrier), barrier.operands, strict=False)).get("count")
         if operand is None:
             return None
-        definition = self._definition(barrier, operand.name) if isinstance(operand, Register) else None
+        definition = self.definition(barrier, operand.name) if isinstance(operand, Register) else None
         return Counted(self.operand(operand, barrier), place_of(self._module, definition) if definition is not None else None)
 
     def operand(self, operand: Operand, instruction: Instruction, depth: int = _DEPTH) -> Value:

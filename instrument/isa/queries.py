@@ -295,6 +295,11 @@ def is_of_reals(instruction: InstructionLike) -> bool:
     return instruction.parts[0] in _ARITHMETIC - {"mov"} and instruction.parts[-1].lstrip("b").startswith("f") and computes(instruction)
 
 
+def sums_reals(instruction: InstructionLike) -> bool:
+    """Whether an instruction adds floating-point numbers, or a product of two to a third."""
+    return instruction.parts[0] in ("add", "fma") and is_of_reals(instruction)
+
+
 def elects(instruction: InstructionLike) -> bool:
     """Whether an instruction elects a lane."""
     return instruction.parts[0] == "elect"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from consan.instrument.findings import FindingRecord, Kind, Operation, Reason
+from consan.instrument.findings import FindingFlags, FindingRecord, Kind, Operation, Reason
 from consan.reports.catalogue.situations import UPDATE
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites, is_global
@@ -19,6 +19,7 @@ _OF_VALUES: Final = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)
 _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
 _KEPT: Final = "current hardware keeps the memory until the store has read it"
 _SAME_VALUE: Final = f"replicated@{UPDATE}"
+_ALL_LANES: Final = 31  # the bits of a lane's number
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ def with_tolerance(finding: Finding, record: FindingRecord, module: ModuleSites)
     """The finding with its severity, and why it counts less, if it does."""
     if is_unused(record, module):
         return _less(finding, "note", "the loaded value is not used")
+    if is_rounded(record, module):
+        return _less(finding, "note", "the lanes have summed the same values, each in its own order: theirs differ by rounding only")
     first = next((each for each in TOLERANCES if each.holds(finding, record)), None)
     return finding if first is None else _less(finding, first.severity, first.why)
 
@@ -51,6 +54,14 @@ def is_unused(record: FindingRecord, module: ModuleSites) -> bool:
     """Whether a finding harms only a value that is not used."""
     sites = module.site(record.site), module.site(record.other_site)
     return record.kind in _OF_VALUES and any(site is not None and site.unused for site in sites)
+
+
+def is_rounded(record: FindingRecord, module: ModuleSites) -> bool:
+    """Whether lanes store one sum by one instruction, each with its own rounding (R-RACE)."""
+    site, one = module.site(record.site), record.kind is Kind.DATA_RACE and record.site == record.other_site
+    if not one or FindingFlags.NEAR_VALUE not in record.flags or site is None or module.relations is None:
+        return False
+    return module.relations.summed_lanes(site) == _ALL_LANES
 
 
 def _pipeline_ends(_: Finding, record: FindingRecord) -> bool:

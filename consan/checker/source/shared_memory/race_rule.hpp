@@ -86,6 +86,14 @@ inline bool same_value(const Side &old, const Side &now, bool place) {
     return values && place && old.bytes == now.bytes && !(old.reads || now.reads);
 }
 
+// Two stores of values that can be one sum with other roundings, if they are floating-point numbers: the text says so (reports/verdict/tolerance.py).
+inline bool near_value(const Side &old, const Side &now, bool place) {
+    const u32 most = 1 << 12, exponent = old.value >> 23 & 0xff;
+    bool values = old.has_value && now.has_value && old.value != now.value && exponent && exponent != 0xff;
+    u32 difference = old.value < now.value ? now.value - old.value : old.value - now.value;
+    return values && place && old.bytes == 4 && now.bytes == 4 && !(old.reads || now.reads) && difference <= most;
+}
+
 // R-MO1: whether two accesses are a load of data and a store.
 inline bool gives_data(const Side &old, const Side &now) {
     const Side &load = now.writes ? old : now, &store = now.writes ? now : old;

@@ -211,7 +211,8 @@ class Races {
         bool same_place() const { return old().offset == now.offset && !(old().strong || now.strong); }
 
         void place(Record &found) const {
-            found.flags = one_warp() * SAME_WARP | race_rule::same_value(old(), now, same_place()) * SAME_VALUE | old().updates() * OTHER_ATOMIC;
+            found.flags = one_warp() * SAME_WARP | race_rule::same_value(old(), now, same_place()) * SAME_VALUE |
+                          race_rule::near_value(old(), now, same_place()) * NEAR_VALUE | old().updates() * OTHER_ATOMIC;
             found.own_operation = now.operation;
             found.offset = now.offset, found.bytes = now.bytes;
             u8 shared = item.mask & mask_of(now, cell), part = shared & 3 ? shared & 3 : shared;
@@ -255,7 +256,7 @@ class Races {
     }
 
     void add(const Record &found, const Access &old, const Access &now) {
-        by_value_ |= found.flags & SAME_VALUE && !(old.constant && now.constant);
+        by_value_ |= found.flags & (SAME_VALUE | NEAR_VALUE) && !(old.constant && now.constant);
         findings_.add(found);
     }
 
