@@ -132,7 +132,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "scopes": (checked, "_may_race", ">= scope", ">= 0", lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
     "flags": (concurrent_launches, "_may_signal", "return releases and", "return False and releases and", signalled),
-    "variables of the module": (prepared, "Prepared.variables", "each.space ==", "False and each.space ==", handed_on),
+    "variables of the module": (prepared, "Prepared.variables", "if each.space in", "if False and each.space in", handed_on),
     "places of arrays": (concurrent_launches, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
 

@@ -99,7 +99,7 @@ def test_where_no_copy_is_in_flight_they_do_not(monkeypatch: pytest.MonkeyPatch)
 def test_equal_ctas_are_one_history() -> None:
     report = _launch(BODIES["one lane"], -1)
     assert (report.verdict, report.kernels[0].ctas, report.kernels[0].histories) == ("clean", CTAS, 1)
-    assert f"{CTAS} CTAs in 1 launch of 1 kernel, 1 distinct history replayed" in str(report)
+    assert f"{CTAS} CTAs in 1 launch of 1 kernel, 1 distinct history replayed" in consan.reports.render(report, details=True)
 
 
 def test_exhaustive_replays_each_cta(monkeypatch: pytest.MonkeyPatch) -> None:

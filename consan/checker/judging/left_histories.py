@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from consan.checker.judging.checked import Checked, Histories, HistoryName, LeftOut
-from consan.reports.counts import plural
 
 
 @dataclass
@@ -23,9 +22,9 @@ class LeftHistories:
         for name in [name for name in left if _is_known(name, histories)]:
             del left[name]
 
-    def reasons(self) -> list[str]:
-        """Why the report is incomplete, a sentence each."""
-        return [f"{entry}: {plural(ctas, 'CTA')} {why}" for entry, left in self._left.items() for why, ctas in _by_reason(left).items()]
+    def by_reason(self) -> dict[str, Mapping[str, int]]:
+        """CTAs, by kernel and by the reason why they were not checked."""
+        return {entry: _by_reason(left) for entry, left in self._left.items()}
 
     def forget(self) -> None:
         """Start anew, for the next report."""

@@ -30,7 +30,7 @@ from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
-from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps_of
+from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps_of, sentences
 from consan.session.executing.watch import News, SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
@@ -81,7 +81,8 @@ class Judge:
     @property
     def reasons(self) -> list[str]:
         """Why the run is incomplete, as far as launches are judged."""
-        return [*self.watch.reasons, *self.recording.left.reasons()]
+        left = self.recording.left.by_reason()
+        return [*self.watch.reasons, *(reason for entry, gaps in left.items() for reason in sentences(entry, gaps))]
 
     def _unlist(self, prepared: Prepared) -> None:
         """Leave a form without judged launches out of the report, which lists the form that is judged."""

@@ -223,6 +223,11 @@ def describe(gpu_memory: int | None) -> tuple[str, str]:
 def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
     """The launches and CTAs that were not checked, as sentences. `ended_early`: the report says how the launch ended."""
     gaps = checked.gaps if ended_early or not checked.unended else checked.gaps | {"did not end": checked.unended}
+    return sentences(entry, gaps)
+
+
+def sentences(entry: str, gaps: Mapping[str, int]) -> list[str]:
+    """CTAs of a kernel that were not checked, a sentence for each reason."""
     return [f"{entry}: {plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
 
 
