@@ -1,4 +1,4 @@
-"""What a proof takes for granted of a launch, in a form that is asked before each launch and that can be stored.
+"""The assumptions of a proof about a launch, in a form that is checked before each launch and that can be stored.
 
 - Along axes of the grid on which the kernel does not read the number of its CTA there is one CTA.
 - Arrays that different parameters point to do not overlap: the caller compares their allocations (`arrays`).
@@ -93,7 +93,7 @@ class LaunchConditions:
 
 
 def conditions_of(proof: KernelProof) -> LaunchConditions | None:
-    """What a proof takes for granted; None where that cannot be asked of a launch."""
+    """The assumptions of a proof; None where a launch does not show whether they hold."""
     environment = proof.environment
     if proof.answer != PROVEN or environment is None or proof.calls:
         return None
@@ -121,12 +121,12 @@ def _extents(environment: Environment) -> tuple[str, ...]:
 
 
 def _overflows(symbols: Symbols) -> list[str] | None:
-    """A question for each assumed range; None: a range is assumed of which none can be asked."""
-    asked = {name: each for name, each in symbols.fits.items() if not each.tried}
-    lines = {symbols.assumed[name] for name in asked}
+    """A question for each assumed range; None: of one of them no launch shows whether it holds."""
+    ranges = {name: each for name, each in symbols.fits.items() if not each.tried}
+    lines = {symbols.assumed[name] for name in ranges}
     if not set(symbols.assumed.values()) <= lines:
         return None
-    return [_question(symbols, name, each) for name, each in asked.items()]
+    return [_question(symbols, name, each) for name, each in ranges.items()]
 
 
 def _question(symbols: Symbols, name: str, assumed: AssumedRange) -> str:

@@ -1,6 +1,6 @@
 """Kernels of which no launch has a race (`--prove`): proven once, kept on disk, and used for the launches that the proof covers.
 
-What a proof takes for granted is asked before each launch (consan/prove/conditions.py): the extents of the grid, that integers do not
+The assumptions of a proof are checked before each launch (consan/prove/conditions.py): the extents of the grid, that integers do not
 overflow, that each array has an allocation of its own, and, where text and parameters determine the bytes that the launch touches, that
 they are in these allocations. A launch for which that is not known is recorded as if there were no proof.
 
@@ -76,7 +76,7 @@ class LaunchProofs:
         return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True)
 
     def _conditions(self, prepared: Prepared, launch: ProvedLaunch) -> LaunchConditions | None:
-        """What a proof takes for granted of each launch of a kernel; None: there is no proof."""
+        """The assumptions of a proof about each launch of a kernel; None: there is no proof."""
         text = Cache().get(name := key("all launches", prepared.plain, launch.entry, repr(launch.block), fingerprint("consan.prove")))
         if text is not None:
             return LaunchConditions.restored(text.decode())
@@ -99,19 +99,19 @@ class LaunchProofs:
             proof = prove(function, module, launch.block, pointers, (), self.seconds)
         finally:
             self.seconds -= time.monotonic() - began
-        return conditions_of(proof), next((each.why for each in proof.reasons), "what it assumes cannot be asked of a launch")
+        return conditions_of(proof), next((each.why for each in proof.reasons), "a launch does not show whether what it assumes holds")
 
     def _refusal(self, kernel: _OfShape, conditions: LaunchConditions, launch: ProvedLaunch) -> str:
         """Why a proof does not cover a launch; empty if it does."""
         return conditions.refuses(launch.grid) or next(self._overlaps(conditions, launch), "") or self._overflow(kernel, conditions, launch)
 
     def _overflow(self, kernel: _OfShape, conditions: LaunchConditions, launch: ProvedLaunch) -> str:
-        asked = kernel, conditions.key(launch.grid, launch.parameters)
-        if asked not in self._overflows:
+        case = kernel, conditions.key(launch.grid, launch.parameters)
+        if case not in self._overflows:
             if len(self._overflows) >= _MOST_KNOWN:
                 self._overflows.clear()
-            self._overflows[asked] = conditions.overflow(launch.grid, launch.parameters)
-        return self._overflows[asked]
+            self._overflows[case] = conditions.overflow(launch.grid, launch.parameters)
+        return self._overflows[case]
 
     def _overlaps(self, conditions: LaunchConditions, launch: ProvedLaunch) -> Iterator[str]:
         """Why arrays may overlap, or an access may leave its array."""
