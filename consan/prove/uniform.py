@@ -19,7 +19,7 @@ class Uniformity:
     """Uniform branches of one kernel. `special`: whether a special register has one value in a CTA."""
 
     def __init__(self, graph: Graph, special: Callable[[str], bool], parameters: Collection[str]) -> None:
-        """`parameters`: of the kernel. What a function returns is loaded from one of the call."""
+        """`parameters`: of the kernel. The result of a function is loaded from a parameter of the call."""
         self._graph, self._special, self._parameters = graph, special, parameters
         self.after = graph.post_dominators
         self._decides = self.after.control_dependence

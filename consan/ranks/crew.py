@@ -35,7 +35,7 @@ class JointLaunch(Protocol):
 
 
 class HostOrder(Protocol):
-    """What is to know how the ranks wait for each other on the host (consan/session/comparing/rank_launches.py)."""
+    """A listener that follows how the ranks wait for each other on the host (consan/session/comparing/rank_launches.py)."""
 
     def met(self) -> None:
         """All ranks have met."""

@@ -1,4 +1,4 @@
-"""Sessions with `--prove`: launches of which a proof holds for all are not recorded, and others are."""
+"""Sessions with `--prove`: launches that a proof covers are not recorded, and others are."""
 
 from __future__ import annotations
 

@@ -31,8 +31,25 @@ def crew_of(count: int, **options: Any) -> Iterator[tuple[Crew, Session]]:
         end()
 
 
+# All ranks wait for each other, by words of the scope SCOPE.
+MEET = """
+typedef unsigned u32;
+typedef unsigned long long u64;
+__device__ void meet(u64 *signals, u32 value) {
+    __syncthreads();
+    if (threadIdx.x < WORLD) {
+        u32 *there = (u32 *)signals[threadIdx.x] + RANK, *here = (u32 *)signals[RANK] + threadIdx.x, seen;
+        asm volatile("st.release.SCOPE.global.u32 [%0], %1;" ::"l"(there), "r"(value) : "memory");
+        do asm volatile("ld.acquire.SCOPE.global.u32 %0, [%1];" : "=r"(seen) : "l"(here) : "memory");
+        while (seen < value);
+    }
+    __syncthreads();
+}
+"""
+
+
 def run(crew: Crew, body: Callable[[], Any]) -> list[Any]:
-    """What each rank has returned, or the error that has ended it."""
+    """The result of each rank, or the error that has ended it."""
     found: list[Any] = [None] * crew.count
 
     def one(rank: int) -> int:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from crew_support import Compiled, crew_of, run
+from crew_support import MEET, Compiled, crew_of, run
 
 import consan
 from consan._errors import NotSupported
@@ -129,20 +129,9 @@ def session_launch(session: Session) -> None:
 
 
 # Each rank has a text of its own, as kernels of Triton have whose rank is a constant.
-KERNEL = """
-typedef unsigned u32;
-typedef unsigned long long u64;
-__device__ void meet(u64 *signals, u32 value) {
-    __syncthreads();
-    if (threadIdx.x < WORLD) {
-        u32 *there = (u32 *)signals[threadIdx.x] + RANK, *here = (u32 *)signals[RANK] + threadIdx.x, seen;
-        asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(there), "r"(value) : "memory");
-        do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(here) : "memory");
-        while (seen < value);
-    }
-    __syncthreads();
-}
-extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u64 *signals) {
+KERNEL = (
+    MEET.replace("SCOPE", "sys")
+    + """extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u64 *signals) {
     u32 i = threadIdx.x;
     mine[i] = values[i];
     meet(signals, 1);
@@ -154,6 +143,7 @@ extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u6
     mine[i] = sum;
 }
 """
+)
 
 
 MULTIMEM = KERNEL.replace(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crew_support import Compiled, crew_of, run
+from crew_support import MEET, Compiled, crew_of, run
 from planted import Plant, plant_in_module
 
 from consan.adapters.distributed import order
@@ -16,24 +16,14 @@ from consan.reports.model import Report
 from consan.session.comparing import rank_launches
 
 # Each launch has a BODY. `meet`: all ranks, once more.
-KERNEL = """
-typedef unsigned u32;
-typedef unsigned long long u64;
-__device__ void meet(u64 *signals, u32 value) {
-    __syncthreads();
-    if (threadIdx.x < WORLD) {
-        u32 *there = (u32 *)signals[threadIdx.x] + RANK, *here = (u32 *)signals[RANK] + threadIdx.x, seen;
-        asm volatile("st.release.SCOPE.global.u32 [%0], %1;" ::"l"(there), "r"(value) : "memory");
-        do asm volatile("ld.acquire.SCOPE.global.u32 %0, [%1];" : "=r"(seen) : "l"(here) : "memory");
-        while (seen < value);
-    }
-    __syncthreads();
-}
-extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u64 *signals) {
+KERNEL = (
+    MEET
+    + """extern "C" __global__ void one_shot(float *mine, float *values, u64 *buffers, u64 *signals) {
     u32 i = threadIdx.x, peer = (RANK + 1) % WORLD;
     BODY
 }
 """
+)
 FILL, MEET = "mine[i] = values[i];", "meet(signals, 1);"
 TAKE, PUT = "values[i] = ((float *)buffers[peer])[i];", "((float *)buffers[peer])[i] = values[i];"
 NOTHING = "if (i > 99) mine[i] = 0;"
@@ -145,7 +135,7 @@ def test_a_fault_in_the_checker(edge: str, holds: bool, program: str, monkeypatc
     assert (situations(launches(*steps, "barrier")) == set()) is not right
 
 
-# By fault of the comparison: the text, what comes in its place, and a program of which it says another thing.
+# By fault of the comparison: the text, what comes in its place, and a program whose report differs then.
 MUTANTS = {
     "a launch hands nothing on": ("if before & reached", "if False", "a barrier in a launch between the two"),
     "all of a rank is over": ("if reached & begins else first", "if True else first", "no barrier"),

@@ -31,7 +31,7 @@ def listed(judged: Iterable[Finding], sets: Path, names: Iterable[str] = ()) -> 
 
 
 def compared(results: Iterable[Mapping[str, Any]], sets: Path, judged: tuple[Finding, ...]) -> Iterator[tuple[str, str]]:
-    """What became of each finding of these files, and a line that says so."""
+    """The state of each finding of these files, and a line that says so."""
     for result in results:
         of_set, *rest = PurePosixPath(os.path.relpath(result["file"], sets)).parts
         file = of_set, "/".join(rest)

@@ -107,7 +107,7 @@ def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _processor_seconds() -> float:
-    """Of all processes that this one has started and that have ended."""
+    """The seconds of the processor that ended child processes have taken."""
     taken = os.times()
     return taken.children_user + taken.children_system
 

@@ -1,4 +1,4 @@
-"""What is known of a launch once it is checked, and of each history that was replayed."""
+"""The result of the check of a launch, and that of each history that was replayed."""
 
 from __future__ import annotations
 
@@ -112,3 +112,9 @@ class Known:
 
 
 Histories = dict[HistoryName, Known]
+
+
+def needs_replay(name: HistoryName, histories: Histories) -> bool:
+    """Whether a cluster with a history is replayed: no cluster that has it was, or addresses decide what is found."""
+    known = histories.get(name)
+    return known is None or known.by_address

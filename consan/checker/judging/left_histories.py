@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from consan.checker.judging.checked import Checked, Histories, HistoryName, LeftOut
+from consan.checker.judging.checked import Checked, Histories, HistoryName, LeftOut, needs_replay
 
 
 @dataclass
@@ -19,7 +19,7 @@ class LeftHistories:
         """A launch was checked. `histories`: those that were replayed, in this launch or in another one."""
         left = self._left.setdefault(entry, {})
         left.update(checked.left)
-        for name in [name for name in left if _is_known(name, histories)]:
+        for name in [name for name in left if not needs_replay(name, histories)]:
             del left[name]
 
     def by_reason(self) -> dict[str, Mapping[str, int]]:
@@ -29,11 +29,6 @@ class LeftHistories:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._left.clear()
-
-
-def _is_known(name: HistoryName, histories: Histories) -> bool:
-    known = histories.get(name)
-    return known is not None and not known.by_address
 
 
 def _by_reason(left: Mapping[HistoryName, LeftOut]) -> Counter[str]:

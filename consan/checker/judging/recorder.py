@@ -20,7 +20,7 @@ from consan.checker.compiled.cores import replayed
 from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
-from consan.checker.judging.checked import WHY, Checked, Histories, HistoryName, Known
+from consan.checker.judging.checked import WHY, Checked, Histories, HistoryName, Known, needs_replay
 from consan.checker.judging.collected import Collected, LaunchedKernel
 from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, replay_gaps
 from consan.checker.judging.lanes_gone import parted
@@ -174,8 +174,7 @@ class _Checker:
         self.sample, self.sample_size = frozenset(new[place] for place in spread(len(new), clusters)), clusters
 
     def _is_new(self, group: Group) -> bool:
-        known = self.histories.get(self._name(group))
-        return known is None or known.by_address
+        return needs_replay(self._name(group), self.histories)
 
     def _leave(self, groups: Sequence[Group]) -> None:
         """There is no time for new histories."""

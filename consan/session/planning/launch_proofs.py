@@ -1,4 +1,4 @@
-"""Kernels of which no launch has a race (`--prove`): proven once, kept on disk, and used for the launches that the proof covers.
+"""Kernels that have no race in any launch (`--prove`): proven once, kept on disk, and used for the launches that the proof covers.
 
 The assumptions of a proof are checked before each launch (consan/prove/conditions.py): the extents of the grid, that integers do not
 overflow, that each array has an allocation of its own, and, where text and parameters determine the bytes that the launch touches, that
