@@ -29,6 +29,7 @@ class DataFlow:
 
     def __init__(self, module: Module, function: Function) -> None:
         self._module, self._function = module, function
+        self._known: dict[int, str] = {}  # variables, by the lines of accesses
         self._instructions = [instruction for instruction in function.instructions() if matters(instruction)]
 
     @cached_property
@@ -130,6 +131,11 @@ class DataFlow:
 
     def variable(self, line: int) -> str:
         """The shared variable that the access of a PTX line is computed from; empty if there are several, or none."""
+        if line not in self._known:
+            self._known[line] = self._variable(line)
+        return self._known[line]
+
+    def _variable(self, line: int) -> str:
         access = self._by_line.get(line)
         touched = next(touched_by(access, ("read", "write", "rmw")), None) if access is not None else None
         found = self._variables(touched.address, access) if touched is not None and access is not None else set[str]()

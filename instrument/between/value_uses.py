@@ -113,23 +113,31 @@ class ValueUses:
         """The same, whoever executes them."""
         instruction = self._instructions[step.start]
         if step.in_memory:
-            yield from ((each, made) for each in self._instructions.values() for made in self._read_back(instruction, each, step))
+            spaces = touched_spaces(lookup(instruction.parts), instruction, "write")
+            for each, read in self._readers:
+                yield from ((each, made) for made in self._read_back(instruction, each, spaces, spaces & read, step))
             return
         for key in written(instruction):
             for user in self._users[key]:
                 yield from ((user, made) for made in used(user, key, anyone=step.anyone))
 
-    def _read_back(self, store: Instruction, reader: Instruction, step: _Step) -> Iterator[_Step | str]:
-        """The steps of an instruction that may read the value which a store has left in memory."""
+    @cached_property
+    def _readers(self) -> list[tuple[Instruction, set[str]]]:
+        """The instructions that may read memory, and the state spaces that they read; those too of which the text does not tell."""
+        rows = ((each, lookup(each.parts)) for each in self._instructions.values())
+        found = ((each, row, touched_spaces(row, each, "read")) for each, row in rows)
+        return [(each, read) for each, row, read in found if read or row is None or row.calls or row.is_of_tensor_memory or row.is_product]
+
+    def _read_back(self, store: Instruction, reader: Instruction, spaces: set[str], common: set[str], step: _Step) -> Iterator[_Step | str]:
+        """The steps of an instruction that may read the value which a store has left in some spaces. `common`: those that both touch."""
         row = lookup(reader.parts)
         if row is None or row.calls or row.is_of_tensor_memory:
             yield _UNKNOWN
             return
-        spaces = touched_spaces(lookup(store.parts), store, "write")
         if row.is_product and "shared" in spaces:  # its descriptors name shared memory
             yield _Step(reader.start, anyone=True)
             return
-        if not spaces & touched_spaces(row, reader, "read") or self._are_disjoint(store, reader):
+        if not common or self._are_disjoint(store, reader):
             return
         if row.is_mbarrier:
             yield _UNKNOWN
@@ -142,7 +150,7 @@ class ValueUses:
 
     def _are_disjoint(self, one: Instruction, other: Instruction) -> bool:
         """Whether the addresses of two accesses follow from two shared variables."""
-        names = {self._data.variable(place_of(self._module, each).ptx_line) for each in (one, other)}
+        names = {self._data.variable(each.line) for each in (one, other)}
         return len(names) == 2 and all(names)
 
     # --- threads ---

@@ -98,6 +98,10 @@ class Graph:
 
 def graph_of(function: Function) -> Graph:
     """The graph of a function that has a body."""
+    return function.once(_graph)
+
+
+def _graph(function: Function) -> Graph:
     assert function.body is not None
     nodes, labels, tables = _nodes(function.body)
     for number, node in enumerate(nodes):

@@ -65,6 +65,10 @@ def _read(instruction: Instruction) -> tuple[str, ...]:
 
 def definitions(function: Function) -> dict[Key, list[Instruction]]:
     """The instructions that write each register of a function."""
+    return function.once(_definitions)
+
+
+def _definitions(function: Function) -> dict[Key, list[Instruction]]:
     found: dict[Key, list[Instruction]] = {}
     for instruction in function.instructions():
         for key in written(instruction):

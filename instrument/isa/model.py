@@ -22,7 +22,7 @@ from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect
 from consan.instrument.isa.classes import COMMON, TYPE_BYTES
 from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
-from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, parse_notation
+from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, parse_notation, present_of
 from consan.instrument.isa.traits import AccessTraits, OrderTraits, Traits
 
 __all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Spelled", "Touch"]
@@ -184,6 +184,10 @@ class Row(Traits):
         return expand_form(self.form, self.name, {**COMMON, **self.classes})
 
     @cached_property
+    def _usual_roles(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        return {}
+
+    @cached_property
     def _modifiers(self) -> dict[tuple[str, ...], dict[str, str]]:
         return {}
 
@@ -276,7 +280,11 @@ class Row(Traits):
 
     def roles(self, instruction: InstructionLike) -> tuple[str, ...]:
         """The role of each operand of the instruction."""
-        return align_roles(self.specs, instruction.operands, self.modifiers(instruction.parts))
+        parts, operands = instruction.parts, instruction.operands
+        usual = self._usual_roles.get(parts)
+        if usual is None:
+            usual = self._usual_roles[parts] = tuple(spec.role for spec in present_of(self.specs, self.modifiers(parts)))
+        return usual if len(usual) == len(operands) else align_roles(self.specs, operands, self.modifiers(parts))
 
     def fits(self, instruction: InstructionLike) -> bool:
         """Whether the instruction has the operands of the form."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Operand", "OperandSpec", "align_roles", "immediate_value", "names", "parse_notation", "signalled"]
+__all__ = ["Operand", "OperandSpec", "align_roles", "immediate_value", "names", "parse_notation", "present_of", "signalled"]
 
 Operand = Any
 
@@ -60,13 +60,18 @@ def parse_notation(notation: str) -> tuple[OperandSpec, ...]:
 
 def align_roles(specs: tuple[OperandSpec, ...], operands: tuple[Operand, ...], modifiers: Mapping[str, str]) -> tuple[str, ...]:
     """The role of each operand. Raises ValueError if the operands do not fit the form."""
-    present = tuple(spec for spec in specs if not _excluded(spec, modifiers))
+    present = present_of(specs, modifiers)
     if len(present) == len(operands):
         return tuple(spec.role for spec in present)
     roles = next(_alignments(present, operands, modifiers), None)
     if roles is None:
         raise ValueError(f"operands {operands} do not fit {[spec.role for spec in specs]}")
     return roles
+
+
+def present_of(specs: tuple[OperandSpec, ...], modifiers: Mapping[str, str]) -> tuple[OperandSpec, ...]:
+    """The operands that an instruction with some modifiers may have."""
+    return tuple(spec for spec in specs if not _excluded(spec, modifiers))
 
 
 def _excluded(spec: OperandSpec, modifiers: Mapping[str, str]) -> bool:

@@ -24,13 +24,17 @@ _SUSPENDING = frozenset(
 
 
 class _Trait(Generic[_T]):
-    """An attribute that is true where a condition holds."""
+    """An attribute that is true where a condition holds; computed on first use, since its owner does not change."""
 
     def __init__(self, holds: Callable[[_T], bool]) -> None:
         self._holds = holds
 
+    def __set_name__(self, owner: type[_T], name: str) -> None:
+        self._name = name
+
     def __get__(self, each: _T, owner: type[_T]) -> bool:
-        return self._holds(each)
+        held = each.__dict__[self._name] = self._holds(each)
+        return held
 
 
 _OfRow = _Trait["Traits"]

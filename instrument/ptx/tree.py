@@ -21,7 +21,21 @@ if TYPE_CHECKING:
     from consan.instrument.ptx.locations import DebugStrings, Loc, LocDirective
 
 _T = TypeVar("_T")
+_Self = TypeVar("_Self", bound="Once")
 _PARTS: dict[str, tuple[str, ...]] = {}
+
+
+class Once:
+    """What follows from a part of the tree is computed once: when it has been read, it does not change."""
+
+    __slots__ = ()
+    _once: dict[Callable[[Any], Any], Any]
+
+    def once(self: _Self, make: Callable[[_Self], _T]) -> _T:
+        """The result of a function of this part, computed on first use."""
+        if make not in self._once:
+            self._once[make] = make(self)
+        return cast("_T", self._once[make])
 
 
 class Node:
@@ -66,7 +80,7 @@ class Predicate:
     register: str
 
 
-class Instruction(Node):
+class Instruction(Once, Node):
     """One instruction, from its guard or opcode to its semicolon."""
 
     __slots__ = ("_arguments", "_guard", "_loc", "_once", "_operands", "opcode", "scope")
@@ -84,12 +98,6 @@ class Instruction(Node):
         self._loc = loc
         self._operands: tuple[Operand, ...] | None = None
         self._once: dict[Callable[[Instruction], Any], Any] = {}
-
-    def once(self, make: Callable[[Instruction], _T]) -> _T:
-        """The result of a function of the instruction, computed on first use. An instruction does not change."""
-        if make not in self._once:
-            self._once[make] = make(self)
-        return cast("_T", self._once[make])
 
     @property
     def predicate(self) -> Predicate | None:
@@ -292,10 +300,10 @@ class Block(Node):
         return next((each for each in declared if each.name == name), None)
 
 
-class Function(Node):
+class Function(Once, Node):
     """An `.entry` or a `.func` with its linkage: a definition, or a declaration with its semicolon."""
 
-    __slots__ = ("attributes", "body", "directives", "kind", "linkage", "name", "params", "returns")
+    __slots__ = ("_once", "attributes", "body", "directives", "kind", "linkage", "name", "params", "returns")
 
     def __init__(self, source: Source, start: int, linkage: str, kind: str) -> None:
         super().__init__(source, start, start)
@@ -307,6 +315,7 @@ class Function(Node):
         self.directives: dict[str, tuple[int, ...] | str] = {}
         self.attributes: tuple[str, ...] = ()
         self.body: Block | None = None
+        self._once: dict[Callable[[Function], Any], Any] = {}
 
     @property
     def is_declaration(self) -> bool:
@@ -321,7 +330,16 @@ class Function(Node):
 
     def instructions(self) -> Iterator[Instruction]:
         """All instructions of the body in order."""
-        return self.body.instructions() if self.body is not None else iter(())
+        return iter(self.sequence)
+
+    @property
+    def sequence(self) -> tuple[Instruction, ...]:
+        """The same as a sequence."""
+        return self.once(_sequence)
+
+
+def _sequence(function: Function) -> tuple[Instruction, ...]:
+    return tuple(function.body.instructions()) if function.body is not None else ()
 
 
 Statement = Union[Instruction, Label, Directive, Variable, Block]  # noqa: UP007 - used at run time
@@ -329,7 +347,7 @@ Item = Union[Directive, Variable, Function, Section]  # noqa: UP007
 
 
 @dataclass(eq=False, repr=False)
-class Module:
+class Module(Once):
     """A whole PTX module."""
 
     source: Source
@@ -338,7 +356,7 @@ class Module:
     address_size: int = 32
     items: list[Item] = field(default_factory=list)
     files: dict[int, str] = field(default_factory=dict)
-    _strings: DebugStrings | None = None
+    _once: dict[Callable[[Any], Any], Any] = field(default_factory=dict, init=False)
 
     @property
     def text(self) -> str:
@@ -371,8 +389,10 @@ class Module:
 
     def debug_string(self, label: str) -> str | None:
         """The string of a `.debug_str` label (a `function_name` of `.loc`): the mangled name of an inlined function."""
-        from consan.instrument.ptx.locations import DebugStrings
+        return self.once(_debug_strings).get(label)
 
-        if self._strings is None:
-            self._strings = DebugStrings(item.text for item in self.items if isinstance(item, Section) and item.name == ".debug_str")
-        return self._strings.get(label)
+
+def _debug_strings(module: Module) -> DebugStrings:
+    from consan.instrument.ptx.locations import DebugStrings
+
+    return DebugStrings(item.text for item in module.items if isinstance(item, Section) and item.name == ".debug_str")

@@ -7,7 +7,6 @@ that are entered by a jump.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -48,19 +47,20 @@ def edits_of(module: Module, places: EventPlaces, change: Change) -> tuple[Edit,
     return tuple(sorted(found, key=lambda edit: edit[:2]))
 
 
+def _by_text(module: Module) -> dict[tuple[int, str], tuple[Function, Instruction]]:
+    """The instructions of a module by their lines and their words."""
+    return {(each.line, " ".join(each.text.split())): (function, each) for function in module.functions for each in function.sequence}
+
+
 @dataclass
 class _Text:
     module: Module
 
-    @functools.cached_property
-    def _instructions(self) -> dict[tuple[int, str], tuple[Function, Instruction]]:
-        functions = [each for each in self.module.functions if each.body is not None]
-        return {(each.line, " ".join(each.text.split())): (function, each) for function in functions for each in function.instructions()}
-
     def _find(self, site: Site) -> tuple[Function, Instruction]:
         words = site.ptx.split()
         bare = words[1:] if words[0].startswith("@") else words  # a condition that only the recorded text has
-        found = next(filter(None, (self._instructions.get((site.ptx_line, " ".join(each))) for each in (words, bare))), None)
+        known = self.module.once(_by_text)
+        found = next(filter(None, (known.get((site.ptx_line, " ".join(each))) for each in (words, bare))), None)
         if found is None:
             raise Impossible(f"PTX line {site.ptx_line} is not found")
         return found

@@ -241,16 +241,16 @@ def _itself(_function: Function, branch: Instruction) -> Instruction:
 
 
 def _goes_back(function: Function, start: int, end: int) -> bool:
-    inside = (each for each in function.instructions() if start < each.start < end)
-    return any(0 < _target(function, each) <= start for each in inside)
+    return any(start < branch < end and 0 < target <= start for branch, target in function.once(_targets).items())
 
 
 def _condition_of(function: Function, branch: Instruction) -> Instruction:
     """The branch with the condition: the one before, if that goes to what stands behind this one. Compilers make two of one so."""
-    before = max((each for each in function.instructions() if each.start < branch.start), key=lambda each: each.start, default=branch)
-    behind = min((each.start for each in function.instructions() if each.start > branch.start), default=0)
-    is_pair = branch.predicate is None and before.predicate is not None and _target(function, before) == behind
-    return before if is_pair and row_of(branch).branches else branch
+    if branch.predicate is not None or not row_of(branch).branches:
+        return branch
+    every, at = function.sequence, function.once(_numbers)[branch.start]
+    before, behind = every[max(at - 1, 0)], every[at + 1].start if at + 1 < len(every) else 0
+    return before if before.predicate is not None and _target(function, before) == behind else branch
 
 
 def _loops_around(function: Function, instruction: Instruction) -> list[Instruction]:
@@ -294,8 +294,22 @@ def _is_pure(instruction: Instruction) -> bool:
 
 def _target(function: Function, instruction: Instruction) -> int:
     """The target of a branch: the first instruction behind its label; 0 if the instruction is no branch."""
-    if not row_of(instruction).branches or function.body is None:
-        return 0
-    name = instruction.operands[-1].text
-    place = next((each.start for each in function.body.walk() if isinstance(each, Label) and each.name == name), None)
-    return 0 if place is None else min((each.start for each in function.instructions() if each.start > place), default=place)
+    return function.once(_targets).get(instruction.start, 0)
+
+
+def _targets(function: Function) -> dict[int, int]:
+    """The targets of the branches, by their start."""
+    statements = list(function.body.walk()) if function.body is not None else []
+    places, behind = dict[str, int](), 0
+    for each in reversed(statements):
+        if isinstance(each, Instruction):
+            behind = each.start
+        elif isinstance(each, Label):
+            places[each.name] = behind or each.start
+    branches = [each for each in function.sequence if row_of(each).branches]
+    return {each.start: places.get(each.operands[-1].text, 0) for each in branches}
+
+
+def _numbers(function: Function) -> dict[int, int]:
+    """The places of the instructions in the sequence, by their start."""
+    return {each.start: number for number, each in enumerate(function.sequence)}
