@@ -35,7 +35,7 @@ class AuditRequest:
     """One file. `text`: its contents. `reference`: the text of the module with the `Model` to compare with.
 
     `launches`: the text of its launch file. `seeds`: the schedules of each launch, whose results are compared; 0: nothing is asked.
-    `arguments`: of its `main`. `folders`: with more headers.
+    `arguments`: of its `main`. `folders`: with more headers. `device`: "cpu" or "gpu".
     """
 
     file: str
@@ -48,6 +48,7 @@ class AuditRequest:
     seeds: int = 0
     arguments: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    device: str = "cpu"
 
     def as_dict(self) -> dict[str, Any]:
         """For the server."""

@@ -1,6 +1,6 @@
 """`consan audit PATH...`: runs the kernels of files with their own host code on the virtual machine, and prints a table.
 
-Not handled: GPUs. Files are run, in processes with limits (consan/audit/child/limits.py says which).
+Files are run, in processes with limits (consan/audit/child/limits.py says which).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from consan import late, options
+from consan._errors import UsageError
 from consan.audit import table
 from consan.commands.parts.output import DOCUMENT, JSON, add_output, chosen_output, put
 from consan.files import read_file
@@ -41,6 +42,7 @@ class AuditCommand:
         group.add_argument(
             "--seeds", default="0", metavar="N", help="run each launch with N schedules, compare its results, look at its writes [0]"
         )
+        group.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="cpu is the virtual machine [cpu]")
         group.add_argument("--journal", metavar="FILE", help="keep each result there, and take over those that it has")
         options.add(parser, options.EXIT, "checking")
         options.add_to(add_output(parser, DOCUMENT), options.TERMINAL)
@@ -56,7 +58,9 @@ class AuditCommand:
             "folders": tuple(str(Path(each).resolve()) for each in args.include),
             "memory": read("--memory", args.memory, options.read_bytes),
             "seeds": read("--seeds", args.seeds, options.read_count),
+            "device": args.device,
         }
+        _check(limits)
         reference = None if args.reference is None else read_file(args.reference)
         requests = late.audit_runner.requests_for(args.paths, reference, limits)
         journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
@@ -66,6 +70,12 @@ class AuditCommand:
         text = table.as_json(results, status) if chosen == JSON else table.as_text(results)
         written = put(args, text, f"verdict: {table.verdict(results)}")
         return status or written
+
+
+def _check(limits: dict[str, Any]) -> None:
+    """Raises UsageError for what a GPU does not do."""
+    if limits["device"] == "gpu" and limits["seeds"]:
+        raise UsageError("--seeds is for --device cpu: nobody chooses the schedule of a GPU")
 
 
 @contextlib.contextmanager

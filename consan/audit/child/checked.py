@@ -1,13 +1,14 @@
-"""Checked launches on the virtual machine, each in a session of its own: of host code (launcher.py) and of launch files (described.py)."""
+"""Checked launches on the virtual machine or a GPU, a session each: of host code (launcher.py), launch files (described.py)."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from consan.audit.child.managed import open_gpu
 from consan.audit.child.questions import MemoryQuestions
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import LaunchAnswers
@@ -47,15 +48,41 @@ class AuditedKernel:
 
 
 @dataclass
+class AuditedDevice:
+    """The device of a file: the server's virtual machine, or a GPU (managed.py), which the process that launches opens."""
+
+    machine: Device | None = None
+    _gpu: Device | None = field(default=None, init=False)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it is a GPU."""
+        return self.machine is None
+
+    @property
+    def opened(self) -> Device:
+        """The device for this process."""
+        if self.machine is not None:
+            return self.machine
+        self._gpu = self._gpu or open_gpu()
+        return self._gpu
+
+
+@dataclass
 class CheckedLaunches:
     """Makes launches. `launched` is given each; `seconds` is the longest that one may take. `seeds`: of the schedules that each is to have;
-    0: one, and no questions. `first_threads`: of the CTAs of a launch that start; 0: all."""
+    0: one, and no questions. `first_threads`: of the CTAs of a launch that start; 0: all, as always on a GPU."""
 
-    device: Device
+    audited: AuditedDevice
     launched: Callable[[CheckedLaunch], None]
     seconds: float = 20.0
     seeds: int = 0
     first_threads: int = 0
+
+    @property
+    def device(self) -> Device:
+        """Where launches are made."""
+        return self.audited.opened
 
     @property
     def arena(self) -> Any:
@@ -83,7 +110,7 @@ class CheckedLaunches:
     @property
     def options(self) -> SessionOptions:
         """Of the session of a launch."""
-        return SessionOptions(device="cpu", timeout=self.seconds)
+        return SessionOptions(device="gpu" if self.audited.is_gpu else "cpu", timeout=self.seconds)
 
     def opened(self) -> Session:
         """A session for one launch."""

@@ -1,4 +1,4 @@
-"""The CUDA runtime's hooks (source/runtime.cpp): memory, variables and launches go to the virtual machine, each launch in a session of its
+"""The CUDA runtime's hooks (source/runtime.cpp): memory, variables and launches go to the device, each launch in a session of its
 own.
 
 A launch that has been made `_REPEATS` times with the same arguments is not made again, nor is a kernel that has been launched `_MOST`
@@ -37,7 +37,7 @@ from consan.toolchain.nvrtc import CompileError, MisnamedKernelError
 _REPEATS: Final = 2
 _MOST: Final = 24  # launches of one kernel
 _LAUNCH_FAILURE, _ILLEGAL_ADDRESS, _INVALID_VALUE = 719, 700, 1
-_FAILED: Final = {"launch": _LAUNCH_FAILURE, "attributes": _LAUNCH_FAILURE}  # what a hook that fails returns
+_FAILED: Final = dict.fromkeys(("launch", "attributes", "copy"), _LAUNCH_FAILURE)  # what a hook that fails returns
 SIGNATURES: Final = {
     "allocate": ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t),
     "release": ctypes.CFUNCTYPE(None, ctypes.c_void_p),
@@ -49,6 +49,7 @@ SIGNATURES: Final = {
     "attributes": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
     "texture": ctypes.CFUNCTYPE(ctypes.c_ulonglong, ctypes.POINTER(ctypes.c_longlong)),
     "release_texture": ctypes.CFUNCTYPE(None, ctypes.c_ulonglong),
+    "copy": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
 }
 
 
@@ -82,6 +83,8 @@ class LaunchHooks:
         runtime = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         hooks = _Hooks()
         for name, signature in SIGNATURES.items():
+            if name == "copy" and not self.checked.audited.is_gpu:
+                continue  # the process reaches all memory
             callback = signature(functools.partial(self._guarded, getattr(self, name), _FAILED.get(name, 0)))
             self.kept.append(callback)
             setattr(hooks, name, ctypes.cast(callback, ctypes.c_void_p))
@@ -99,20 +102,15 @@ class LaunchHooks:
     # -- memory ---------------------------------------------------------------------------------------------------------------
 
     @property
-    def machine(self) -> Any:
-        """The machine of the device."""
-        return self._virtual.machine
-
-    @property
-    def _virtual(self) -> Any:
+    def _backend(self) -> Any:
         return self.checked.device.backend
 
     def allocate(self, nbytes: int) -> int:
         """The address of new memory; 0: there is none."""
         with contextlib.suppress(ConsanError):
-            address = int(self.machine.alloc(max(nbytes, 1)))
+            address = int(self._backend.alloc(max(nbytes, 1)))
             if self.checked.seeds:
-                self.machine.arena.span(address, nbytes)[...] = unwritten(address, nbytes)
+                self.checked.arena.span(address, nbytes)[...] = unwritten(address, nbytes)
             return address
         return 0
 
@@ -120,7 +118,7 @@ class LaunchHooks:
         """Free memory."""
         if address:
             with contextlib.suppress(ConsanError):
-                self.machine.free(address)
+                self._backend.free(address)
 
     def symbol(self, host: int, nbytes: Any) -> int:
         """The address of a variable of the device, by the address of its namesake on the host."""
@@ -134,7 +132,7 @@ class LaunchHooks:
             prepared = self.checked.opened().prepare(result.ptx, name=program.source.name)
             variables = [each.name for found in prepared.instrumented.module.variables for each in found.names]
             variable = next(each for each in variables if unqualified_name(expression(each)) == unqualified_name(name))
-            address, size = self.checked.device.backend.symbol(prepared.loaded, variable)
+            address, size = self._backend.symbol(prepared.loaded, variable)
         except (ConsanError, StopIteration, IndexError) as error:
             self.failed(name, rows.NOT_COMPILED if str(error) else rows.CRASHED, str(error) or f"no variable {name} on the device")
             return 0
@@ -144,14 +142,19 @@ class LaunchHooks:
     def texture(self, fields: Any) -> int:
         """The handle of a new texture object; 0: there is none, and a note says why."""
         try:
-            return int(self._virtual.make_texture(described_texture(fields)))
+            return int(self._backend.make_texture(described_texture(fields)))
         except UsageError as error:
             self.note(f"cudaCreateTextureObject: {error}")
             return 0
 
     def release_texture(self, handle: int) -> None:
         """Free a texture object."""
-        self._virtual.free_texture(handle)
+        self._backend.free_texture(handle)
+
+    def copy(self, to: int, origin: int, nbytes: int) -> int:
+        """Copy between host and device, where a variable of the device is in memory that the host does not reach. Returns a cudaError_t."""
+        self._backend.copy(to, origin, nbytes)
+        return 0
 
     # -- launches -------------------------------------------------------------------------------------------------------------
 
@@ -225,11 +228,11 @@ class LaunchHooks:
         declared = parameters_in(entry)
         elements = list(map(element_bytes, declared)) if len(declared) == len(values) else [1] * len(values)
         found = [
-            (number, self.machine.arena.find(int.from_bytes(value, "little")), element)
+            (number, self._backend.allocation(int.from_bytes(value, "little")), element)
             for number, (value, element) in enumerate(zip(values, elements, strict=True), 1)
             if len(value) == 8
         ]
-        return [Argument(f"argument {number}", each.address, each.nbytes, "", size) for number, each, size in found if each is not None]
+        return [Argument(f"argument {number}", *each, "", size) for number, each, size in found if each is not None]
 
 
 def _why(error: ConsanError) -> tuple[str, str]:

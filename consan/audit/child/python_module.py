@@ -30,7 +30,6 @@ from consan.audit.child.launcher import SIGNATURES, LaunchHooks
 from consan.audit.child.triton_module import claim_gpu, on_the_machine
 from consan.audit.host.sizes import smaller_constants
 from consan.audit.python_text import builds_extensions, triton_kernels, uses_triton
-from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 _SEED: Final = 42
@@ -42,6 +41,9 @@ def audit_python(work: Any, path: str, text: str, reference: str | None) -> None
     torch = _torch()
     if torch is None and not uses_triton(text):
         work.events.failed("", rows.CRASHED, "torch is not installed, and Python modules need it: pip install torch")
+        return
+    if work.audited.is_gpu and uses_triton(text):
+        work.events.failed("", rows.CRASHED, "Triton's kernels are audited on the virtual machine alone; for a GPU: consan run")
         return
     if torch is not None and builds_extensions(text):
         _build_extensions(work, path, text, torch)
@@ -80,7 +82,7 @@ def _own_memory(extensions: Extensions, launcher: LaunchHooks) -> None:
 @contextlib.contextmanager
 def _torch_on_the_machine(work: Any, torch: Any) -> Iterator[None]:
     """Inside the block torch's device "cuda" is the CPU."""
-    session = Session(SessionOptions(device="cpu"), on=work.device)
+    session = Session(work.checked().options, on=work.audited.opened)
     patches = Patches()
     undo = torch_device.redirect(session, VirtualDriver(session), patches, torch)
     claim_gpu(patches, torch)

@@ -26,7 +26,9 @@ from typing import Any, Final
 from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child import limits, worker
+from consan.audit.child.checked import AuditedDevice
 from consan.audit.child.machine import TakenError, new_device
+from consan.audit.child.managed import device_files
 from consan.audit.child.warming import warm
 from consan.audit.confirming import STEPS, WHOLE, Confirmation, ResultConfirmation
 from consan.audit.host import building
@@ -91,7 +93,7 @@ def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
     doubt(collected)
     confirmation, compared = Confirmation(collected), ResultConfirmation(collected)
     repeats = LaunchRepeats(collected, stopped=ending is not None)
-    for threads in STEPS:
+    for threads in (WHOLE,) if _on_gpu(request) else STEPS:
         further = repeats.open or (compared.open and threads == WHOLE)
         if (confirmation.open or further) and time.monotonic() < deadline:
             larger = {**request, "seeds": 0, "first_threads": threads}
@@ -104,6 +106,10 @@ def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
         each.apply()
     result = collected.result(ending, time.monotonic() - started)
     return replace(result, processor_seconds=_processor_seconds() - before, building_seconds=collected.building).as_dict()
+
+
+def _on_gpu(request: Mapping[str, Any]) -> bool:
+    return bool(request["device"] == "gpu")
 
 
 def _processor_seconds() -> float:
@@ -150,10 +156,12 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
         seconds = max(1.0, deadline - time.monotonic())
-        limits.limit(request["memory"], seconds, (folder, cache, Path(os.devnull), Path("/dev/shm")))
+        gpu = _on_gpu(request)
+        writable = (folder, cache, Path(os.devnull), Path("/dev/shm"), *(device_files() if gpu else ()))
+        limits.limit(None if gpu else request["memory"], seconds, writable)
         events = worker.Events(pipe, token)
         given = tuple(request["arguments"]), tuple(map(Path, request["folders"])), request.get("first_threads", 0)
-        work = worker.FileWork(device, events, folder, request["launch_timeout"], request["seeds"], *given)
+        work = worker.FileWork(AuditedDevice(None if gpu else device), events, folder, request["launch_timeout"], request["seeds"], *given)
         worker.audit(work, request["file"], request["text"], request.get("reference"), request.get("launches"))
         os._exit(0)
     except BaseException:

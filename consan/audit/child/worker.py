@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from consan._errors import ConsanError
 from consan.audit import rows
-from consan.audit.child.checked import CheckedLaunch, CheckedLaunches
+from consan.audit.child.checked import AuditedDevice, CheckedLaunch, CheckedLaunches
 from consan.audit.child.described import DescribedFile, audit_described, audit_guessed
 from consan.audit.child.endings import ending, inputs_without_file
 from consan.audit.child.launcher import LaunchHooks
@@ -35,7 +35,6 @@ from consan.audit.host.sizes import LEAST, TIMES, shrunk_text
 from consan.audit.host.sources import AuditedSource
 from consan.audit.launch_file import SUFFIX, LaunchSize
 from consan.reports.model import Finding
-from consan.session.modules.device import Device
 
 _MOST_MODES: Final = 16  # values of the first argument of `main` that are tried
 _MOST_PRINTED: Final = 4000  # bytes of what a program printed that are read
@@ -129,7 +128,7 @@ class FileWork:
     those start that have so many threads; 0: sizes are made smaller.
     """
 
-    device: Device
+    audited: AuditedDevice
     events: Events
     folder: Path
     seconds: float
@@ -146,11 +145,12 @@ class FileWork:
     @property
     def compares(self) -> bool:
         """Whether all CTAs start, so that results can be compared with those of a reference."""
-        return self.first_threads in (0, WHOLE)
+        return self.audited.is_gpu or self.first_threads in (0, WHOLE)
 
     def checked(self) -> CheckedLaunches:
         """Makes launches, and sends each."""
-        return CheckedLaunches(self.device, self.events.launch, self.seconds, self.seeds, self.first_threads)
+        first = 0 if self.audited.is_gpu else self.first_threads
+        return CheckedLaunches(self.audited, self.events.launch, self.seconds, self.seeds, first)
 
     def launcher(self) -> LaunchHooks:
         """The hooks, in place."""
@@ -234,7 +234,7 @@ def _ended(program: HostProgram, main: int, arguments: Sequence[str], work: File
     work.events.send("begins")
     log = work.folder / "log"
     before = log.stat().st_size if log.is_file() else 0
-    status = _in_child(lambda: _call(main, [program.source.name, *arguments]))
+    status = _in_child(lambda: _launching(work, main, [program.source.name, *arguments]))
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(before, log.stat().st_size - _MOST_PRINTED))
         return status, ending(status, file.read().decode(errors="replace"), program)
@@ -283,6 +283,16 @@ def _in_child(run: Any) -> int:
             ctypes.CDLL(None).fflush(None)
             os._exit(status & 255)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _launching(work: FileWork, main: int, arguments: list[str]) -> int:
+    """Call `main` where there is a device."""
+    try:
+        _ = work.audited.opened
+    except ConsanError as error:
+        work.events.failed("", rows.CRASHED, str(error))
+        return 0
+    return _call(main, arguments)
 
 
 def _call(main: int, arguments: list[str]) -> int:

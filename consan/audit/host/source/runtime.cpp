@@ -1,5 +1,5 @@
-// The CUDA runtime for programs that are audited. Memory of the device is memory of the process at the same address, so a copy is a copy.
-// A launch goes to the virtual machine, by the functions that consan sets, and has ended when the call returns: streams and events order
+// The CUDA runtime for programs that are audited. Memory of the device is memory of the process at the same address, so a copy is a copy;
+// on a GPU all but its variables. A launch goes to the device, by the functions that consan sets, and has ended when the call returns: streams and events order
 // nothing more.
 //
 // Not here: graphs, surfaces, peers. A program that calls one of these ends with the name of the function.
@@ -26,6 +26,8 @@ struct Hooks {
     // The handle of a new texture object (consan_textures.h has its fields); 0: there is none.
     unsigned long long (*texture)(const long long *fields);
     void (*release_texture)(unsigned long long handle);
+    // Copies between host and device, and returns a cudaError_t; null: the process reaches all memory of the device.
+    int (*copy)(void *to, const void *from, size_t bytes);
 } hooks;
 
 struct Shape {
@@ -61,6 +63,7 @@ cudaError_t released(void *address) {
 cudaError_t copied(void *to, const void *from, size_t bytes) {
     if (bytes == 0) return cudaSuccess;
     if (to == nullptr || from == nullptr) return noted(cudaErrorInvalidValue);
+    if (hooks.copy != nullptr) return noted(cudaError_t(hooks.copy(to, from, bytes)));
     std::memmove(to, from, bytes);
     return cudaSuccess;
 }
