@@ -301,8 +301,16 @@ PROVE: Final = Option(
     0.0,
     metavar="SECONDS",
 )
+UNOPTIMIZED: Final = Option(
+    "--unoptimized",
+    "virtual machine: compile CUDA C++ a second time without optimisation, and warn of races that only that text has; in consan run that"
+    " of CuPy and cuda.core, for the first launch of each kernel. auto: where it takes some tenths of a second; on: always; off: never",
+    default=AUTO,
+    choices=GLOBALS,
+)
 RUN: Final = (
     PROVE,
+    UNOPTIMIZED,
     Option(
         "--triton-arch",
         "target of Triton with --device cpu: sm_80 (cp.async), sm_90 (TMA, wgmma) or sm_100 (TMA, tcgen05); default: sm_90",
@@ -327,21 +335,12 @@ RANKS: Final = (
         metavar="N",
     ),
 )
-SOURCE: Final = (
-    Option(
-        "--unoptimized",
-        "virtual machine: compile a .cu file a second time without optimisation, and warn of races that only that text has. auto: where it"
-        " takes some tenths of a second; on: always; off: never",
-        default=AUTO,
-        choices=GLOBALS,
-    ),
-)
 TERMINAL: Final = (
     _switch("-q --quiet", "print only findings and the verdict, no progress"),
     Option("--color", "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set", default="auto", choices=COLORS),
 )
 COMPILING: Final = (_switch("-v --verbose", "show the warnings of the CUDA C++ compiler"),)
-ALL: Final = (*SESSION, *STATUS, *OUTPUT, *PICTURE, *RUN, *RANKS, *SOURCE, *TERMINAL, *COMPILING)
+ALL: Final = (*SESSION, *STATUS, *OUTPUT, *PICTURE, *RUN, *RANKS, *TERMINAL, *COMPILING)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:

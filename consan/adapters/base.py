@@ -54,6 +54,10 @@ class SessionLike(Protocol):
         """The program's streams on a GPU, by the calls of its driver from now on: `FollowedStreams` of a session."""
 
     @property
+    def unoptimised(self) -> Any:
+        """What it knows of the CUDA C++ that the program compiles: consan.session.without_optimisation.WithoutOptimisation."""
+
+    @property
     def streams(self) -> Any:
         """The program's streams, where consan stands in for the framework: consan.session.comparing.program_streams.ProgramStreams."""
 

@@ -60,7 +60,7 @@ class CheckCommand:
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
-        options.add(parser, (*options.SESSION, options.PROVE, *options.SOURCE, *options.STATUS), "checking")
+        options.add(parser, (*options.SESSION, options.PROVE, options.UNOPTIMIZED, *options.STATUS), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         parser.add_argument("--patch", metavar="FILE", help="write the verified fixes as a unified diff, of the .cu file or of the PTX")
 

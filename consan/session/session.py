@@ -50,6 +50,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.other_contexts import OtherContexts
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.selection import Selection
+from consan.session.without_optimisation import WithoutOptimisation
 
 if TYPE_CHECKING:
     from consan.session.modules.shadow import Drained, Room, Shadow
@@ -86,6 +87,7 @@ class Session:
         self._executor = Executor(self.device, options, base_variant(options, variant), cta_limit)
         self._collected = ReportParts()
         self._others = OtherContexts(self, lambda device: Session(options, cta_limit=cta_limit, on=device))
+        self.unoptimised = WithoutOptimisation(self, lambda other: Session(other, on=self.device))
         self._made: list[Frameworks] = []  # if a framework launches: to follow the driver's calls would wait for a kernel that hangs
 
     # -- its parts ---------------------------------------------------------------------------------------------------------
@@ -269,7 +271,7 @@ class Session:
         asked = RequestedRun(entry, grid, block, args, how, address_name or self.address_name, restore, self.seed, self.alone)
         # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
         with self._own():
-            return self._executor.launch(prepared, asked)
+            return self.unoptimised.launched(prepared, asked, self._executor.launch)
 
     def replayed(self, prepared: Prepared, entry: str, recording: LaunchCheck, names: AddressName) -> None:
         """Check a launch out of a file of histories, as if it had just ended."""
@@ -345,7 +347,7 @@ class Session:
             policy=self.options.policy,
         )
         keeper = self._executor.keeper
-        return report if keeper is None else keeper.written(report)
+        return self.unoptimised.added(report if keeper is None else keeper.written(report))
 
     def places(self, report: model.Report) -> set[tuple[str, int]]:
         """Source lines that were watched."""
@@ -390,6 +392,7 @@ class Session:
         self._executor.ever_launched |= bool(ran)
         self._executor.forget()
         self._collected.forget()
+        self.unoptimised.forget()
         for frameworks in self._made:
             frameworks.forget()
         if self.device.owner is self and not self.device.lost:

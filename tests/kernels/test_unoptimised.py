@@ -13,7 +13,7 @@ import twin_file
 
 import consan
 from consan.__main__ import main
-from consan.commands.parts import unoptimised
+from consan.session.planning import options as planned
 
 FOLDER = Path(__file__).parent / "unoptimised"
 IN_BOTH = "barrier_before_dead_load"  # the kernel as it runs has a race, too
@@ -84,7 +84,7 @@ def test_a_repair_is_right_for_both_texts(chosen: str, tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_takes_long_is_left_out_and_a_note_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unoptimised, "MOST_EXECUTED", 1)
+    monkeypatch.setattr(planned, "MOST_EXECUTED", 1)
     report = _checked(FOLDER / "weight_of_zero.cu", tmp_path, "--unoptimized", "auto")
     assert report["findings"] == []
     assert report["notes"] == ["not compared with the kernel without optimisation: that would take long (--unoptimized on does it)"]

@@ -10,15 +10,19 @@ Not handled: machine code that a program brings, and what the driver does not se
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import time
 from types import ModuleType
 from typing import Any, Final
 
+from consan._errors import UsageError
 from consan.adapters import sources
 from consan.adapters.base import SessionLike
 from consan.adapters.cuda_core import text_of, with_lines
 from consan.adapters.seam import Seam
 from consan.libcuda import library
+from consan.session.without_optimisation import CudaText
 
 _PACKAGES: Final = ("cuda.bindings",)  # their import loads no driver, and their first use does
 _CUBIN: Final = ("nvrtcGetCUBIN", "nvrtcGetCUBINSize")
@@ -64,9 +68,14 @@ class DriverStandIn(Seam):
         if hasattr(core, "Program"):
             self._patches.set(core, "Program", _ptx_program(self, core.Program, core.ProgramOptions, core.ObjectCode))
 
-    def place(self, code: str) -> str:
-        """The C++ source with a line that says where it can be read."""
-        return code if self._session is None else sources.place(code, sources.source_folder(self._session)).directive() + code
+    def place(self, code: str) -> sources.SourceStart | None:
+        """Where the C++ source can be read."""
+        return None if self._session is None else sources.place(code, sources.source_folder(self._session))
+
+    def made(self, ptx: str, text: CudaText) -> None:
+        """PTX was compiled from a text."""
+        if self._session is not None:
+            self._session.unoptimised.texts[ptx] = text
 
 
 @functools.cache  # the class must outlive its instances
@@ -77,14 +86,32 @@ def _ptx_program(adapter: DriverStandIn, base: Any, options_type: Any, object_co
         def __init__(self, code: Any, code_type: str, options: Any = None) -> None:
             given = options if isinstance(options, options_type) or options is None else options_type(**options)
             self._consan_ptx = text_of(code) if str(code_type).lower() == "ptx" else None
-            if str(code_type).lower() == "c++":
-                code, given = adapter.place(code), with_lines(given, options_type)
+            self._consan_at = adapter.place(code) if str(code_type).lower() == "c++" else None
+            self._consan_code, self._consan_options = code, given
+            if self._consan_at is not None:
+                code, given = self._consan_at.directive() + code, with_lines(given, options_type)
             super().__init__(code, code_type, given)
 
         def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **kwargs: Any) -> Any:
             """As cuda.core's; the result holds PTX."""
             if self._consan_ptx is not None:
                 return object_code.from_ptx(self._consan_ptx.encode())
-            return super().compile("ptx", name_expressions, logs, **kwargs)
+            began = time.process_time()
+            made = super().compile("ptx", name_expressions, logs, **kwargs)
+            if self._consan_at is not None:
+                self._keep(self._consan_at, text_of(made.code), name_expressions, time.process_time() - began)
+            return made
+
+        def _keep(self, at: sources.SourceStart, ptx: str, name_expressions: Any, took: float) -> None:
+            given = self._consan_options or options_type()
+
+            def compiled(text: str, optimised: bool) -> str:
+                options = with_lines(given, options_type) if optimised else dataclasses.replace(given, lineinfo=True, debug=True)
+                try:
+                    return text_of(base(at.directive() + text, "c++", options).compile("ptx", name_expressions).code)
+                except Exception as error:  # as cuda.core tells it
+                    raise UsageError(str(error)) from None
+
+            adapter.made(ptx, CudaText(at.path, at.line, self._consan_code, compiled, took))
 
     return PtxProgram

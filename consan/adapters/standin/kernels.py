@@ -10,6 +10,7 @@ Does NOT handle: binaries (there is no PTX in them), jitify, `translate_cucomple
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from consan.launching.placement import OnDevice, placed, pointer
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.modules.in_clusters import scaled, unit_of
 from consan.session.modules.layouts import name_addresses
+from consan.session.without_optimisation import CudaText
 from consan.toolchain.nvrtc import CompileError, compile_ptx
 
 _STANDARD = re.compile(r"--?std=(\S+)")
@@ -70,17 +72,30 @@ class Compiled:
 
 def _compile(context: StandinContext, code: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Compiled:
     at = sources.place(code, sources.source_folder(context.session))
+    arch, began = str(getattr(context.session.backend, "arch", "sm_90")), time.process_time()
+
+    def make(text: str, optimised: bool) -> tuple[str, dict[str, str]]:
+        return _ptx_of(at, text, arch, options, expressions, optimised=optimised)
+
+    try:
+        ptx, lowered = make(code, True)
+    except CompileError as error:
+        raise CompileException(str(error), code, at.path, options) from None
+    took = time.process_time() - began
+    context.session.unoptimised.texts[ptx] = CudaText(at.path, at.line, code, lambda text, optimised: make(text, optimised)[0], took)
+    return _prepare(context, ptx, sources.kernel_name(code), lowered)
+
+
+def _ptx_of(
+    at: sources.SourceStart, code: str, arch: str, options: tuple[str, ...], expressions: tuple[str, ...], *, optimised: bool
+) -> tuple[str, dict[str, str]]:
+    """The PTX of a source that begins in a file, and the names of its kernels there by their C++ expressions."""
     standard = next((match.group(1) for option in options if (match := _STANDARD.fullmatch(option))), "c++17")
     kept = [option for option in options if not _STANDARD.fullmatch(option) and not _DROPPED.match(option)]
     flush = [] if any("ftz" in option or "fast_math" in option for option in kept) else ["-ftz=true"]
-    arch = str(getattr(context.session.backend, "arch", "sm_90"))
-    text = at.directive() + code + probes(expressions)
-    try:
-        result = compile_ptx(text, name=at.path, arch=arch, std=standard, options=(*kept, *flush))
-    except CompileError as error:
-        raise CompileException(str(error), code, at.path, options) from None
-    ptx, lowered = lower(result.ptx, expressions)
-    return _prepare(context, ptx, sources.kernel_name(code), lowered)
+    text, given = at.directive() + code + probes(expressions), (*kept, *flush)
+    result = compile_ptx(text, name=at.path, arch=arch, std=standard, options=given, optimised=optimised)
+    return lower(result.ptx, expressions)
 
 
 def _load_file(context: StandinContext, path: str) -> Compiled:

@@ -23,14 +23,11 @@ from consan.options import AUTO
 from consan.reports.model import VIOLATIONS, Report
 from consan.reports.source.sources import embed
 from consan.reports.verdict.unoptimised import unknown_to, with_warnings
+from consan.session.planning.options import is_quickly_compared
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
 
-LONGEST_COMPILATION: Final = 0.3  # seconds of processor time, of the kernel as it ran, for `auto`
-MOST_CHARACTERS: Final = 1 << 17  # of its PTX
-MOST_EXECUTED: Final = 1 << 20  # instructions of its threads
-_REGISTERS: Final = "register-hazard"
 _OFF: Final = "off"
 
 
@@ -41,7 +38,7 @@ def is_compared(requested: RequestedLaunch, args: argparse.Namespace) -> bool:
 
 def _is_quick(requested: RequestedLaunch) -> bool:
     text = requested.module.text if requested.module is not None else ""
-    return requested.compiling < LONGEST_COMPILATION and len(text) <= MOST_CHARACTERS and requested.executed <= MOST_EXECUTED
+    return is_quickly_compared(requested.compiling, len(text), requested.executed)
 
 
 def compiled(requested: RequestedLaunch, args: argparse.Namespace, *, optimised: bool) -> Callable[[str], str]:
@@ -67,9 +64,7 @@ def with_unoptimised(requested: RequestedLaunch, args: argparse.Namespace, repor
     except ConsanError as error:
         return _not_compared(report, str(error).partition("\n")[0])
     report = embed(with_warnings(report, found)) if found else report
-    compared = {_REGISTERS, *(each.kind for each in races)}
-    ended = next((each.kind for each in ran.findings if each.severity == "error" and each.kind not in compared), "")
-    why = f"its launch shows {ended}" if ended else next(iter(ran.incomplete), "")
+    why = late.reruns.why_not_compared(ran, races)
     return _not_compared(report, why) if why else report
 
 

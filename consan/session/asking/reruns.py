@@ -93,6 +93,13 @@ def races(report: Report) -> list[Finding]:
     return [each for each in report.findings if each.kind in _CONFLICTS and each.severity == "error"]
 
 
+def why_not_compared(report: Report, found: Iterable[Finding]) -> str:
+    """Why not all of a launch without optimisation was compared; empty if it was. `found`: its races."""
+    compared = {_REGISTERS, *(each.kind for each in found)}
+    ended = next((each.kind for each in report.findings if each.severity == "error" and each.kind not in compared), "")
+    return f"its launch shows {ended}" if ended else next(iter(report.incomplete), "")
+
+
 @dataclass(frozen=True)
 class CudaSource:
     """A kernel's file, its text, and what makes PTX of another text in its place.

@@ -14,6 +14,7 @@ from typing import Any, Final
 from consan._errors import UsageError
 from consan.options import (
     ASSEMBLIES,
+    AUTO,
     DEVICES,
     ENGINES,
     GLOBALS,
@@ -25,12 +26,18 @@ from consan.options import (
     read_kernel_filter,
 )
 
+OFF: Final = "off"
+LONGEST_COMPILATION: Final = 0.3  # seconds of processor time, of the kernel as it runs
+MOST_CHARACTERS: Final = 1 << 17  # of its PTX
+MOST_EXECUTED: Final = 1 << 20  # instructions of its threads
+
 
 @dataclass(frozen=True)
 class LaunchFilter:
     """Which launches are checked: those of `kernel_name`, without the first `launch_skip`, and `launch_count` at most.
 
-    `explore`, `prove`: seconds for other schedules of them, in all, and for proofs.
+    `explore`, `prove`: seconds for other schedules of them, in all, and for proofs. `unoptimized`: whether they are compared with those of
+    kernels that are compiled without optimisation.
     `overhead`: the share by which checking may slow the program. None: any. Raises `UsageError` for one that is no share.
     """
 
@@ -40,6 +47,7 @@ class LaunchFilter:
     explore: float | None = None
     overhead: float | None = None
     prove: float = 0.0
+    unoptimized: str = AUTO
 
     def __post_init__(self) -> None:
         """A share of zero would leave out what is always looked at."""
@@ -115,7 +123,12 @@ class SessionOptions:
 
     def unexplored(self, **changes: Any) -> SessionOptions:
         """The same for one schedule of a launch that the filter has taken, with some changes."""
-        return replace(self, filter=LaunchFilter(explore=0.0), **changes)
+        return replace(self, filter=LaunchFilter(explore=0.0, unoptimized=OFF), **changes)
+
+    @property
+    def unoptimized(self) -> str:
+        """Whether launches are compared with those of kernels that are compiled without optimisation."""
+        return self.filter.unoptimized
 
     @property
     def isa(self) -> bool:
@@ -153,7 +166,19 @@ class SessionOptions:
         return self.global_wanted and self.records
 
 
-_CHOICES: Final = {"device": DEVICES, "policy": POLICIES, "assembly": ASSEMBLIES, "engine": ENGINES, "global_memory": GLOBALS}
+def is_quickly_compared(seconds: float, characters: int, executed: int) -> bool:
+    """Whether `--unoptimized auto` compares a kernel with the one compiled without optimisation: its compilation, PTX and launch."""
+    return seconds < LONGEST_COMPILATION and characters <= MOST_CHARACTERS and executed <= MOST_EXECUTED
+
+
+_CHOICES: Final = {
+    "device": DEVICES,
+    "policy": POLICIES,
+    "assembly": ASSEMBLIES,
+    "engine": ENGINES,
+    "global_memory": GLOBALS,
+    "unoptimized": GLOBALS,
+}
 _VALUES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "seed": (lambda value: isinstance(value, int), "a whole number"),
     "shadow_memory": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of bytes above zero"),

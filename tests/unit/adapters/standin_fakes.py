@@ -55,6 +55,7 @@ class FakeSession:
     launches: list[SimpleNamespace] = field(default_factory=list)
     play: Callable[[SimpleNamespace], None] | None = None
     device_lost = False
+    unoptimised = SimpleNamespace(texts={})
 
     @functools.cached_property
     def streams(self) -> ProgramStreams:

@@ -204,6 +204,7 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "keep_histories": True,
         "overhead": 0.05,
         "prove": 0.0,
+        "unoptimized": "auto",
     }
     expected |= {"global_memory": "auto", "explore": None}
     assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}

@@ -78,7 +78,7 @@ PACKAGES = {
     ),
     SESSION: (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.backends", "consan.ranges"),
-        *(f"{SESSION}.{package}" for package in ("modules", "planning", "executing", "comparing", "collecting")),
+        *(f"{SESSION}.{package}" for package in ("modules", "planning", "executing", "comparing", "collecting", "asking")),
     ),
     "consan.launching": (
         *(ERRORS, "consan.files", "consan.instrument.isa", "consan.instrument.ptx", "consan.options", "consan.reports"),
