@@ -486,8 +486,8 @@ RULES = {
     ),
     "R-MO2: fences": (
         "flags.hpp",
-        "if (!again) return !fenced || next.fences == first.fences;",
-        "if (!again) return true;",
+        "return !fenced || next.fences == first.fences;",
+        "return true;",
         "crossed_stores_no_fence",
         False,
     ),
@@ -500,5 +500,9 @@ RULES = {
     "R-MO2: first values": ("flags.hpp", "(other && !is_first)", "other", "dekker_no_fence", True),
     "R-MO2: one first value": ("flags.hpp", "is_first = owner < 0;", "is_first = true;", "peterson_no_fence", True),
     "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
+    "R-MO2: in a loop": ("flags.hpp", "seen ? may_miss(store, other) : !again", "!seen && !again", "peterson_in_a_loop", True),
+    "R-MO2: seen before": ("flags.hpp", "if (all_[at].rank > missed.rank) return false;", "", "handshake_of_four_steps", False),
+    "R-MO2: ways on": ("flags.hpp", "each.value != stored(missed) && ", "", "crossed_polls_in_shared", False),
+    "R-MO2: plain first values": ("flags.hpp", "exact || (known && !wrong) ? owner_of", "exact ? owner_of", "peterson_in_a_loop", True),
     "same value": ("race_rule.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

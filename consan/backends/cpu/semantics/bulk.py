@@ -244,7 +244,7 @@ def _issue_signalled(context: DecodeContext, write: Callable[[Any], Callable[[],
 
     def start(lanes: Lanes, unit: int | None) -> None:
         store = write(lanes)
-        complete = None if unit is None else plan.mbarriers.completion(unit, nbytes * len(lanes))
+        complete = None if unit is None else plan.mbarriers.completion(unit, nbytes, len(lanes))
         signals = EMPTY if unit is None else frozenset((unit,))
         plan.copies.issue(BulkOperation(lanes, lambda: None, lambda _data: store(), complete, signals=signals, site=context.site))
 

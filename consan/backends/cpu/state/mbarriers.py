@@ -146,11 +146,12 @@ class MBarriers:
         for unit, more in zip(units.tolist(), tx.tolist(), strict=True):
             self.signal(unit, tx=more)
 
-    def completion(self, unit: int, nbytes: int) -> Callable[[], None]:
-        """Complete-tx of `nbytes`, called by an asynchronous operation when it has landed."""
+    def completion(self, unit: int, nbytes: int, times: int = 1) -> Callable[[], None]:
+        """Complete-tx of `nbytes`, `times` one after the other, called by an asynchronous operation when it has landed."""
 
         def complete() -> None:
-            self.signal(unit, tx=-nbytes)
+            for _ in range(times):
+                self.signal(unit, tx=-nbytes)
 
         return complete
 

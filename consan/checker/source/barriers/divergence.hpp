@@ -1,13 +1,14 @@
 // R-BAR1: warp-synchronous instructions (points) that some lanes of a warp do not reach. The lists of points of a warp's lanes are processed
 // together: a point is done once each member has reached it or has exited. Lanes that remain are stuck, and a divergence is proven if
 //   - two lanes are stuck at different points, and each is a member of the other's;
-//   - a member has passed a join of the point (instrument/functions/points.py) without having come to it: for a point in a device function, the
+//   - a member has passed a join of the point (instrument/functions/points.py) and has come to it less often: for a point in a device function, the
 //     end of the call in which the other lane waits, as both have counted the calls (instrument/functions/call_joins.py);
 //   - the point needs the whole warp, and a member has exited.
 // Where lanes take values from each other, and some of the warp are gone for ever, the host asks the text whether a value of theirs is used
 // (instrument/between/undefined_values.py): such a point is noted.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -111,16 +112,23 @@ class Divergence {
     bool is_at(u32 lane, const Point &point) const { return lanes_[lane].here() && lanes_[lane].here()->same(point); }
     bool has_ended(u32 lane) const { return lanes_[lane].ended && !lanes_[lane].here(); }
 
-    // The site of the first join of the point that the lane has passed; 0 if there is none.
-    u32 past(u32 lane, const Point &point) const {
+    // The site of the first join of the point that the lane has passed; 0 if there is none, or it has come to the point as often as the one that is there.
+    u32 past(u32 lane, u32 there, const Point &point) const {
         if (u32 function = point.function()) {
             auto calls = lanes_[lane].calls.find(function);
             bool over = calls != lanes_[lane].calls.end() && point.call < calls->second.size();
             return over && !lanes_[lane].came.count({function, point.call, point.site}) ? calls->second[point.call] : 0;
         }
         for (const Join &join : lanes_[lane].joins)
-            if (point.join && join.passes >> (point.join - 1) & 1) return join.site;
+            if (point.join && join.passes >> (point.join - 1) & 1)
+                return comings(lane, point, lanes_[lane].points.size()) < comings(there, point, lanes_[there].at + 1) ? join.site : 0;
         return 0;
+    }
+
+    // How often a lane comes to a point in the first so many that it comes to.
+    size_t comings(u32 lane, const Point &point, size_t among) const {
+        const std::vector<Point> &all = lanes_[lane].points;
+        return (size_t)std::count_if(all.begin(), all.begin() + (long)among, [&](const Point &each) { return each.site == point.site; });
     }
 
     bool work_off(u32 first, u32 lane) {
@@ -135,7 +143,7 @@ class Divergence {
                 there |= 1u << other;
             } else if (has_ended(other)) {
                 ended |= 1u << other;
-                if (u32 site = past(other, point)) gone |= 1u << other, gone_site = site;
+                if (u32 site = past(other, lane, point)) gone |= 1u << other, gone_site = site;
             } else {
                 return false;
             }
@@ -178,7 +186,7 @@ class Divergence {
                 if (elsewhere->passable() && !point.passable()) continue;
                 odd |= 1u << other, odd_site = elsewhere->site;
                 blamed |= point.site <= odd_site || (point.passable() && !elsewhere->passable());
-            } else if (u32 site = lanes_[other].cut ? 0 : past(other, point)) {
+            } else if (u32 site = lanes_[other].cut ? 0 : past(other, lane, point)) {
                 gone |= 1u << other, gone_site = site;
             }
         }

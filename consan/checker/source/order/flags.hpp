@@ -57,12 +57,15 @@ class Flags {
                 link_marks(found);
                 continue;
             }
-            bool exact = !is_mixed(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
+            bool known = !has_sizes(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
+            bool exact = known && !has_plain(each.first);
             u32 wrong = order_from_best(found, exact, held_at_first(launch, each.first));
-            i32 owner = exact ? owner_of(found) : -1;
+            // A plain store that sets the flag to its first value leaves no contradiction.
+            i32 owner = exact || (known && !wrong) ? owner_of(found) : -1;
             for (u32 one : found) all_[one].intent = owner >= 0 && same_thread(all_[(u32)owner], all_[one]), all_[one].changes |= !exact;
             if (exact) contradictions_ += wrong;
         }
+        note_ways_on();
     }
 
     const FlagAccess &operator[](u32 number) const { return all_[number]; }
@@ -106,6 +109,13 @@ class Flags {
   private:
     static constexpr u32 NEAR = 16;  // accesses between a store and a load
 
+    // A thread has left a loop around looks at a flag, having read this value, with that in its own flag.
+    struct WayOn {
+        u64 looked_at;
+        Value value, own_value;
+        bool operator==(const WayOn &other) const { return looked_at == other.looked_at && value == other.value && own_value == other.own_value; }
+    };
+
     // Whether an access leaves the value that it finds, and gives it: a load, or an atomic that changes nothing.
     static bool looks(const FlagAccess &access) { return access.observes && !(access.writes && access.changes); }
 
@@ -119,12 +129,53 @@ class Flags {
         for (u32 at = store + 1; at < all_.size() && same_thread(all_[at], first) && at - store < NEAR; ++at) {
             const FlagAccess &next = all_[at];
             if (!looks(next) && same_place(next, first)) return false;
-            if (!looks(next) || !same_place(next, all_[other]) || (next.rank > all_[other].rank && (polled || next.polls))) continue;
+            if (!looks(next) || !same_place(next, all_[other])) continue;
+            bool seen = next.rank > all_[other].rank && (polled || next.polls);
             bool again = at + 1 < all_.size() && same_thread(all_[at + 1], first) && same_place(all_[at + 1], next);
-            if (!again) return !fenced || next.fences == first.fences;
+            if (seen ? may_miss(store, other) : !again) return !fenced || next.fences == first.fences;
         }
         return false;
     }
+
+    // Whether the thread of a store could have gone on, had it not seen another store behind it: it did so elsewhere in this run, with this value in
+    // its own flag. What it had seen before its own store it cannot miss.
+    bool may_miss(u32 store, u32 other) const {
+        const FlagAccess &first = all_[store], &missed = all_[other];
+        for (u32 at = store; at-- > 0 && same_thread(all_[at], first);)
+            if (looks(all_[at]) && same_place(all_[at], missed)) {
+                if (all_[at].rank > missed.rank) return false;
+                break;
+            }
+        auto goes_on = [&](const WayOn &each) { return each.looked_at == missed.address && each.value != stored(missed) && each.own_value == stored(first); };
+        auto found = ways_on_.equal_range({first.cluster, first.thread});
+        return std::any_of(found.first, found.second, [&](const auto &each) { return goes_on(each.second); });
+    }
+
+    // Keep what lets a thread leave its loops around looks at flags of others, and what its own flag is then.
+    void note_ways_on() {
+        const FlagAccess *own = nullptr, *look = nullptr;
+        auto leave = [&] {
+            if (own && look) note_way_on({look->address, look->old, stored(*own)}, *own);
+            look = nullptr;
+        };
+        for (const FlagAccess &each : all_) {
+            if (own && !same_thread(*own, each)) leave(), own = nullptr;
+            if (looks(each) && each.polls) {
+                if (!each.intent && (!look || same_place(*look, each))) look = &each;
+                continue;
+            }
+            leave();
+            if (each.intent && !looks(each)) own = &each;
+        }
+        leave();
+    }
+    void note_way_on(const WayOn &way, const FlagAccess &own) {
+        auto found = ways_on_.equal_range({own.cluster, own.thread});
+        auto same = [&](const auto &each) { return each.second == way; };
+        if (std::none_of(found.first, found.second, same)) ways_on_.emplace(std::make_pair(own.cluster, own.thread), way);
+    }
+
+    static Value stored(const FlagAccess &access) { return (access.operation & 255) == FlagOrder::CAS ? access.second : access.first; }
 
     // A store of the thread whose own flag a place is, or -1. Another thread may have stored what was there at first: once, and no other has
     // read it before the owner's first store.
@@ -145,7 +196,7 @@ class Flags {
             if (!sets(access) || (other && !is_first)) return -1;
             is_first = owner < 0;
             owner = (i32)each;
-            note((access.operation & 255) == FlagOrder::CAS ? access.second : access.first);
+            note(stored(access));
         }
         return values.size() <= 2 ? owner : -1;
     }
@@ -208,13 +259,19 @@ class Flags {
     }
 
     // Whether bytes of a place are also written in another way: then the values of its accesses need not fit.
-    bool is_mixed(const Place &place) const {
-        for (u64 cell = place.first / 4; cell * 4 < place.first + place.second; ++cell) {
-            if (plain_.count(cell)) return true;
+    bool is_mixed(const Place &place) const { return has_plain(place) || has_sizes(place); }
+    bool has_plain(const Place &place) const {
+        return any_cell(place, [&](u64 cell) { return plain_.count(cell) > 0; });
+    }
+    bool has_sizes(const Place &place) const {
+        return any_cell(place, [&](u64 cell) {
             auto range = sizes_.equal_range(cell);
-            for (auto each = range.first; each != range.second; ++each)
-                if (each->second != place && overlap(each->second, place)) return true;
-        }
+            return std::any_of(range.first, range.second, [&](const auto &each) { return each.second != place && overlap(each.second, place); });
+        });
+    }
+    template <typename Test> static bool any_cell(const Place &place, Test test) {
+        for (u64 cell = place.first / 4; cell * 4 < place.first + place.second; ++cell)
+            if (test(cell)) return true;
         return false;
     }
 
@@ -249,5 +306,6 @@ class Flags {
     std::unordered_set<u64> shared_;           // cells of 4 bytes with flags in shared memory
     std::unordered_set<u64> plain_;            // cells of 4 bytes with stores that are no flag accesses
     std::unordered_multimap<u64, Place> sizes_;  // cells with flag accesses that write, and the places of these
+    std::multimap<std::pair<u32, u32>, WayOn> ways_on_;  // by cluster and thread
     u32 contradictions_ = 0, fences_[2] = {};  // fences: of global and of shared memory
 };
