@@ -39,7 +39,7 @@ RULES = {
     "barriers: what a warp learns behind its arrival": ("barriers.hpp", "clocks_.acquire_warps(generation.waiting, generation.warps);", "for (const Past &past : generation.pasts) clocks_.add_warp(past, generation.warps);\n        clocks_.acquire_warps(generation.waiting, generation.warps);", "named_barrier_arrival_overtaken", True),
     "divergence: lanes that go on": ("divergence.hpp", "return point.passable() && (odd || gone);", "return false;", "divergent_shfl_then_syncwarp", True),
     "divergence: a mask that lacks the lane": ("divergence.hpp", "return point.masked && !(", "return point.masked && point.waits && !(", "shuffle_not_in_mask", True),
-    "divergence: past": ("divergence.hpp", "if (u32 site = past(other, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
+    "divergence: past": ("divergence.hpp", "if (u32 site = past(other, lane, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
     "divergence: calls": ("divergence.hpp", "return over && ", "return false && over && ", "divergent_syncwarp_in_function", True),
     "divergence: of which call": ("divergence.hpp", "[function].size();", "[function].size(), point.call -= point.call > 0;", "divergent_syncwarp_in_function", False),
     "divergence: lanes that are gone": ("divergence.hpp", "if (lane >= lanes_.size() || has_ended(lane)) gone", "if (lane >= lanes_.size()) gone", "shuffle_from_exited_lane", True),
