@@ -28,7 +28,7 @@ from consan.launching.placement import Multicast, Placement, Symmetric
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.suppression import Rule
-from consan.session.comparing.concurrent_launches import Copied, LaunchShape, Memory
+from consan.session.comparing.launch_memory import Copied, LaunchShape, Memory
 from consan.session.comparing.streams import Stream
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.options import SessionOptions

@@ -186,6 +186,8 @@ class CallSource(Protocol):
 class Contexts(Protocol):
     """The other contexts and devices of the process."""
 
+    own: int  # the handle of the backend's context
+    device: int  # the number of its GPU
     several: bool  # the process has used another context
     refusal: str  # why launches in this one cannot be checked
 

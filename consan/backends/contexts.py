@@ -23,7 +23,8 @@ class CudaContexts:
     """The questions of one backend, which has one device and one context, about the others."""
 
     def __init__(self, driver: api.Driver, device: int, context: ctypes.c_void_p) -> None:
-        self._driver, self._device, self._context = driver, device, context
+        self._driver, self.device, self._context = driver, device, context
+        self.own = context.value or 0
         self.refusal = ""  # why launches in this context cannot be checked
         self.several = False  # the process has used another context
 
@@ -45,7 +46,7 @@ class CudaContexts:
         """Another holder of the memory at an address: a GPU, or the host; empty: there is none, or it is no address."""
         if address < _SMALLEST_ADDRESS or (ordinal := self._attribute(_ORDINAL, address)) is None:
             return ""
-        if ordinal != self._device:
+        if ordinal != self.device:
             return f"GPU {ordinal}"
         of_host = self.several and (self._attribute(_MEMORY_TYPE, address) == _HOST or self._attribute(_IS_MANAGED, address))
         return HOST_MEMORY if of_host else ""

@@ -22,7 +22,7 @@ from consan._errors import ConsanError
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
 from consan.reports.source.variables import Argument
-from consan.session.comparing.concurrent_launches import Memory
+from consan.session.comparing.launch_memory import Memory
 
 _FIRST_HANDLE, _STEP = 0x1000, 16
 Bytes = npt.NDArray[np.uint8]

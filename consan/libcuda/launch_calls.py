@@ -13,7 +13,7 @@ from consan.libcuda.calls import CallFailed, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
 from consan.libcuda.module_calls import LoadedKernel
 from consan.reports.source.variables import Argument
-from consan.session.comparing.concurrent_launches import LaunchShape, Memory
+from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.modules.in_clusters import scaled, unit_of
 from consan.session.modules.layouts import name_addresses
 from consan.session.modules.parameters import DeclaredSizes

@@ -19,7 +19,7 @@ from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import FrameworkMemory, StandInDriver
 from consan.libcuda.module_calls import digest
 from consan.reports.source.variables import Argument
-from consan.session.comparing.concurrent_launches import Memory
+from consan.session.comparing.launch_memory import Memory
 
 _WORDS: Final = 16
 _SERVER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64))

@@ -23,8 +23,9 @@ from consan.backends.armed import AlikeLaunches
 from consan.backends.base import THREAD_STREAM, Dim3, Handle
 from consan.ranges import LaunchExtents
 from consan.reports.source.variables import Argument
-from consan.session.comparing.concurrent_launches import LaunchShape, Memory
+from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.followed_streams import FollowedStreams
+from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.background import Background
 from consan.session.executing.graph_nodes import GraphNodes
@@ -83,6 +84,8 @@ class Frameworks:
     background: Background
     names: AddressNames
     streams: FollowedStreams
+    comparisons: Comparisons
+    context: int = 0  # its number among those of the program
     era: int = 0  # one more whenever launches that repeat have to take the long way once
     _repeated: dict[tuple[Hashable, ...], RepeatedLaunch] = field(default_factory=dict)
 
@@ -185,25 +188,42 @@ class Frameworks:
             return
         if launch.buffers is not None:
             self.names.note_buffers(prepared, launch.entry, launch.buffers())
-        unlooked = self.peers.why(prepared, launch.entry, launch.args)
+        reaches = self._reached(prepared, launch)
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)
-            compares = self.streams.compares_in(launch.stream)
-            touched = self._touched(prepared, launch) if captured or compares else None
-            look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None)
+            compares = self.streams.compares_in(launch.stream, self.context)
+            touched = self._touched(prepared, launch, captured=captured) if captured or compares else None
+            with_others = self._waits_for_others(reaches)
+            look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, with_others=with_others)
             form, began = look.whole or prepared, time.monotonic()
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
-            if unlooked:
-                self.judge.recording.kernels.lacks_comparison(chosen, launch.entry, unlooked)
             self.judge.recording.kernels.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
                 self.looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
                 self.looks.seconds += time.monotonic() - began if compares else 0.0
-            shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
-            self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
+            shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched, reaches)
+            self._compare(chosen, shape, launch)
+
+    def _compare(self, chosen: Prepared, shape: LaunchShape, launch: FrameworkLaunch) -> None:
+        """Compare a launch that was made with others."""
+        known = self.streams.framework_launched(self.comparisons, chosen, shape, launch.stream, launch.edge, self.context)
+        if shape.reaches and (not known or self.streams.maps_processes):
+            self.comparisons.launch_lacks(chosen, launch.entry, f"{shape.reaches}, and {self.peers.why_not}")
+
+    def _reached(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
+        """How a launch that is about to be made may reach memory of other GPUs. If it does, launches are compared from now on."""
+        found = self.peers.reached(prepared, launch.entry, launch.args)
+        if found:
+            self.streams.second()
+        return found
+
+    def _waits_for_others(self, reaches: str) -> bool:
+        """Whether a launch may wait for one of another GPU that this process makes later."""
+        contexts = self.device.backend.contexts
+        return bool(reaches) and contexts is not None and contexts.several
 
     def _unrecorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Handle | None:
         """The module for a launch that is not recorded. None: the framework's own, in which the kernel is as it was."""
@@ -212,11 +232,13 @@ class Frameworks:
         with self.device.backend.outside_captures():
             return self.modules.plain(prepared, launch.module)
 
-    def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> LaunchBytes | None:
-        """The bytes that a launch touches, if its text and its parameters determine them."""
+    def _touched(self, prepared: Prepared, launch: FrameworkLaunch, *, captured: bool) -> LaunchBytes | None:
+        """The bytes that a launch touches, if its text and its parameters determine them. One that can be recorded is, if they may not."""
         proofs = self.judge.proofs
         args = launch.args() if proofs.may_prove(prepared, launch.entry) else None
-        return proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
+        found = proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
+        records = found is not None and not captured and self.streams.several_devices and not found.certain
+        return None if records else found
 
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch can show nothing new: its kernel records nothing, and an equal launch was judged."""

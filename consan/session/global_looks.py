@@ -62,13 +62,18 @@ class GlobalLooks:
     _pending_proofs: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
-    def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
-        """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept."""
+    def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False, with_others: bool = False) -> GlobalLook:
+        """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept.
+
+        `with_others`: it may wait for a launch of another GPU that the program makes behind it.
+        """
         if not self._may_look(prepared, launch.entry):
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
         shape = launch.grid, launch.block, launch.cluster
         args = launch.args() if self.judge.proofs.may_prove(prepared, launch.entry) else None
+        if with_others and self._polls(prepared, launch.entry):
+            return NONE
         if compared and (whole := self._whole(prepared, launch, compared=True)) is not None:
             return GlobalLook(whole)
         if shape in shapes:
@@ -76,6 +81,11 @@ class GlobalLooks:
         shapes.add(shape)
         proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
         return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch), args=args)
+
+    def _polls(self, prepared: Prepared, entry: str) -> bool:
+        """Whether a kernel may wait for another launch; it cannot while the host waits for it."""
+        recorded = self._form(prepared).recorded
+        return recorded is None or entry in recorded.refused or recorded.kernel(entry).polls
 
     def made(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> None:
         """Count a launch of the framework's form."""

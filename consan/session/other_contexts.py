@@ -1,7 +1,6 @@
 """The sessions of one session in the other contexts of its process: one for each, with a device, streams, logs and caches of its own.
 
-A context is a GPU's, as a rule. Launches of different contexts are not compared: launches that reach memory of another GPU are named
-(comparing/peers.py), and so is each stream beside another one.
+A context is a GPU's, as a rule. Launches of all contexts are compared as those of several streams are (comparing/followed_streams.py).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
-from consan.session.comparing.driver_calls import SEVERAL
 from consan.session.modules.device import Device, device_in
 
 if TYPE_CHECKING:
@@ -45,8 +43,9 @@ class OtherContexts:
     def _open(self, context: int) -> Session:
         made = self.opens(device_in(context, self.session.options.shadow_memory))
         made.source_dir, made.news.on_found = self.session.source_dir, self._tell
-        for each in (self.session, made):
-            each.followed.stops(SEVERAL)
+        made.followed = self.session.followed
+        device = made.backend.contexts.device if made.backend.contexts is not None else 0
+        made.context = made.followed.opened(context, device, made.comparisons)
         return made
 
     def _tell(self) -> None:

@@ -82,6 +82,7 @@ class Session:
         self.seed = options.seed
         self.source_dir: Path | None = None  # where adapters keep copies of sources; default: a folder of the process
         self.cta_limit = cta_limit
+        self.context = 0  # the number of its context among those of the program
         self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
         self.address_name: AddressName = lambda begin, end: ""  # names bytes of global memory; callers that know the buffers set it
         self._executor = Executor(self.device, options, base_variant(options, variant), cta_limit)
@@ -215,13 +216,15 @@ class Session:
     @functools.cached_property
     def followed(self) -> FollowedStreams:
         """The streams of the program on a GPU, by the calls of its driver from now on."""
-        return follow(self.comparisons, self.backend.calls, self.device.give_back, looks_at_global=self.options.looks_at_global)
+        how = self.comparisons, self.backend.calls, self.device.give_back
+        return follow(*how, looks_at_global=self.options.looks_at_global, contexts=self.backend.contexts)
 
     @functools.cached_property
     def frameworks(self) -> Frameworks:
         """The launches that frameworks make."""
         do = self._executor
-        self._made.append(Frameworks(self.device, do.modules, do.judge, do.watch, do.selection, do.background, do.names, self.followed))
+        parts = do.modules, do.judge, do.watch, do.selection, do.background, do.names
+        self._made.append(Frameworks(self.device, *parts, self.followed, self.comparisons, self.context))
         return self._made[-1]
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:

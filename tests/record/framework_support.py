@@ -118,10 +118,10 @@ class FakeCalls:
             self.tell_all()
             self.listener.called(DriverCall(name, values, per_thread, context))
 
-    def given(self, name: str, *values: int, first: bool = True) -> int:
+    def given(self, name: str, *values: int, first: bool = True, context: int = 1) -> int:
         """The same of a call that gives a handle, by its first parameter or its last."""
         handle = next(self._handles)
-        self.call(name, *((handle, *values) if first else (*values, handle)))
+        self.call(name, *((handle, *values) if first else (*values, handle)), context=context)
         return handle
 
     def stream(self, flags: int = 1) -> int:

@@ -125,7 +125,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
     "host and stream": (driver_calls, "_stream_passed", "order.host_waits(order.place(call, 0))", "pass", _between("stream")),
     "host and event": (driver_calls, "_event_passed", "order.captures.passed(call.values[0])", "pass", _between("event, host")),
     "host and device": (driver_calls, "_all_passed", "order.streams.synchronize()", "pass", _between("context")),
-    "freed memory": (driver_calls, "_free", "order.streams.synchronize()", "pass", _between("free")),
+    "freed memory": (driver_calls, "_free", "order.streams.synchronize_all()", "pass", _between("free")),
     "nothing is freed": (driver_calls, "_free", "if call.values[0]:", "if True:", _free_of_nothing),
     "host functions": (driver_calls, "_host_function", "order.host_waits(order.place(call, 0))", "pass", _between("host function")),
     "pageable memory": (driver_calls, "_Copies.__call__", "or not all(map(order.streams.is_registered, (to, source)))", "", _pageable),

@@ -27,7 +27,7 @@ from consan.adapters.triton.driver import VirtualDriver
 from consan.adapters.triton.host import HostMemory, block_of
 from consan.launching.placement import placed
 from consan.libcuda import library
-from consan.session.comparing.concurrent_launches import Copied, Memory
+from consan.session.comparing.launch_memory import Copied, Memory
 from consan.toolchain import find
 
 _TRIED: Final = (0, 1)

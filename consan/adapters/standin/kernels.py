@@ -27,7 +27,7 @@ from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
 from consan.instrument.ptx.extents import three_extents
 from consan.launching.placement import OnDevice, placed, pointer
-from consan.session.comparing.concurrent_launches import LaunchShape, Memory
+from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.modules.in_clusters import scaled, unit_of
 from consan.session.modules.layouts import name_addresses
 from consan.session.without_optimisation import CudaText

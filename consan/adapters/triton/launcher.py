@@ -26,7 +26,7 @@ from consan.adapters.triton.ranks import RankLaunch, blocks
 from consan.backends.base import Dim3
 from consan.launching.placement import OnDevice, Placement, placed, pointer
 from consan.ranks.crew import current
-from consan.session.comparing.concurrent_launches import Copied, LaunchShape, Memory
+from consan.session.comparing.launch_memory import Copied, LaunchShape, Memory
 from consan.session.modules.layouts import NamedBuffers
 from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
 

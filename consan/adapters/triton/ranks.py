@@ -31,7 +31,7 @@ from consan.launching.placement import Placement, Symmetric, placed
 from consan.ranks.crew import Crew
 from consan.ranks.memory import SymmetricMemory, address_of
 from consan.reports.source.variables import Argument
-from consan.session.comparing.concurrent_launches import Copied, LaunchShape, Memory
+from consan.session.comparing.launch_memory import Copied, LaunchShape, Memory
 from consan.session.modules.layouts import NamedBuffers
 
 _ALIKE: Final = ("num_warps", "num_ctas")

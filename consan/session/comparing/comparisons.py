@@ -32,6 +32,9 @@ class KernelGaps(Protocol):
     def lacks_global_races(self, prepared: Prepared, entry: str, why: str) -> None:
         """Keep why a kernel's global memory was not checked in full."""
 
+    def lacks_comparison(self, prepared: Prepared, entry: str, why: str) -> None:
+        """The same, and the report is incomplete."""
+
 
 @dataclass(frozen=True)
 class Comparisons:
@@ -54,6 +57,10 @@ class Comparisons:
     def kernel_lacks(self, prepared: Prepared, entry: str, why: str) -> None:
         """A launch of a kernel was not compared with another one: the report says so of the kernel."""
         self.kernels.lacks_global_races(prepared, entry, why)
+
+    def launch_lacks(self, prepared: Prepared, entry: str, why: str) -> None:
+        """The same of a launch that reaches memory of another GPU: the report is incomplete."""
+        self.kernels.lacks_comparison(prepared, entry, why)
 
     def streams_lack(self, why: str) -> None:
         """Launches of different streams are not compared: the report says so of all kernels."""

@@ -12,25 +12,23 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, certain, conflicts, may_observe, orders
+from consan.checker.compiled.concurrent_launches import GPU_SCOPE, SYS_SCOPE, RetainedFlag, Rows, certain, conflicts, may_observe, orders
 from consan.reports.decoding import launch_race as words
-from consan.reports.model import Dim3, Finding
+from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
-from consan.session.comparing.array_rows import HOST, ROWS, both_in, rows_touched, span_of
+from consan.session.comparing.array_rows import both_in, rows_touched, span_of
 from consan.session.comparing.comparisons import Comparisons
+from consan.session.comparing.launch_memory import LaunchShape
 from consan.session.comparing.streams import LaunchOrder, Numbers, Stream, StreamPlace
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:
     from consan.ranges import AccessForm
     from consan.session.modules.prepared import Prepared
-    from consan.session.planning.proofs import LaunchBytes
 
 MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
-Mask = npt.NDArray[np.bool_]
 
 
 MOST_RUNNING = 4096  # launches, and operations of a framework
@@ -46,68 +44,13 @@ _LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and opera
 
 
 @dataclass(frozen=True)
-class Copied:
-    """An array of the host, and where its copy was on the device."""
+class _Launched:
+    """A launch and its accesses. `rows`: None if they are not known in full. `stream`: None where no other launch runs at the same time.
 
-    array: npt.NDArray[Any]
-    address: int
-
-    def inside(self, rows: Rows) -> Mask:
-        """Which accesses begin in the copy."""
-        found: Mask = (rows["device"] >= self.address) & (rows["device"] < self.address + self.array.nbytes)
-        return found
-
-    def move(self, rows: Rows) -> None:
-        """Let the addresses of accesses be those in the array."""
-        inside = self.inside(rows)
-        element, byte = np.divmod((rows["device"][inside] - np.uint64(self.address)).astype(np.int64), self.array.itemsize)
-        index = np.unravel_index(element, self.array.shape)
-        offsets = sum((each * step for each, step in zip(index, self.array.strides, strict=True)), byte)
-        rows["address"][inside] = (offsets + int(self.array.__array_interface__["data"][0])).astype(np.uint64) + np.uint64(HOST)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The memory that the parameters of a launch refer to. `shared`: also memory that others own, by its address.
-
-    `owners`: objects that keep the arrays where they are. `variables`: addresses and sizes of the module's, which all its launches have.
+    `by`: the comparisons of its device.
     """
 
-    arrays: Sequence[Copied]
-    shared: bool
-    owners: Sequence[Any] = ()
-    variables: Sequence[tuple[int, int]] = ()
-
-    def rows(self, retained: Rows) -> Rows:
-        """Accesses by their places. Those of memory that no other launch has are left out."""
-        rows = np.zeros(len(retained), ROWS)
-        for name in retained.dtype.names or ():
-            rows[name] = retained[name]
-        rows["device"] = rows["address"]
-        ours = np.zeros(len(rows), np.bool_)
-        for each in self.arrays:
-            each.move(rows)
-            ours |= each.inside(rows)
-        for begin, size in self.variables:
-            ours |= (rows["device"] >= begin) & (rows["device"] < begin + size)
-        return rows if self.shared else rows[ours]
-
-
-@dataclass(frozen=True)
-class LaunchShape:
-    """A launch without its accesses. `memory` keeps the arrays alive, whose places are compared."""
-
-    entry: str
-    grid: Dim3
-    block: Dim3
-    memory: Memory
-    footprint: LaunchBytes | None = None  # the bytes that it touches, where its text and its parameters determine them
-
-
-@dataclass(frozen=True)
-class _Launched:
-    """A launch and its accesses. `rows`: None if they are not known in full. `stream`: None where no other launch runs at the same time."""
-
+    by: Comparisons
     prepared: Prepared
     module: ModuleSites
     shape: LaunchShape
@@ -125,6 +68,15 @@ class _Launched:
     def name(self) -> str:
         """The kernel."""
         return function_name(self.shape.entry)
+
+    @property
+    def reaches(self) -> str:
+        """How it reaches other GPUs."""
+        return self.shape.reaches
+
+    def lacks(self, why: str, *, needed: bool) -> None:
+        """It was not compared with another one. `needed`: the report is incomplete without."""
+        (self.by.launch_lacks if needed else self.by.kernel_lacks)(self.prepared, self.shape.entry, why)
 
     def side(self, row: np.void) -> words.Side:
         """An access for the report."""
@@ -155,6 +107,7 @@ class _Operated:
     rows: Rows | None
     owners: Sequence[Any] = ()
     fences: bool = False
+    reaches: str = ""
 
     @functools.cached_property
     def span(self) -> tuple[int, int]:
@@ -173,6 +126,7 @@ class _Operated:
 
 
 _Done = _Launched | _Operated
+_EntryOf = tuple["Prepared", str]
 
 
 @dataclass(frozen=True)
@@ -194,12 +148,13 @@ class ConcurrentLaunches:
     required: bool = True
     of_program: bool = False
     timeline: LaunchOrder = field(default_factory=LaunchOrder)
+    devices: dict[int, int] = field(default_factory=dict)  # the numbers of GPUs, by those of contexts
     _done: dict[int, _Done] = field(default_factory=dict)  # those that may run at the same time as a later one
     _rows: int = 0  # of these
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _names: dict[Stream, str] = field(default_factory=dict)
-    _kernels: dict[tuple[int, str], tuple[ModuleSites, bool]] = field(default_factory=dict)  # their sites, and whether they have a fence
-    _strangers: dict[tuple[int, str], set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
+    _kernels: dict[_EntryOf, tuple[ModuleSites, bool]] = field(default_factory=dict)  # their sites, and whether they have a fence
+    _strangers: dict[_EntryOf, set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
 
     def nodes(self) -> tuple[GraphNode, ...] | None:
         """All that was done, as nodes of a graph. None: it was too much."""
@@ -231,12 +186,19 @@ class ConcurrentLaunches:
             return stream.place(self.timeline, programmatic=programmatic)
         return StreamPlace(everything := self.timeline.everything, everything)
 
+    def stream_of(self, number: int) -> Stream | None:
+        """The stream of a launch or operation that may still run."""
+        return self._done[number].stream
+
     def launched(
         self, by: Comparisons, prepared: Prepared, shape: LaunchShape, stream: Stream | None, *, programmatic: bool = False
-    ) -> None:
-        """Compare a launch, the last one that was made, with those that may run at the same time, and keep it."""
+    ) -> bool:
+        """Compare a launch, the last one that was made, with those that may run at the same time, and keep it.
+
+        Returns whether its accesses are known.
+        """
         retained, place = by.accesses.last, self.place(stream, programmatic=programmatic)
-        kernel = prepared.number, shape.entry
+        kernel = prepared, shape.entry
         if kernel not in self._kernels:
             fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
             self._kernels[kernel] = by.sites_of(prepared), fences
@@ -249,8 +211,9 @@ class ConcurrentLaunches:
             else shape.memory.rows(retained.rows)
         )
         rows = None if rows is None else self._with_room(rows)
-        launch = _Launched(prepared, module, shape, stream, fences, rows, prepared.address_name)
+        launch = _Launched(by, prepared, module, shape, stream, fences, rows, prepared.address_name)
         self._add(by, launch, place, waits=retained is not None and retained.waited)
+        return rows is not None
 
     def operated(
         self, by: Comparisons, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
@@ -316,12 +279,13 @@ class ConcurrentLaunches:
             return
         for done in map(self._done.__getitem__, oldest):
             if isinstance(done, _Launched):
-                by.kernel_lacks(done.prepared, done.shape.entry, _LEFT_OUT)
+                done.lacks(_LEFT_OUT, needed=bool(done.reaches))
 
     def _compare(self, by: Comparisons, earlier: _Done, later: _Done, *, waited: bool) -> None:
         found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
         if earlier.rows is None or later.rows is None or (not found and _meet_perhaps(earlier.rows, later.rows, waited=waited)):
-            self._tell_unknown(by, earlier, later)
+            if earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
+                self._tell_unknown(by, earlier, later)
         elif found and (_may_signal(earlier, later) or _may_signal(later, earlier)):
             names = f"{earlier.name} and {later.name}"
             why = f"the launches of {names} touch the same bytes, and they may synchronise through memory: they were not judged"
@@ -335,17 +299,18 @@ class ConcurrentLaunches:
             names = f"{earlier.name} and {later.name}"
             by.incomplete(f"the launches of {names} were not compared: the accesses of one are not known in full")
             return
+        between = _on_two_devices(earlier, later)
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
                 whose = (
                     f"all accesses of {self._stranger(each, other)}" if other.rows is None and each.rows is not None else "all its accesses"
                 )
                 why = f"it was not compared with what may run at the same time in another stream: {whose} are not known"
-                by.kernel_lacks(each.prepared, each.shape.entry, why)
+                each.lacks(why, needed=between and bool(each.reaches))
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: a kernel has few names."""
-        names = self._strangers.setdefault((launch.prepared.number, launch.shape.entry), set())
+        names = self._strangers.setdefault((launch.prepared, launch.shape.entry), set())
         if len(names) < MOST_STRANGERS:
             names.add(other.name)
         return other.name if other.name in names else "others"
@@ -356,7 +321,8 @@ class ConcurrentLaunches:
         situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else words.NO_STREAM_EDGE
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
-        for each in conflicts(certain(earlier.rows), certain(later.rows), waited=waited):
+        scope = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE
+        for each in conflicts(certain(earlier.rows), certain(later.rows), waited=waited, scope=scope):
             again = int(each.first["flags"]) & RetainedFlag.GIVEN_AGAIN
             first, second = both_in(each.first, each.second)
             yield words.launch_race(
@@ -367,9 +333,14 @@ class ConcurrentLaunches:
 
     def _named(self, stream: Stream | None) -> str:
         """The name of a stream in reports: they are counted in the order in which they are named."""
-        if stream is None or stream.name:
-            return stream.name if stream is not None else "no stream"
-        return self._names.setdefault(stream, f"stream {len(self._names) + 1}")
+        if stream is None:
+            return "no stream"
+        where = f" of GPU {self.devices[stream.context]}" if len(self.devices) > 1 else ""
+        return f"{stream.name or self._names.setdefault(stream, f'stream {len(self._names) + 1}')}{where}"
+
+
+def _on_two_devices(one: _Done, other: _Done) -> bool:
+    return one.stream is not None and other.stream is not None and one.stream.context != other.stream.context
 
 
 def _may_meet(one: _Done, other: _Done) -> bool:

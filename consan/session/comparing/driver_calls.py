@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from consan.backends.base import THREAD_STREAM
 from consan.session.comparing.array_rows import rows_between
-from consan.session.comparing.followed_streams import FollowedStreams, of_thread
+from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.program_streams import ProgramStream
 
 if TYPE_CHECKING:
-    from consan.backends.base import CallSource
+    from consan.backends.base import CallSource, Contexts
     from consan.checker.compiled.concurrent_launches import Rows
     from consan.session.comparing.captures import Captures, WorkPlace
     from consan.session.comparing.comparisons import Comparisons
@@ -36,12 +36,10 @@ _IDLE: Final = re.compile(
 _CREATES: Final = "WithPriority"
 _NON_BLOCKING, _EXTERNAL = 1, 1  # CU_STREAM_NON_BLOCKING, CU_EVENT_RECORD_EXTERNAL
 _NOT_SEEN: Final = "the calls of its driver are not seen"
-SEVERAL: Final = "the program has several contexts of the driver"
-_MAPS: Final = ("cuCtxEnablePeerAccess", "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate")
-_ALTERS: Final = (  # they may change the parameters of a kernel's node
-    *("cuGraphNodeSetParams", "cuGraphKernelNodeSetParams"),
-    *("cuGraphExecNodeSetParams", "cuGraphExecKernelNodeSetParams", "cuGraphExecChildGraphNodeSetParams"),
-)
+_PEERS: Final = "cuCtxEnablePeerAccess"
+_MAPS: Final = (_PEERS, "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate")
+_OF_PROCESSES: Final = _MAPS[1:]
+_ALTERS: Final = re.compile(r"cuGraph(Exec)?(Kernel|ChildGraph)?NodeSetParams")  # they may change the parameters of a kernel's node
 
 
 class SeenCall(Protocol):
@@ -90,7 +88,6 @@ class ProgramOrder:
 
     streams: FollowedStreams
     give_back: Callable[[], None]  # memory of the device that consan holds
-    _context: int = 0
 
     @property
     def captures(self) -> Captures:
@@ -100,14 +97,12 @@ class ProgramOrder:
     def called(self, call: SeenCall) -> None:
         """The program has made a call."""
         self.streams.maps_others = self.streams.maps_others or call.name in _MAPS
-        self.captures.altered = self.captures.altered or call.name in _ALTERS
+        self.streams.maps_processes = self.streams.maps_processes or call.name in _OF_PROCESSES
+        self.captures.altered = self.captures.altered or _ALTERS.fullmatch(call.name) is not None
         if self.streams.seen.why:
             return
         with self.streams.lock:
-            if call.context and call.context != self._context:
-                if self._context:
-                    self.streams.stops(SEVERAL)
-                self._context = call.context
+            self.streams.enter(call.context, peers=call.name == _PEERS)
             row = _ROWS.get(call.name)
             if row is None:
                 self.streams.stops(f"the program calls {call.name}, whose order is not followed")
@@ -124,11 +119,10 @@ class ProgramOrder:
         """The device had no memory for the program."""
         self.give_back()
 
-    @staticmethod
-    def handle(call: SeenCall, at: int | None) -> int:
+    def handle(self, call: SeenCall, at: int | None) -> int:
         """The stream that is a parameter of a call, or the default stream."""
         handle = 0 if at is None else call.values[at]
-        return of_thread(call.thread) if handle == THREAD_STREAM or (call.per_thread and not handle) else handle
+        return self.streams.key(THREAD_STREAM if call.per_thread and not handle else handle, call.thread)
 
     def place(self, call: SeenCall, at: int | None) -> WorkPlace:
         """Where the work of a call goes."""
@@ -146,9 +140,18 @@ class ProgramOrder:
             self.streams.host_waits(place.stream)
 
 
-def follow(comparisons: Comparisons, calls: CallSource | None, give_back: Callable[[], None], *, looks_at_global: bool) -> FollowedStreams:
+def follow(
+    comparisons: Comparisons,
+    calls: CallSource | None,
+    give_back: Callable[[], None],
+    *,
+    looks_at_global: bool,
+    contexts: Contexts | None = None,
+) -> FollowedStreams:
     """The streams of a session's program, by the driver's calls from now on. Where these are not seen, the streams know why."""
     streams = FollowedStreams(comparisons, looks_at_global)
+    if contexts is not None:
+        streams.opened(contexts.own, contexts.device, comparisons)
     streams.order = ProgramOrder(streams, give_back)
     if looks_at_global:
         why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
@@ -201,9 +204,13 @@ def _all_passed(order: ProgramOrder, call: SeenCall) -> None:
     order.streams.synchronize()
 
 
+def _all_waited(order: ProgramOrder, call: SeenCall) -> None:
+    order.streams.synchronize_all()
+
+
 def _free(order: ProgramOrder, call: SeenCall) -> None:
     if call.values[0]:  # libraries free nothing, to make the driver begin
-        order.streams.synchronize()
+        order.streams.synchronize_all()  # its memory may be of any context
 
 
 def _host_function(order: ProgramOrder, call: SeenCall) -> None:
@@ -269,17 +276,18 @@ def _allocated(order: ProgramOrder, call: SeenCall) -> None:
 
 @dataclass(frozen=True)
 class _Copies:
-    """A copy of `values[2]` bytes to `values[0]` from `values[1]`. `stream`: the number of that parameter; None: the default stream.
+    """A copy. `stream`: the number of that parameter; None: the default stream. `places`: those of target, source and bytes.
 
     `to_host`: the call returns when the copy is over, if it is no call for a stream.
     """
 
     stream: int | None
     to_host: bool
+    places: tuple[int, int, int] = (0, 1, 2)
 
     def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
         """Put the copy into its stream. The host waits for one to or from pageable memory."""
-        to, source, nbytes = call.values[:3]
+        to, source, nbytes = (call.values[each] for each in self.places)
         place = order.did(call, "a copy of memory", self.stream, rows_between([(source, source + nbytes)], [(to, to + nbytes)]))
         if place.capture is not None:  # the driver is asked nothing meanwhile
             return
@@ -369,6 +377,8 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuMemcpyDtoD": ("PPN", _Copies(None, to_host=False)),
     **_of_each("cuMemcpy{}Async", "HtoD DtoH DtoD", ("PPNS", _Copies(3, to_host=False))),
     "cuMemcpyAsync": ("PPNS", _Copies(3, to_host=False)),
+    "cuMemcpyPeer": ("", _all_waited),
+    "cuMemcpyPeerAsync": ("PPPPNS", _Copies(5, to_host=False, places=(0, 2, 4))),
     "cuMemsetD8": ("PBN", _Sets(1, None)),
     "cuMemsetD16": ("PHN", _Sets(2, None)),
     "cuMemsetD32": ("PIN", _Sets(4, None)),

@@ -11,7 +11,7 @@ Kernels are recorded for the comparison once there is a second stream. A launch 
 launch, one of many) is compared with nothing, and each kernel that may run at the same time has that as a reason.
 
 Not followed: host threads (what one of them waits for, all know; one that gets the number of another that has ended gets its default
-stream, too), an order by memory that the host polls, and several contexts (named).
+stream, too), and an order by memory that the host polls.
 """
 
 from __future__ import annotations
@@ -27,18 +27,21 @@ from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Capture, Captures
+from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen
 
 if TYPE_CHECKING:
     from consan.session.comparing.captures import WorkPlace
-    from consan.session.comparing.concurrent_launches import LaunchShape
     from consan.session.comparing.driver_calls import ProgramOrder
+    from consan.session.comparing.launch_memory import LaunchShape
     from consan.session.modules.prepared import Prepared
 
 MOST_EARLY: Final = 64  # operations that are kept while there is one stream
 FIRST_CALLS: Final = 256  # Python gets these at once: the report names the program's lines that made them
 _EARLY: Final = "what the program did before it had a second stream"
+_LEGACY: Final = 1  # its two lowest bits are those of no handle of another stream
+_THREAD_BITS: Final = 64
 EDGE: Final = " (cudaEventRecord, cudaStreamWaitEvent)"
 
 
@@ -83,19 +86,50 @@ class FollowedStreams(ProgramStreams):
     order: ProgramOrder | None = None
     several: bool = False  # streams
     maps_others: bool = False  # memory of another GPU or process
+    maps_processes: bool = False  # memory of another process
+    context: int = 0  # the number of that in which the call or the launch is made that is looked at
     allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
     _calls: int = 0  # that were heard of at once
     marked: bool = False  # an event was recorded since the last launch whose accesses are not known
     _early: int = -1  # the number of that launch
+    _contexts: dict[int, int] = field(default_factory=dict)  # their numbers
     own: _Making = field(default_factory=_Making)  # `depth`: how many launches this thread is in whose accesses the session knows
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.concurrent.of_program = True
-        self.seen, self.captures = StreamsSeen(self.comparisons), Captures(self)
+        self.seen, self.captures = StreamsSeen([self.comparisons]), Captures(self)
 
-    def compares_in(self, handle: int) -> bool:
+    @property
+    def several_devices(self) -> bool:
+        """Whether launches of several contexts are compared."""
+        return len(self._contexts) > 1
+
+    def enter(self, context: int, *, peers: bool = False) -> int:
+        """A call or a launch is made in a context of the driver. Its number: 0 is that of the first one. `peers`: it may reach another."""
+        if context:
+            self.context = self._contexts.setdefault(context, len(self._contexts))
+        if peers:
+            self.second()
+        return self.context
+
+    def second(self) -> None:
+        """There is another stream from now on, or launches may reach another GPU."""
+        self._stop_noting()
+        self.several = self.several or self.looks_at_global
+
+    def opened(self, context: int, device: int, comparisons: Comparisons) -> int:
+        """Launches in another context are compared, too. Its number. `device`: that of its GPU."""
+        with self.lock:
+            if comparisons is not self.comparisons:
+                self.seen.comparisons.append(comparisons)
+            number = self.enter(context)
+            self.concurrent.devices[number] = device
+            return number
+
+    def compares_in(self, handle: int, context: int = 0) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
+        self.context = context
         if self.facts is not None and not self.seen.why and not (self.noting and handle in DEFAULT_STREAMS):
             self.facts.read_noted()
             self.captures.place(handle)
@@ -113,20 +147,42 @@ class FollowedStreams(ProgramStreams):
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream, or uses one that it has made before."""
-        self._stop_noting()
-        self.several = self.several or self.looks_at_global
-        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE))
+        self.second()
+        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE, self.context))
 
     def of(self, handle: int, edge: str = "") -> ProgramStream:
         """The stream with a handle. That of a thread's own default stream belongs to the calling thread."""
         with self.lock:
-            key = of_thread() if handle == THREAD_STREAM else handle
+            key = self.key(handle)
             found = self._known.get(key)
-            if found is None:
+            if found is None and key % 4 == _LEGACY:
+                found = self.keep(ProgramStream(self, Blocking.DEFAULT, key, EDGE, self.context))
+            elif found is None:
                 blocking = self.facts is None or key % 4 == THREAD_STREAM or self.facts.blocks(key)
                 found = self.make(blocking=blocking, handle=key)
             found.edge = edge or found.edge
             return found
+
+    def key(self, handle: int, thread: int = 0) -> int:
+        """What stands for a stream in the context that is looked at: each one has default streams of its own. `thread`: 0 is this one."""
+        if handle == THREAD_STREAM:
+            return ((self.context << _THREAD_BITS) + (thread or threading.get_ident())) << 2 | THREAD_STREAM
+        return self.context << 2 | _LEGACY if self.context and handle in DEFAULT_STREAMS else handle
+
+    def synchronize(self) -> None:
+        """The host waits for all that was done in the context."""
+        if not self.several_devices:
+            super().synchronize()
+            return
+        with self.lock:
+            timeline = self.concurrent.timeline
+            for number in timeline.everything:
+                if (stream := self.concurrent.stream_of(number)) is not None and stream.context == self.context:
+                    timeline.host_waits(timeline.running.get(number, frozenset()))
+
+    def synchronize_all(self) -> None:
+        """The host waits for all that was done."""
+        super().synchronize()
 
     def edge_of(self, handle: int) -> str:
         """How the program lets a stream wait for another one."""
@@ -140,7 +196,8 @@ class FollowedStreams(ProgramStreams):
         """
         with self.lock:
             found = self._known.pop(handle, None)
-            if found is not None and set(self._known.values()) == {self.default} and not self.concurrent.timeline.left(found.over):
+            alone = not self.several_devices and set(self._known.values()) == {self.default}
+            if found is not None and alone and not self.concurrent.timeline.left(found.over):
                 self.several, self.marked = False, True  # no earlier operation stands for what comes now
 
     @contextlib.contextmanager
@@ -152,17 +209,19 @@ class FollowedStreams(ProgramStreams):
         finally:
             self.own.depth -= 1
 
-    def framework_launched(self, prepared: Prepared, shape: LaunchShape, stream: int, edge: str) -> None:
-        """A framework has made a launch, whose accesses the recording has kept if they are known."""
+    def framework_launched(self, by: Comparisons, prepared: Prepared, shape: LaunchShape, stream: int, edge: str, context: int = 0) -> bool:
+        """A framework has made a launch, whose accesses the recording has kept if they are known. Returns whether it is compared."""
         with self.lock:
-            self.seen.launched(stream)
+            self.context = context
+            self.seen.launched(self.key(stream))
             if self.noting and stream in DEFAULT_STREAMS:  # its call of the driver is noted
-                return
+                return False
             if self.facts is not None and not self.seen.why:
-                place = self.captures.place(stream)
+                place = self.captures.place(self.key(stream))
                 place.stream.edge = edge or place.stream.edge
                 if not self._is_early(place, None):
-                    place.concurrent.launched(self.comparisons, prepared, shape, place.stream)
+                    return place.concurrent.launched(by, prepared, shape, place.stream)
+            return False
 
     def adds_nothing(self, stream: int) -> bool:
         """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""
@@ -255,8 +314,3 @@ class FollowedStreams(ProgramStreams):
             self._early, self.marked = self.concurrent.timeline.count, False
             self.concurrent.operated(self.comparisons, OperationSide(_EARLY, "", 0), place.stream, None)
         return True
-
-
-def of_thread(thread: int = 0) -> int:
-    """What stands for the handle of a thread's own default stream: no other handle is like it. 0: this thread."""
-    return (thread or threading.get_ident()) << 2 | THREAD_STREAM

@@ -1,6 +1,7 @@
-"""Launches that may reach memory which another GPU, or another process, reaches too (SEMANTICS 12, R-RK1).
+"""Launches that may reach memory which another GPU, or another process, reaches too (SEMANTICS 12, R-RK1, R-RK6).
 
-Races there are not looked for, so the report is `incomplete` with the reason. Its parameters decide: each word that the driver
+Those of one process are compared if their accesses are known (followed_streams.py). Else the report is `incomplete` with the reason. Its
+parameters decide: each word that the driver
 knows as an address has a device. A kernel whose addresses do not all follow from its parameters may reach such memory if the program has
 mapped some: by peer access, by a handle of another process, or as a multicast object.
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 _WORD: Final = 8  # bytes
-NOT_COMPARED: Final = "races between GPUs are not looked for"
+NOT_COMPARED: Final = "it is not compared with launches of other GPUs"
+_OF_PROCESSES: Final = "launches of other processes are not looked at"
+_UNSEEN: Final = "all its accesses are not known, or its streams are not followed"
 _LOADED: Final = "by a pointer that is no parameter"
 _UNKNOWN: Final = "(its parameters are not known)"
 
@@ -38,15 +41,20 @@ class PeerMemory:
     streams: FollowedStreams
     _follows: dict[tuple[int, str], bool] = field(default_factory=dict)  # by kernel: all its addresses follow from its parameters
 
-    def why(self, prepared: Prepared, entry: str, asked: Asked) -> str:
-        """Why a launch is not checked in full, if it may reach memory of others. `asked`: reads its parameters."""
+    def reached(self, prepared: Prepared, entry: str, asked: Asked) -> str:
+        """How a launch may reach memory of others; empty: it does not. `asked`: reads its parameters."""
         if self.contexts is None or self.contexts.alone or not self.wanted:
             return ""
         parameters = asked()
         reached = next(self._reached(parameters or ()), "")
         if not reached and self._may_reach(prepared, entry, parameters):
             reached = f"it may reach memory of another GPU {_UNKNOWN if parameters is None else _LOADED}"
-        return reached and f"{reached}, and {NOT_COMPARED}"
+        return reached
+
+    @property
+    def why_not(self) -> str:
+        """Why such a launch is not checked in full."""
+        return f"{NOT_COMPARED}: {_OF_PROCESSES if self.streams.maps_processes else _UNSEEN}"
 
     def _reached(self, parameters: Parameters) -> Iterator[str]:
         assert self.contexts is not None

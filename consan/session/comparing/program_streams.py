@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +20,9 @@ from consan.backends.base import DEFAULT_STREAMS
 from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, rows_of
 from consan.session.comparing.comparisons import Comparisons
-from consan.session.comparing.concurrent_launches import ConcurrentLaunches, LaunchShape
+from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.freed_memory import FreedMemory
+from consan.session.comparing.launch_memory import LaunchShape
 from consan.session.comparing.streams import Event, Numbers, Stream
 
 if TYPE_CHECKING:
@@ -45,11 +47,12 @@ _PARTNER: Final = {Blocking.DEFAULT: Blocking.YES, Blocking.YES: Blocking.DEFAUL
 class ProgramStream(Stream):
     """A stream of the program. `edge`: how the program lets `second` wait for `first`."""
 
-    def __init__(self, streams: ProgramStreams, kind: Blocking, handle: int, edge: str) -> None:
+    def __init__(self, streams: ProgramStreams, kind: Blocking, handle: int, edge: str, context: int = 0) -> None:
         super().__init__()
         self._timeline, self._lock = streams.concurrent.timeline, streams.lock
-        self._reached, self.kind, self.handle, self.edge = streams.reached, kind, handle, edge
+        self._reached, self.kind, self.handle, self.edge = streams.reached[context], kind, handle, edge
         self.name = "the default stream" if kind is Blocking.DEFAULT else ""
+        self.context = context
 
     @property
     def over(self) -> Numbers:
@@ -89,7 +92,8 @@ class ProgramStreams:
     looks_at_global: bool
     concurrent: ConcurrentLaunches = field(default_factory=lambda: ConcurrentLaunches(required=False))
     lock: threading.RLock = field(default_factory=threading.RLock)  # held from a launch to its comparison
-    reached: dict[Blocking | None, Numbers] = field(default_factory=dict)  # what is over once all streams of a kind are done
+    reached: dict[int, dict[Blocking | None, Numbers]] = field(default_factory=lambda: defaultdict(dict))
+    """By context: what is over once all streams of a kind are done."""
     _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
     _busy: bool = False  # the default stream has done something before there was another one
 

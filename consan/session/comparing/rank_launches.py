@@ -25,7 +25,8 @@ from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
 from consan.session.comparing.array_rows import HOST, Placed, rows_between, rows_of
 from consan.session.comparing.comparisons import Comparisons
-from consan.session.comparing.concurrent_launches import MOST_ROWS, LaunchShape
+from consan.session.comparing.concurrent_launches import MOST_ROWS
+from consan.session.comparing.launch_memory import LaunchShape
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:

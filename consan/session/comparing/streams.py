@@ -106,6 +106,7 @@ class Stream:
     """
 
     name = ""  # in reports; empty: its number
+    context = 0  # of the driver; 0: the first one
     edge = " (second.wait(first.record()))"  # how a program lets one stream wait for another
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 class StreamsSeen:
     """The streams since the last report. `why`: what is missing for a comparison; empty: nothing."""
 
-    comparisons: Comparisons
+    comparisons: list[Comparisons]  # of each context
     why: str = ""
     _streams: set[int] = field(default_factory=set)
 
@@ -40,4 +40,5 @@ class StreamsSeen:
 
     def _tell(self) -> None:
         if self.why and len(self._streams) > 1:
-            self.comparisons.streams_lack(f"{_NOT_COMPARED}: {self.why}")
+            for each in self.comparisons:
+                each.streams_lack(f"{_NOT_COMPARED}: {self.why}")

@@ -76,7 +76,7 @@ class MachineCode:
         return self.cubin
 
 
-@dataclass
+@dataclass(eq=False)
 class Prepared:
     """One module. `number` and `counter` place it in the shadow's tables."""
 

@@ -38,6 +38,11 @@ class LaunchBytes:
     touched: tuple[Touched, ...]
     pointers: Mapping[int, int]
 
+    @property
+    def certain(self) -> bool:
+        """Whether the launch touches all of them."""
+        return all(each.certain for each in self.touched)
+
     def begins(self) -> list[int]:
         """The offsets that are added to the bytes of each."""
         return [0 if each.base is None else self.pointers[each.base] for each in self.touched]

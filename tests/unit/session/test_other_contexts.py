@@ -1,8 +1,9 @@
-"""A process with two contexts: each has a session, and launches that reach memory of the other GPU are named."""
+"""A process with two contexts: each has a session, and launches of both are compared, wherever their memory is."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ from consan.toolchain.nvrtc import compile_ptx
 KERNELS = """
 extern "C" __global__ void fills(unsigned* out) { out[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
 extern "C" __global__ void collides(unsigned* out) { out[threadIdx.x] = blockIdx.x; }
+extern "C" __global__ void adds(unsigned* out) { atomicAdd(out, 1u); }
+extern "C" __global__ void adds_system(unsigned* out) { atomicAdd_system(out, 1u); }
+extern "C" __global__ void waits(unsigned* out) {
+    while (((volatile unsigned*)out)[threadIdx.x]) { }
+    out[blockIdx.x * blockDim.x + threadIdx.x + 64] = threadIdx.x;
+}
 extern "C" __global__ void follows(unsigned** out) { out[0][blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
 """
 
@@ -33,6 +40,7 @@ class FakeContexts:
 
     def __init__(self, process: Process, own: int) -> None:
         self.process, self.own, self.refusal, self.alone, self.several = process, own, "", False, False
+        self.device = own - 1
 
     def other(self) -> int:
         self.several = self.several or self.process.current != self.own
@@ -49,6 +57,7 @@ class Process:
         self.current, self.of_peer, self.refusal = 1, set[int](), ""
         self.backends = {context: Streams() for context in (1, 2)}
         self.calls = FakeCalls()
+        (self.shared,) = {backend.alloc(4096) for backend in self.backends.values()}  # the same address on both
         for context, backend in self.backends.items():
             backend.contexts, backend.calls = FakeContexts(self, context), self.calls  # type: ignore[assignment]
         monkeypatch.setattr(other_contexts, "device_in", self.device_in)
@@ -62,21 +71,22 @@ class Process:
         contexts.refusal, contexts.several = self.refusal, True
         return Device(self.backends[context], arena_bytes=SHADOW)
 
-    def launch(self, entry: str, context: int = 1, *, peer: bool = False) -> None:
-        """What `FrameworkModules.launching` does for an adapter."""
+    def launch(self, entry: str, context: int = 1, *, peer: bool = False, stream: int = 0, at: int = 0) -> None:
+        """What `FrameworkModules.launching` does for an adapter. `at`: an array of the first GPU; 0: one of its own."""
         self.current, backend = context, self.backends[context]
         prepared, here = self.session.instrument_for_framework(self.text), self.session.here()
         module = backend.load(prepared.instrumented.ptx)
         self.session.attach(prepared, lambda name, data: backend.write(backend.symbol(module, name)[0], data))
-        args = (backend.alloc(4096).to_bytes(8, "little"),)
+        backend.alloc(4096 * context)  # the GPUs have different addresses
+        args = ((at or backend.alloc(4096)).to_bytes(8, "little"),)
         if entry == "follows":
             backend.write(int.from_bytes(args[0], "little"), backend.alloc(4096).to_bytes(8, "little"))
         if peer:
             self.of_peer.add(int.from_bytes(args[0], "little"))
         there = prepared if here is self.session else here.same(prepared)
-        with here.framework_launch(there, FrameworkLaunch(entry, (2, 1, 1), BLOCK, (1, 1, 1), 0, module, args=lambda: args)) as other:
+        with here.framework_launch(there, FrameworkLaunch(entry, (2, 1, 1), BLOCK, (1, 1, 1), stream, module, args=lambda: args)) as other:
             self.launched_own.append(other is None)
-            backend.launch(other or module, entry, (2, 1, 1), BLOCK, args)
+            backend.launch(other or module, entry, (2, 1, 1), BLOCK, args, stream=stream)
 
     def report(self) -> Report:
         return self.session.report()
@@ -106,28 +116,104 @@ def test_a_race_is_found_in_either(process: Process, context: int) -> None:
     assert [finding.kind for finding in process.report().findings] == ["global-race"]
 
 
-@pytest.mark.parametrize("context", [1, 2])
-def test_a_launch_that_reaches_the_other_gpu_is_not_clean(process: Process, context: int) -> None:
-    process.launch("fills", context, peer=True)
-    process.launch("fills", 3 - context)
+Between = Callable[[Process, int, int], None]
+ORDERS: dict[str, Between] = {
+    "event": lambda process, first, second: process.calls.edge(first, second),
+    "stream": lambda process, first, second: process.calls.call("cuStreamSynchronize", first, context=2),
+    "context": lambda process, first, second: process.calls.call("cuCtxSynchronize", context=1),
+    "free": lambda process, first, second: process.calls.call("cuMemFree", 1, context=2),
+}
+NO_ORDERS: dict[str, Between] = {
+    "nothing": lambda process, first, second: None,
+    "the other way": lambda process, first, second: process.calls.edge(second, first),
+    "the other stream": lambda process, first, second: process.calls.call("cuStreamSynchronize", second, context=2),
+    "the other context": lambda process, first, second: process.calls.call("cuCtxSynchronize", context=2),
+    "the other default stream": lambda process, first, second: process.calls.call("cuStreamSynchronize", 0, context=2),
+}
+
+DEFAULTS: dict[str, Between] = {
+    "stream": lambda process, first, second: process.calls.call("cuStreamSynchronize", 0, context=1),
+    "nothing": NO_ORDERS["nothing"],
+}
+
+
+def two_launches(process: Process, between: Between, *, entry: str = "fills", default: bool = False) -> Report:
+    """A launch of each GPU that write the same bytes, of the first one."""
+    process.calls.call("cuCtxEnablePeerAccess", context=2)
+    first = 0 if default else process.calls.given("cuStreamCreate", 1)
+    second = 0 if default else process.calls.given("cuStreamCreate", 1, context=2)
+    process.launch(entry, 1, stream=first, at=process.shared)
+    between(process, first, second)
+    process.launch(entry, 2, stream=second, at=process.shared, peer=True)
+    return process.report()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_launches_of_two_gpus_with_an_order_are_clean(process: Process, order: str) -> None:
+    report = two_launches(process, ORDERS[order])
+    assert (report.verdict, kernels(report)) == ("clean", {"fills": 2}), report.incomplete
+
+
+@pytest.mark.parametrize("order", NO_ORDERS)
+def test_launches_of_two_gpus_without_an_order_race(process: Process, order: str) -> None:
+    report = two_launches(process, NO_ORDERS[order])
+    assert [finding.kind for finding in report.findings] == ["global-race"], report.incomplete
+    assert report.findings[0].message.startswith("stream 2 of GPU 1 does not wait for stream 1 of GPU 0"), report.findings[0].message
+
+
+@pytest.mark.parametrize("order", DEFAULTS)
+def test_each_gpu_has_a_default_stream(process: Process, order: str) -> None:
+    report = two_launches(process, DEFAULTS[order], default=True)
+    assert len(report.findings) == (order != "stream"), report.incomplete
+
+
+@pytest.mark.parametrize(("entry", "races"), [("adds_system", 0), ("adds", 1)])
+def test_atomics_of_two_gpus_need_the_scope_of_the_system(process: Process, entry: str, races: int) -> None:
+    report = two_launches(process, NO_ORDERS["nothing"], entry=entry)
+    assert (len(report.findings), report.incomplete) == (races, ())
+
+
+@pytest.mark.parametrize(("edge", "name"), [(False, "cuMemcpyPeerAsync"), (True, "cuMemcpyPeerAsync"), (False, "cuMemcpyDtoDAsync")])
+def test_a_copy_between_gpus_and_a_launch(process: Process, edge: bool, name: str) -> None:
+    process.calls.call("cuCtxEnablePeerAccess", context=2)
+    first, second = process.calls.stream(), process.calls.given("cuStreamCreate", 1, context=2)
+    process.launch("fills", stream=first, at=process.shared)
+    if edge:
+        process.calls.edge(first, second)
+    places = (1 << 50, 2, process.shared, 1, 256) if "Peer" in name else (1 << 50, process.shared, 256)
+    process.calls.call(name, *places, second, context=2)
+    report = process.report()
+    assert [finding.hazard for finding in report.findings] == ([] if edge else ["RAW"]), report.incomplete
+
+
+@pytest.mark.parametrize("peer", [False, True])
+def test_a_launch_of_unknown_accesses_and_one_of_the_other_gpu(process: Process, peer: bool) -> None:
+    """It counts if one of the two reaches the other GPU."""
+    process.launch("fills", 2)
+    process.calls.call("cuLaunchKernel", 1, 1, 1, 1, 32, 1, 1, 0, process.calls.stream(), 0, 0)
+    process.launch("fills", 2, peer=peer)
+    report = process.report()
+    assert report.verdict == ("incomplete" if peer else "clean"), report.incomplete
+    assert any("all accesses of fast are not known" in why for why in report.incomplete) is peer
+
+
+def test_a_launch_that_may_wait_for_one_of_the_other_gpu_is_not_waited_for(process: Process) -> None:
+    process.launch("fills", 2)
+    process.launch("waits", 1, peer=True)
     report = process.report()
     assert report.verdict == "incomplete"
-    assert any("parameter 0 points to memory of GPU 1, and races between GPUs are not looked for" in why for why in report.incomplete)
+    assert any("it is not compared with launches of other GPUs: all its accesses are not known" in why for why in report.incomplete)
 
 
-def test_a_loaded_pointer_may_be_one_of_the_other_gpu(process: Process) -> None:
-    process.launch("fills", 2)
-    process.launch("follows", 2)
-    assert any("by a pointer that is no parameter" in why for why in process.report().incomplete)
-
-
-@pytest.mark.parametrize("name", ["cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate", "cuCtxEnablePeerAccess"])
+@pytest.mark.parametrize("name", ["cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate"])
 def test_memory_of_another_process_may_be_reached_by_a_loaded_pointer(process: Process, name: str) -> None:
     process.launch("follows")
     assert process.report().verdict == "clean"
     process.calls.call(name)
     process.launch("follows")
-    assert process.report().verdict == "incomplete"
+    report = process.report()
+    assert report.verdict == "incomplete"
+    assert any("launches of other processes are not looked at" in why for why in report.incomplete)
 
 
 def test_a_context_that_the_program_has_made_is_not_checked(process: Process) -> None:

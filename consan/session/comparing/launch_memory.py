@@ -1,0 +1,79 @@
+"""The memory that a launch may reach, and where its bytes are for a comparison with others (SEMANTICS 12, R-GM14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.compiled.concurrent_launches import Rows
+from consan.reports.model import Dim3
+from consan.session.comparing.array_rows import HOST, ROWS
+
+if TYPE_CHECKING:
+    from consan.session.planning.proofs import LaunchBytes
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """An array of the host, and where its copy was on the device."""
+
+    array: npt.NDArray[Any]
+    address: int
+
+    def inside(self, rows: Rows) -> Mask:
+        """Which accesses begin in the copy."""
+        found: Mask = (rows["device"] >= self.address) & (rows["device"] < self.address + self.array.nbytes)
+        return found
+
+    def move(self, rows: Rows) -> None:
+        """Let the addresses of accesses be those in the array."""
+        inside = self.inside(rows)
+        element, byte = np.divmod((rows["device"][inside] - np.uint64(self.address)).astype(np.int64), self.array.itemsize)
+        index = np.unravel_index(element, self.array.shape)
+        offsets = sum((each * step for each, step in zip(index, self.array.strides, strict=True)), byte)
+        rows["address"][inside] = (offsets + int(self.array.__array_interface__["data"][0])).astype(np.uint64) + np.uint64(HOST)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory that the parameters of a launch refer to. `shared`: also memory that others own, by its address.
+
+    `owners`: objects that keep the arrays where they are. `variables`: addresses and sizes of the module's, which all its launches have.
+    """
+
+    arrays: Sequence[Copied]
+    shared: bool
+    owners: Sequence[Any] = ()
+    variables: Sequence[tuple[int, int]] = ()
+
+    def rows(self, retained: Rows) -> Rows:
+        """Accesses by their places. Those of memory that no other launch has are left out."""
+        rows = np.zeros(len(retained), ROWS)
+        for name in retained.dtype.names or ():
+            rows[name] = retained[name]
+        rows["device"] = rows["address"]
+        ours = np.zeros(len(rows), np.bool_)
+        for each in self.arrays:
+            each.move(rows)
+            ours |= each.inside(rows)
+        for begin, size in self.variables:
+            ours |= (rows["device"] >= begin) & (rows["device"] < begin + size)
+        return rows if self.shared else rows[ours]
+
+
+@dataclass(frozen=True)
+class LaunchShape:
+    """A launch without its accesses. `memory` keeps the arrays alive, whose places are compared. `reaches`: how it reaches other GPUs."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    memory: Memory
+    footprint: LaunchBytes | None = None  # the bytes that it touches, where its text and its parameters determine them
+    reaches: str = ""
