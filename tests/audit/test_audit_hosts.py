@@ -146,6 +146,28 @@ HOSTS = {
         first=4160,
         kernels=(("k", 2, "1 x 64"),),
     ),
+    "CUB between": Host(
+        "void *storage = nullptr; size_t bytes = 0; float *q, *chosen; int *count; cudaMalloc(&q, 256); cudaMalloc(&count, 4);"
+        " cudaMalloc(&chosen, 256); k<<<1, 64>>>(p, 1.0f); cub::DeviceScan::ExclusiveSum(storage, bytes, p, q, 64);"
+        " if (bytes == 0) return 8; cudaMalloc(&storage, bytes); cub::DeviceScan::ExclusiveSum(storage, bytes, p, q, 64);"
+        " cub::DeviceSelect::Flagged(storage, bytes, q, p, chosen, count, 64);"
+        " cub::DeviceRadixSort::SortKeysDescending(storage, bytes, q, chosen, 64);"
+        " int kept; cudaMemcpy(&kept, count, 4, cudaMemcpyDefault); if (kept != 63) return 9;"
+        " cub::DeviceReduce::Max(storage, bytes, chosen, p + 63, 64); k<<<1, 64>>>(p, 2.0f);",
+        f"#include <cub/cub.cuh>\n{KERNEL}",
+        first=4032,
+        kernels=(("k", 2, "1 x 64"),),
+    ),
+    "cuFFT between": Host(
+        "cufftHandle plan, back; cufftComplex *q; cudaMalloc(&q, 33 * 8); "
+        " if (cufftPlan1d(&plan, 64, CUFFT_R2C, 1) != CUFFT_SUCCESS) return 8;"
+        " int n[] = {64}; cufftPlanMany(&back, 1, n, nullptr, 1, 0, nullptr, 1, 0, CUFFT_C2R, 1); k<<<1, 64>>>(p, 1.0f);"
+        " cufftExecR2C(plan, p, q); cufftComplex sum; cudaMemcpy(&sum, q, 8, cudaMemcpyDefault); if (sum.x != 2016 || sum.y != 0) return 9;"
+        " cufftExecC2R(back, q, p); add<<<1, 64>>>(p); k<<<1, 64>>>(p, 1.0f); cufftDestroy(plan);",
+        f"#include <cufft.h>\n{KERNEL}__global__ void add(float *p) {{ p[threadIdx.x] = roundf(p[threadIdx.x] / 64); }}\n",
+        first=0,
+        kernels=(("k", 2, "1 x 64"), ("add", 1, "1 x 64")),
+    ),
     "numbers of cuRAND": Host(
         "void *g; float *q, h2[512], sum = 0; cudaMalloc(&q, sizeof h2); curandCreateGenerator(&g, 100);"
         " curandSetPseudoRandomGeneratorSeed(g, 7); curandGenerateUniform(g, q, 512); cudaMemcpy(h2, q, sizeof h2, cudaMemcpyDefault);"

@@ -132,11 +132,11 @@ class LaunchHooks:
             prepared = self.checked.opened().prepare(result.ptx, name=program.source.name)
             variables = [each.name for found in prepared.instrumented.module.variables for each in found.names]
             variable = next(each for each in variables if unqualified_name(expression(each)) == unqualified_name(name))
-            address, size = self._backend.symbol(prepared.loaded, variable)
+            found_at: tuple[int, int] = self._backend.symbol(prepared.loaded, variable)
         except (ConsanError, StopIteration, IndexError) as error:
             self.failed(name, rows.NOT_COMPILED if str(error) else rows.CRASHED, str(error) or f"no variable {name} on the device")
             return 0
-        nbytes[0] = size
+        address, nbytes[0] = found_at
         return address
 
     def texture(self, fields: Any) -> int:

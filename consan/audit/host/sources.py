@@ -30,6 +30,7 @@ _FOR_DEVICE: Final = re.compile(
     r"|cute/.*|cutlass/.*|thrust/(?:tuple|pair|functional)\.h|cuComplex\.h|vector_types\.h|curand_\w+\.h|consan\.h"
 )
 _HOST_HAS: Final = re.compile(r"cooperative_groups.*|mma\.h|cuda/.*|cub/.*|cute/.*|cutlass/.*|cuda_(?:pipeline|awbarrier)\w*\.h")
+_DEVICE_WIDE: Final = re.compile(r"\bDevice(?:Reduce|SegmentedReduce|Scan|Select|RadixSort|RunLengthEncode|Histogram)\s*::")  # of CUB
 # Headers that NVRTC compiles for a second, and a use of names that consan_std.h lacks.
 _OF_STD: Final = {name for name, text in VIRTUAL_HEADERS.items() if "<cuda/std/" in text} - {"cfloat", "climits", "cstddef", "cstdint"}
 _OF_STD.difference_update(("float.h", "limits.h", "stddef.h", "stdint.h", "inttypes.h"))
@@ -189,7 +190,8 @@ def for_host(source: AuditedSource, without: Iterable[tuple[int, int]] = ()) -> 
     for begin, end, replacement in sorted(free, reverse=True):
         text = text[:begin] + replacement + text[end:]
     text = _INCLUDE.sub(lambda found: cuda.blank(found[0]) + "//" if _HOST_HAS.fullmatch(found[1]) else found[0], text)
-    return launches_rewritten(_for_torch(text))
+    needed = '#include "consan_cub.h"\n' if _DEVICE_WIDE.search(cuda.uncommented(text)) else ""
+    return needed + launches_rewritten(_for_torch(text))
 
 
 def _hollowed(item: cuda.Item, text: str) -> tuple[int, int, str]:
