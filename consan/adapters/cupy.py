@@ -253,7 +253,7 @@ class CupyAdapter(Seam):
         status = 0
         args = functools.partial(self.recorded.parameters, module, entry, made.params, made.extra)
         launch = FrameworkLaunch(
-            entry, made.grid, made.block, (1, 1, 1), made.stream, self.recorded.loaded(module), made.shared, args, _EDGE
+            entry, made.grid, made.block, (1, 1, 1), made.stream, self.recorded.loaded(module), made.shared, args, _EDGE, replaceable=True
         )
         try:
             with self.recorded.launching(self._session, launch, made.key) as other:

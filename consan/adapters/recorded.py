@@ -75,17 +75,17 @@ class FrameworkModules:
 
     def repeat(
         self, session: SessionLike | None, key: Hashable, asked: Callable[[FrameworkLaunch], Parameters | None],
-        launch: Callable[..., Any], given: tuple[Any, ...], *, gives_status: bool = False, in_c: bool = False,
+        launch: Callable[..., Any], given: tuple[Any, ...], *, at: int = 0, gives_status: bool = False, in_c: bool = False,
     ) -> Any:  # fmt: skip
         """Make a launch that was made before, as `RepeatedLaunch.make` does; `NOT_REPEATED` where none was.
 
         `key`: what is equal for launches that are made alike. `asked`: reads the parameters of this one, which is like the one given.
-        `in_c`: C makes those that follow; `launch` is `cuLaunchKernel`, and `key` its first parameters.
+        `at`: as in `RepeatedLaunch.make`. `in_c`: C makes those that follow; `launch` is `cuLaunchKernel`, and `key` its first parameters.
         """
         found = self._repeated.get(key) if session is not None and session is self._repeated_in else None
         if found is None:
             return NOT_REPEATED
-        result = found.make(functools.partial(asked, found.launch), launch, given, gives_status=gives_status)
+        result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)
         if result is not NOT_REPEATED and not (gives_status and result):
             found.arm(given[: len(key)] if in_c else ())  # type: ignore[arg-type]
         return result

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import struct
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ _FORMS: Final = {
     "consan_arm": (_ADDRESS, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD, _WORD)),
     "consan_arm_values": (None, (_ADDRESS, _WORD, _ADDRESS, _ADDRESS, _ADDRESS)),
     "consan_arm_slot": (None, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD)),
+    "consan_arm_instead": (None, (_ADDRESS, _ADDRESS, _WORD, _ADDRESS)),
     "consan_arm_begin": (None, (_ADDRESS, ctypes.c_char_p, _WORD, _WORD)),
     "consan_begin": (_WORD, (_ADDRESS,)),
     "consan_end": (None, (_ADDRESS, ctypes.c_int)),
@@ -118,6 +120,11 @@ class Armed:
         self.take_back()
 
 
+def _words_of(value: bytes) -> tuple[int, int]:
+    """The bytes in the words that C has."""
+    return struct.unpack("<QQ", value.ljust(16, b"\0"))
+
+
 class ArmedFunctions:
     """The functions of C. Raises `EnvironmentFailure` or `OSError` without C."""
 
@@ -140,14 +147,11 @@ class ArmedFunctions:
         self.call("consan_launches", *(ctypes.cast(each, ctypes.c_void_p) for each in (real, otherwise)))
         return self._launch or 0
 
-    def arm(
-        self, key: Sequence[int], here: int, values: Sequence[bytes], slots: Sequence[ArmedSlot], receipt: bytes, last: int,
-        followed: FollowedLaunch | None,
-    ) -> Armed | None:  # fmt: skip
+    def arm(self, key: Sequence[int], here: int, values: Sequence[bytes], lent: Lent[Any], followed: FollowedLaunch | None) -> Armed | None:
         """Arm launches. None: too many are armed.
 
         `key`: the parameters of `cuLaunchKernel` up to the stream; `here`: the address of work in its context; `values`: those of the first
-        parameters of the kernel in the launch before; `last`: the slot that was used last.
+        parameters of the kernel in the launch before.
         """
         words, parameters = (_WORD * len(key))(*key), _Parameters.of(values)
         handle = self.call("consan_arm", ctypes.addressof(words), here, *(followed or (None, 0, 0)))
@@ -155,10 +159,13 @@ class ArmedFunctions:
             return None
         places = map(ctypes.addressof, (parameters.sizes, parameters.sets, parameters.times))
         self.call("consan_arm_values", handle, len(values), *places)
-        for slot in slots:
+        for slot in lent.slots:
             self.call("consan_arm_slot", handle, *slot)
-        self.call("consan_arm_begin", handle, receipt, len(receipt), last)
-        return Armed(self, handle, len(slots), parameters, receipt)
+        deciding = [word for *place, value in lent.decides for word in (*place, len(value), *_words_of(value))]
+        decides = (_WORD * len(deciding))(*deciding)
+        self.call("consan_arm_instead", handle, lent.instead, len(lent.decides), ctypes.addressof(decides))
+        self.call("consan_arm_begin", handle, lent.receipt, len(lent.receipt), lent.last)
+        return Armed(self, handle, len(lent.slots), parameters, (lent.receipt, decides))
 
 
 class Arming(NamedTuple):
@@ -176,12 +183,18 @@ class Arming(NamedTuple):
 
 
 class Lent(NamedTuple, Generic[S]):
-    """What C gets. `taken`: what launches take, and their `slots`; `last`: the one that was used last."""
+    """What C gets. `taken`: what launches take, and their `slots`; `last`: the one that was used last.
+
+    `instead`: the kernel that is launched, if it is another one. `decides`: bytes that parameters must have: the number of
+    one, the place in it, at most 16 bytes.
+    """
 
     taken: Sequence[S]
     slots: Sequence[ArmedSlot] = ()
     last: int = 0
     receipt: bytes = b""
+    instead: int = 0
+    decides: Sequence[tuple[int, int, bytes]] = ()
 
 
 class AlikeLaunches(ABC, Generic[S]):
@@ -260,7 +273,7 @@ class AlikeLaunches(ABC, Generic[S]):
             lent = self.lends() if self._armed is None else None
             if lent is None:
                 return
-            given = arming.key, arming.here, arming.values, lent.slots, lent.receipt, lent.last, arming.followed
+            given = arming.key, arming.here, arming.values, lent, arming.followed
             self._armed, self._taken = arming.functions.arm(*given), lent.taken
             if self._armed is not None:
                 self.lent()

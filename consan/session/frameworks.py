@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from consan.backends.armed import AlikeLaunches
 from consan.backends.base import THREAD_STREAM, Dim3, Handle
@@ -42,7 +42,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
-from consan.session.repeated_launch import RepeatedLaunch, SilentLaunches
+from consan.session.repeated_launch import KnownLaunches, RepeatedLaunch, SilentLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -53,6 +53,7 @@ class FrameworkLaunch:
 
     `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another.
     `buffers`: reads those among the arguments, whose names findings have. Only launches that may do something new need both.
+    `replaceable`: where launches like it are made again, another kernel may be launched (`RepeatedLaunch.make`).
     """
 
     entry: str
@@ -65,6 +66,7 @@ class FrameworkLaunch:
     args: Asked = unknown
     edge: str = ""
     buffers: Callable[[], Sequence[Argument]] | None = None
+    replaceable: bool = False
 
     @property
     def threads(self) -> int:
@@ -136,24 +138,39 @@ class Frameworks:
     def _repeated_like(self, prepared: Prepared, launch: FrameworkLaunch) -> RepeatedLaunch | None:
         if (grid := grid_in_ctas(prepared, launch.entry, launch.grid)) is not launch.grid:
             launch = replace(launch, grid=grid)
-        key = prepared.number, launch.module, launch.entry, launch.grid, launch.block, launch.cluster, launch.stream
+        key = prepared.number, launch.module, launch.entry, launch.grid, launch.block, launch.cluster, launch.shared, launch.stream
         found = self._repeated.get(key)
         alike = self._alike(prepared, launch, None if found is None else found.alike)
         if alike is None or (found is not None and found.alike is alike):
             return found if alike is not None else None
         if found is not None:
             found.tell()
-        asks, launch = self.looks.may_tell(prepared, launch.entry), replace(launch, args=unknown, buffers=None)  # they hold the arguments
+        asks = self.looks.may_tell(prepared, launch.entry) or (isinstance(alike, KnownLaunches) and bool(alike.decided.decides))
+        launch = replace(launch, args=unknown, buffers=None)  # they hold the arguments
         found = self._repeated[key] = RepeatedLaunch(self, prepared, launch, alike, asks, self.era)
         return found
 
     def _alike(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> AlikeLaunches[Any] | None:
         """How launches like one are made. `before`: known so far; None: they are not made alike."""
         if self.judge.recording.kernels.knows(prepared, launch.entry, launch.grid, launch.block, launch.cluster):
-            return before if isinstance(before, SilentLaunches) else SilentLaunches(self.device, self.background.lock, launch.stream)
+            return before if type(before) is SilentLaunches else SilentLaunches(self.device, self.background.lock, launch.stream)
         if not self.background.accepts(prepared, launch.entry):
             return None
-        return self.background.repeating.of(prepared, _shape(prepared, launch), launch.stream)
+        shape = _shape(prepared, launch)
+        return self._known(prepared, launch, shape, before) or self.background.repeating.of(prepared, shape, launch.stream)
+
+    def _known(self, prepared: Prepared, launch: FrameworkLaunch, shape: Shape, before: AlikeLaunches[Any] | None) -> KnownLaunches | None:
+        """Launches of which is known what they do."""
+        decided = self.background.repeating.decided(shape) if launch.replaceable else None
+        if decided is None or self.background.work.vanishes:
+            return None
+        if not (isinstance(before, KnownLaunches) and before.decided is decided):
+            background, backend = self.background, cast(Any, self.device.backend)
+            with backend.outside_captures():
+                plain = self.modules.plain(prepared, launch.module)
+                instead = backend.function(plain, launch.entry, launch.shared, launch.cluster)
+            before = KnownLaunches(self.device, background.lock, launch.stream, background=background, decided=decided, instead=instead)
+        return before if before.serves else None
 
     def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether launches that look alike may not be made alike."""
@@ -307,7 +324,8 @@ class Frameworks:
 
 def _shape(prepared: Prepared, launch: FrameworkLaunch) -> Shape:
     extents = launch.grid, launch.block, launch.cluster
-    return launch.module, prepared.number, launch.entry, *extents, prepared.logs.length((prepared.number_of(launch.entry), *extents))
+    length = prepared.logs.length((prepared.number_of(launch.entry), *extents))
+    return launch.module, prepared.number, launch.entry, *extents, length, launch.shared
 
 
 def _records_global(form: Prepared, launch: FrameworkLaunch) -> bool:

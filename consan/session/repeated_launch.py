@@ -18,11 +18,15 @@ from consan.backends.cost import COST
 from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.decided import DecidedLaunches
 
 if TYPE_CHECKING:
+    from consan.session.executing.background import Background
+    from consan.session.executing.in_flight import ReceiptGroup
     from consan.session.frameworks import FrameworkLaunch, Frameworks
 
 _STREAM: Final = 8  # its place in a key
+MOST_UNKNOWN: Final = 64  # launches with parameters that none before them had: most of that kernel may have new ones
 _MOST_TIMES: Final = 256  # sets of parameters whose launches are not counted yet
 NOT_REPEATED: Final = object()
 """Given by `RepeatedLaunch.make` where the launch was not made."""
@@ -63,6 +67,50 @@ class SilentLaunches(AlikeLaunches[str]):
     def taken_back(self, taken: Sequence[str], made: MadeLaunches) -> None:
         """All that is known of them is their number."""
 
+    def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
+        """Count launches."""
+        launch, kernels = repeated.launch, repeated.frameworks.judge.recording.kernels
+        kernels.counts_again(repeated.prepared, launch.entry, launch.grid, launch.block, launch.cluster, sum(times.values()))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KnownLaunches(SilentLaunches):
+    """Those of which is known what they do (planning/decided.py): the kernel as it is is launched, and they are counted.
+
+    `instead`: the handle of that kernel.
+    """
+
+    background: Background
+    decided: DecidedLaunches[ReceiptGroup]
+    instead: int
+    _known: Parameters | None = None  # the parameters of one
+    _unknown: int = 0  # launches of which it was not known
+
+    def covers(self, args: Parameters | None) -> bool:
+        """Whether a launch with these parameters is one of them."""
+        known = self.decided.of(args) is not None
+        self._known = args if known else self._known
+        self._unknown += not known
+        return known
+
+    @property
+    def serves(self) -> bool:
+        """Whether most launches are known."""
+        return self._unknown < MOST_UNKNOWN
+
+    def lends(self) -> Lent[str] | None:
+        """C compares the bytes that decide with those of the launch before."""
+        lent = super().lends()
+        given = self._known or ()
+        decides = [(each.parameter, each.offset, each.within(given)) for each in self.decided.decides]
+        return None if lent is None else lent._replace(instead=self.instead, decides=decides)
+
+    def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
+        """Count launches."""
+        for args, count in times.items():
+            if (account := self.decided.of(args)) is not None:
+                self.background.counts(account, count)
+
 
 @dataclass(eq=False, repr=False)
 class RepeatedLaunch:
@@ -83,20 +131,23 @@ class RepeatedLaunch:
     def __post_init__(self) -> None:
         self._owner = self.frameworks.device.owner
 
-    def make(self, asked: Asked, launch: Callable[..., Any], given: tuple[Any, ...], *, gives_status: bool = False) -> Any:
+    def make(self, asked: Asked, launch: Callable[..., Any], given: tuple[Any, ...], *, at: int = 0, gives_status: bool = False) -> Any:
         """Make a launch: `launch(*given)`. Gives what that gives; `NOT_REPEATED`: nothing was done.
 
-        `asked`: reads its parameters. `gives_status`: it gives the status of the driver, which is not 0 if the launch was refused.
+        `asked`: reads its parameters. `at`: which of those given is the handle of the kernel. `gives_status`: it gives the status of
+        the driver, which is not 0 if the launch was refused.
         """
         frameworks, alike, began = self.frameworks, self.alike, time.perf_counter()
+        if isinstance(alike, KnownLaunches):
+            given = (*given[:at], alike.instead, *given[at + 1 :])
         with frameworks.device.lock:
             args = asked() if self.asks else None
-            taken = self._begins()
+            taken = self._begins(args)
             if taken is None:
                 return NOT_REPEATED
             own = frameworks.streams.own
             own.depth += 1
-            at = time.perf_counter()
+            reached = time.perf_counter()
             try:
                 result = launch(*given)
             except BaseException:
@@ -114,11 +165,13 @@ class RepeatedLaunch:
             alike.end(taken, args)
             if len(alike.times) > _MOST_TIMES:
                 self._tell(alike.counts())
-        COST.add(time.perf_counter() - until + at - began)
+        COST.add(time.perf_counter() - until + reached - began)
         return result
 
-    def _begins(self) -> Any:
+    def _begins(self, args: Parameters | None) -> Any:
         """What the launch takes. None: it takes the long way."""
+        if isinstance(self.alike, KnownLaunches) and not self.alike.covers(args):
+            return None
         if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
             taken = self.alike.resume()
             if taken is not None:
@@ -163,5 +216,4 @@ class RepeatedLaunch:
             if args is not None:
                 frameworks.looks.counts(self.prepared, launch, args, count)
         if times and isinstance(self.alike, SilentLaunches):
-            kernels = frameworks.judge.recording.kernels
-            kernels.counts_again(self.prepared, launch.entry, launch.grid, launch.block, launch.cluster, sum(times.values()))
+            self.alike.tell(self, times)

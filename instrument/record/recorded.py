@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,20 @@ from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 
 @dataclass(frozen=True)
+class DecidingBytes:
+    """Bytes of a parameter on which equal logs depend. `place`: among the constants of the launch; `parameter`: its number."""
+
+    place: int
+    parameter: int
+    offset: int
+    nbytes: int
+
+    def within(self, parameters: Sequence[bytes]) -> bytes:
+        """These bytes of a launch."""
+        return parameters[self.parameter][self.offset : self.offset + self.nbytes]
+
+
+@dataclass(frozen=True)
 class Compact:
     """The compact log of a kernel."""
 
@@ -26,6 +40,7 @@ class Compact:
     constants: dict[int, tuple[int, bool]]  # that the launch stores, by their place: how many bytes, and whether equal logs have equal ones
     of_grid: bool  # equal logs are of equal grids
     most: int = 0  # words that a thread stores at most; 0: none, or the text does not bound them
+    decides: tuple[DecidingBytes, ...] = ()  # of parameters: launches of a shape with equal ones have equal logs, if nothing is hashed
 
     @property
     def counts(self) -> bool:

@@ -16,7 +16,7 @@ from consan.instrument.record.facts import ModuleFacts, RecordedFunction, facts_
 from consan.instrument.record.families import accesses, global_operands, launch_control, made, mbarriers, tensor_memory
 from consan.instrument.record.frame import FunctionFrame
 from consan.instrument.record.leaving import Leaving
-from consan.instrument.record.recorded import Compact
+from consan.instrument.record.recorded import Compact, DecidingBytes
 from consan.instrument.record.recorder import FunctionRecorder
 from consan.instrument.record.text import expansion, text
 from consan.instrument.record.text.words import TextVariant
@@ -112,7 +112,8 @@ class KernelRewrite:
         assert computed is not None
         constants = computed.constants
         slots = {constants.slot(each): (each.nbytes, hashed) for each, hashed in constants.hashed.items()}
-        return Compact(words.stores, words.hashes, slots, constants.of_grid, words.total * self.bounded)
+        decides = tuple(DecidingBytes(*each) for each in constants.deciding(list(computed.inputs.parameters)))
+        return Compact(words.stores, words.hashes, slots, constants.of_grid, words.total * self.bounded, decides)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         recorder, facts, edits = self.recorder, self.recorder.facts, self.module.context.edits

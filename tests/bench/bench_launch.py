@@ -1,10 +1,11 @@
 """What a launch that repeats costs the host: consan's Python over a driver that does nothing (null_driver.c), no GPU needed.
 
-    python tests/bench/bench_launch.py [cupy triton core] [--kernel waits|adds] [--global off] [--rounds N] [--profile]
+    python tests/bench/bench_launch.py [cupy triton core] [--kernel picks|waits|turns|adds] [--global off] [--rounds N] [--profile]
 
 `cupy`: through the functions that CuPy calls; `triton`: through the launcher that Triton calls; `core`: through `launch` of cuda.core,
 which a stand-in plays. Microseconds of processor time of a launch, the least of the rounds, less those of the same call without consan.
-`waits` has a barrier and a log; `adds` records nothing. A CPU has no driver: on a GPU its calls come on top (`calls`: how many).
+`picks` has a log, `waits` until it is known what it does, `turns` the same for each `n`; `adds` records nothing. A CPU has no driver: on a
+GPU its calls come on top (`calls`: how many).
 """
 
 from __future__ import annotations
@@ -43,6 +44,18 @@ extern "C" __global__ void waits(unsigned* out, unsigned* from, int n) {
     __syncthreads();
     out[blockIdx.x * 64 + threadIdx.x] = values[63 - threadIdx.x] + n;
 }
+extern "C" __global__ void picks(unsigned* out, unsigned* from, int n) {
+    __shared__ unsigned values[64];
+    values[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = values[from[threadIdx.x] & 63] + n;
+}
+extern "C" __global__ void turns(unsigned* out, unsigned* from, int n) {
+    __shared__ unsigned values[64];
+    values[threadIdx.x] = from[threadIdx.x];
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = values[(threadIdx.x + n) & 63];
+}
 extern "C" __global__ void adds(unsigned* out, unsigned* from, int n) { out[blockIdx.x * 64 + threadIdx.x] = from[threadIdx.x] + n; }
 """
 EXAMINED = Judge.examined
@@ -77,6 +90,11 @@ class NullLibrary:
         return ctypes.c_int.in_dll(self._library, name).value
 
     @property
+    def function(self) -> int:
+        """The kernel that was launched last, but for those of consan."""
+        return ctypes.c_uint64.in_dll(self._library, "null_function").value
+
+    @property
     def calls(self) -> int:
         """Calls so far, of those that a launch makes."""
         return ctypes.c_uint64.in_dll(self._library, "null_calls").value
@@ -87,6 +105,7 @@ class Program:
 
     def __init__(self, library: NullLibrary, kernel: str, global_memory: str, stream: int = 0) -> None:
         self.library, self.kernel, self.stream, self.launches = library, kernel, stream, library.null_ok
+        self.function = 0  # that Triton has launched
         self.backend = CudaBackend(driver=Driver(library))
         self.backend.calls = None
         options = SessionOptions.of({"device": "gpu", "global_memory": global_memory})
@@ -130,6 +149,7 @@ class Program:
         adapter.recorded.add(self.session, self.prepared, 77)  # type: ignore[arg-type]
 
         def launcher(x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
+            self.function = function
             self.launches()
 
         metadata = SimpleNamespace(name=self.kernel, num_ctas=1, num_warps=2, shared=0, global_scratch_size=0, profile_scratch_size=0)
@@ -190,7 +210,7 @@ def microseconds(launch: Callable[[], object], times: int = LAUNCHES) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("ways", nargs="*")
-    parser.add_argument("--kernel", default="waits")
+    parser.add_argument("--kernel", default="picks")
     parser.add_argument("--global", dest="global_memory", default="auto")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--profile", action="store_true")

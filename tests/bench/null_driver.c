@@ -18,6 +18,7 @@ EXPORT uint64_t null_calls; // of the driver
 EXPORT uint64_t null_sum;   // in the receipts of launches from now on
 EXPORT int null_status;     // of launches but those of consan
 EXPORT _Atomic int null_full; // launches but those of consan wait; -1: one does
+EXPORT uint64_t null_function; // that was launched last, but for those of consan
 EXPORT int null_late;       // receipts come when `null_deliver` is called
 static struct Receipt {
     char *slip;
@@ -136,6 +137,7 @@ EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, un
     (void)x, (void)y, (void)z, (void)a, (void)b, (void)c, (void)shared, (void)stream, (void)extra;
     null_calls++;
     if ((uintptr_t)function != RECEIPT) {
+        null_function = (uintptr_t)function;
         if (null_full) null_full = -1;
         while (null_full) sched_yield();
         return null_status;

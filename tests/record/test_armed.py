@@ -10,23 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from armed_support import Program, bench_launch, launches_examined, opened
 
 from consan.adapters import cupy_driver
 from consan.backends import armed
-from consan.backends.armed import Armed, ArmedFunctions, FollowedLaunch, armed_functions
+from consan.backends.armed import ArmedFunctions, FollowedLaunch, Lent, armed_functions
 from consan.backends.call_filter import FILTER, CallFilter, CallKind
 from consan.session import repeated_launch
-from consan.session.executing import time_limit
 from consan.session.executing.judging import Judge
 from consan.session.global_looks import GlobalLooks
 from consan.toolchain.host_library import loaded
-
-sys.path.append(str(Path(__file__).parents[1] / "bench"))
-import bench_launch
 
 
 @pytest.fixture(scope="module")
@@ -34,86 +30,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrar
     return bench_launch.NullLibrary(str(tmp_path_factory.mktemp("driver")))
 
 
-class Program(bench_launch.Program):
-    """A program of one framework. `python`: launches that no pointer led to C; `helped`: those of them before which Python called C."""
-
-    def __init__(self, library: bench_launch.NullLibrary, way: str, kernel: str, stream: int = 0) -> None:
-        super().__init__(library, kernel, "auto", stream)
-        self.python = self.helped = 0
-        _, self._checked = getattr(self, way)()
-        self.way = way
-
-    def sees(self, ours: Any) -> Any:
-        def counted(*given: Any) -> int:
-            self.python += 1
-            return int(ours(*given))
-
-        return counted
-
-    def launch(self, times: int = 1) -> int:
-        """Returns how many of them C has made, or helped to make."""
-        before, helped, self.status = self.python, self.helped, 0
-        for _ in range(times):
-            self.status = self._checked()
-        by_python = self.python - before if self.way == "cupy" else times
-        return times - by_python + self.helped - helped
-
-    def learn(self) -> int:
-        """Launch until C makes a launch. Gives how many were made."""
-        for times in range(1, 100):
-            if self.launch():
-                return times
-            time.sleep(0.02)  # for the thread that checks
-        raise AssertionError("C makes no launch")
-
-    def counts(self) -> tuple[str, int]:
-        """The verdict, and launches."""
-        report = self.session.report()
-        return report.verdict, sum(kernel.launches for kernel in report.kernels)
-
-    def switch(self, name: str, value: int) -> None:
-        """Set a variable of the driver."""
-        self.library.set(name, value)
-
-    def close(self) -> None:
-        """The driver is as it was."""
-        for name in ("null_sum", "null_status", "null_late"):
-            self.switch(name, 0)
-        super().close()
-
-
-def launches_examined(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The launches that are examined from now on."""
-    examined, known = list[Any](), Judge.examined
-    monkeypatch.setattr(Judge, "examined", lambda *given: examined.append(given) or known(*given))
-    return examined
-
-
-def opened(given: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch, stream: int = 0) -> Program:
-    """A program, by its framework and kernel."""
-    monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)  # its look takes launches back
-    monkeypatch.setattr(Judge, "examined", Judge.examined)  # the program replaces it
-    for name in bench_launch.OF_CORE if given.startswith("core") else ():
-        monkeypatch.setitem(sys.modules, name, None)  # the same
-    made, begin = Program(library, *given.split(), stream), Armed.begin
-
-    def counted(armed: Armed) -> int | None:
-        slot = begin(armed)
-        made.helped += slot is not None
-        return slot
-
-    monkeypatch.setattr(Armed, "begin", counted)
-    return made
-
-
-@pytest.fixture(params=["cupy waits", "cupy adds", "triton waits", "core adds"])
+@pytest.fixture(params=["cupy picks", "cupy adds", "triton picks", "core adds"])
 def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     made = opened(request.param, library, monkeypatch)
     yield made
     made.close()
 
 
-on_waits = pytest.mark.parametrize("program", ["cupy waits", "triton waits"], indirect=True)
+on_picks = pytest.mark.parametrize("program", ["cupy picks", "triton picks"], indirect=True)
 
 
 def test_all_are_counted(program: Program) -> None:
@@ -149,7 +73,7 @@ def test_a_launch_that_the_driver_refuses_is_not_counted(program: Program) -> No
     assert program.counts() == ("clean" if program.way == "cupy" else "incomplete", made + 5), "an exception is a reason"
 
 
-@pytest.mark.parametrize("program", ["triton waits", "core adds"], indirect=True)
+@pytest.mark.parametrize("program", ["triton picks", "core adds"], indirect=True)
 def test_a_launch_that_is_taken_back_while_it_is_made(program: Program) -> None:
     made, launches, background = program.learn(), program.launches, program.session.frameworks.background
 
@@ -166,7 +90,7 @@ def test_a_launch_that_is_taken_back_while_it_is_made(program: Program) -> None:
 
 
 def test_a_module_whose_variables_another_launch_changes(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = opened("triton waits", library, monkeypatch)
+    program = opened("triton picks", library, monkeypatch)
     program.learn()
     last = program.session.frameworks.background.last
     ((symbol, slot),) = last.items()
@@ -178,7 +102,7 @@ def test_a_module_whose_variables_another_launch_changes(library: bench_launch.N
 
 
 def test_another_stream(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = opened("cupy waits", library, monkeypatch, stream=0x5000)
+    program = opened("cupy picks", library, monkeypatch, stream=0x5000)
     made = program.learn()
     assert program.launch(20) == 20
     assert program.counts() == ("clean", made + 20)
@@ -192,7 +116,7 @@ def test_a_report_takes_launches_back(program: Program) -> None:
     assert program.launch() == 0
 
 
-@on_waits
+@on_picks
 def test_another_receipt_is_examined(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made = program.learn()
     examined = launches_examined(monkeypatch)
@@ -205,7 +129,7 @@ def test_another_receipt_is_examined(program: Program, monkeypatch: pytest.Monke
     assert len(examined) == 1
 
 
-@on_waits
+@on_picks
 def test_receipts_that_come_late(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made = program.learn()
     examined = launches_examined(monkeypatch)
@@ -222,7 +146,7 @@ def test_receipts_that_come_late(program: Program, monkeypatch: pytest.MonkeyPat
     assert len(examined) == 1, "one launch had another receipt"
 
 
-@on_waits
+@on_picks
 def test_the_look_at_the_clock_takes_launches_back(program: Program) -> None:
     made = program.learn()
     program.switch("null_late", 1)
@@ -272,7 +196,7 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
     calls = CallFilter(python)
     calls.follow(CALL, {"behind": 1, "within": -1, "kind": CallKind.LAUNCH})
     calls.note(CONTEXT)
-    launches = functions.arm(KEY, program.backend.work.here, (), (), b"", 0, FollowedLaunch(calls.address, CONTEXT, CALL))
+    launches = functions.arm(KEY, program.backend.work.here, (), Lent(()), FollowedLaunch(calls.address, CONTEXT, CALL))
     shape = (*KEY[:8], None, None, None)
     assert [launch(*shape), launch(*shape)] == [0, 0]
     assert [call.kind for call in calls.note(CONTEXT + 1)] == [CallKind.LAUNCH], "one stands for all"
@@ -308,31 +232,31 @@ FAULTS: dict[str, tuple[str, str, str, Any]] = {
     "all receipts are equal": (
         "armed->receipt_bytes) != 0) return false",
         "0) != 0) return false",
-        "cupy waits",
+        "cupy picks",
         test_another_receipt_is_examined,
     ),
-    "a receipt has always come": ("slot->number && atomic_load", "false && atomic_load", "cupy waits", test_receipts_that_come_late),
+    "a receipt has always come": ("slot->number && atomic_load", "false && atomic_load", "cupy picks", test_receipts_that_come_late),
     "the driver is waited for with the lock": (
         "alone = !slot",
         "alone = false",
         "",
         test_a_full_queue_does_not_keep_python_out,
     ),
-    "one slot for all": ("if (!armed->slots[armed->last].number) return", "return", "cupy waits", test_receipts_that_come_late),
+    "one slot for all": ("if (!armed->slots[armed->last].number) return", "return", "cupy picks", test_receipts_that_come_late),
     "launches are not counted": ("armed->times[set]++", "0", "cupy adds", test_all_are_counted),
-    "equal ones are not counted": ("armed->equal++;", "", "cupy waits", test_all_are_counted),
+    "equal ones are not counted": ("armed->equal++;", "", "cupy picks", test_all_are_counted),
     "a refused launch is counted": (
         "if (status && find",
         "if (0 && find",
         "cupy adds",
         test_a_launch_that_the_driver_refuses_is_not_counted,
     ),
-    "a refused launch is followed": ("if (!status) finish", "finish", "cupy waits", test_a_launch_that_the_driver_refuses_is_not_counted),
-    "a refused launch has a receipt": ("if (made) finish", "finish", "triton waits", test_a_launch_that_the_driver_refuses_is_not_counted),
+    "a refused launch is followed": ("if (!status) finish", "finish", "cupy picks", test_a_launch_that_the_driver_refuses_is_not_counted),
+    "a refused launch has a receipt": ("if (made) finish", "finish", "triton picks", test_a_launch_that_the_driver_refuses_is_not_counted),
     "a launch that is made is free": (
         "*result++ = armed->busy",
         "*result++ = 0",
-        "triton waits",
+        "triton picks",
         test_a_launch_that_is_taken_back_while_it_is_made,
     ),
     "another context": ("load(&filter->notes) == armed->notes && note", "note", "", NOTED),

@@ -41,6 +41,7 @@ from consan.session.modules.parameters import Parameters
 from consan.session.repeated_launch import NOT_REPEATED
 
 _EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
+_FUNCTION = 4  # the place of the handle of the kernel
 _BEFORE_ARGUMENTS = 4  # behind the handle of the kernel: two pieces of metadata, two hooks
 
 
@@ -102,14 +103,16 @@ class RecordedRun:
         def args(_: object = None) -> Parameters | None:
             return self._parameters(rest[_BEFORE_ARGUMENTS:])
 
-        result = recorded.repeat(session, key, args, self.plain, (x, y, z, stream, function, *rest))
+        result = recorded.repeat(session, key, args, self.plain, (x, y, z, stream, function, *rest), at=_FUNCTION)
         if result is not NOT_REPEATED:
             return result
         known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
         named = functools.partial(buffers, rest[_BEFORE_ARGUMENTS:], self._names)
-        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args, _EDGE, named)
+        launch = FrameworkLaunch(
+            known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args, _EDGE, named, replaceable=True
+        )
         with recorded.launching(session, launch, key) as other:
             return self.plain(x, y, z, stream, other or function, *rest)
 

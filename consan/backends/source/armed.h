@@ -23,6 +23,11 @@ struct Slot {
     uint64_t number; // of the launch whose receipt has not come; 0: none
 };
 
+struct Deciding { // bytes of a parameter that make launches alike
+    uint64_t parameter, offset, nbytes;
+    char value[16];
+};
+
 struct Armed {
     bool taken, armed;
     uint64_t key[KEY];
@@ -32,6 +37,9 @@ struct Armed {
     uint64_t *times;
     uint64_t set_bytes, set_count, set; // the last is that of the launch before
     struct Slot slots[MOST_SLOTS];
+    void *instead; // of the kernel; none: it is launched itself
+    const struct Deciding *decides;
+    uint64_t decide_count;
     uint64_t slot_count, last; // none: the kernel records nothing; the slot whose memory the module's variables name
     const char *receipt;
     uint64_t receipt_bytes;
@@ -68,6 +76,14 @@ static struct Armed *find_armed(const uint64_t *key) {
 static bool equals(const struct Armed *armed, const char *set, void **parameters) {
     for (uint64_t at = 0; at < armed->count; set += armed->sizes[at++])
         if (memcmp(parameters[at], set, armed->sizes[at]) != 0) return false;
+    return true;
+}
+
+static bool has_deciding_bytes(const struct Armed *armed, void **parameters) {
+    for (const struct Deciding *each = armed->decides; each < armed->decides + armed->decide_count; each++) {
+        const char *given = parameters ? parameters[each->parameter] : NULL;
+        if (!given || memcmp(given + each->offset, each->value, each->nbytes) != 0) return false;
+    }
     return true;
 }
 
@@ -161,15 +177,16 @@ EXPORTED int consan_launch(void *function, unsigned x, unsigned y, unsigned z, u
         uint64_t began = nanoseconds();
         struct Armed *armed = find_armed(key);
         struct Slot *slot = NULL;
-        made = armed && find_values(armed, parameters) && take_receipts(armed, began) && find_slot(armed, &slot);
+        made = armed && has_deciding_bytes(armed, parameters) && find_values(armed, parameters) && take_receipts(armed, began) && find_slot(armed, &slot);
         made = made && prepare(armed, slot) && note_launch(armed);
         if (made) {
             uint64_t until = nanoseconds(), set = armed->set;
             bool alone = !slot;
+            void *launched = armed->instead ? armed->instead : function;
             armed->times[set]++;
             if (alone) pthread_mutex_unlock(&launches.lock);
             own_calls++;
-            status = launches.real(function, x, y, z, a, b, c, shared, stream, parameters, extra);
+            status = launches.real(launched, x, y, z, a, b, c, shared, stream, parameters, extra);
             own_calls--;
             if (alone) pthread_mutex_lock(&launches.lock);
             uint64_t again = nanoseconds();
@@ -232,6 +249,11 @@ EXPORTED void consan_arm_values(struct Armed *armed, uint64_t count, const uint6
 // One more slot. `number`: of the launch that uses it.
 EXPORTED void consan_arm_slot(struct Armed *armed, struct Around *around, uint64_t *slip, uint64_t number) {
     armed->slots[armed->slot_count++] = (struct Slot){around, (_Atomic uint64_t *)slip, number};
+}
+
+// The kernel that is launched, if it is another one, and the bytes that parameters must have.
+EXPORTED void consan_arm_instead(struct Armed *armed, void *instead, uint64_t count, const struct Deciding *decides) {
+    armed->instead = instead, armed->decides = decides, armed->decide_count = count;
 }
 
 // Launches are made from now on. `last`: the slot that was used last.

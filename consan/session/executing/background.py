@@ -305,6 +305,12 @@ class Background:
         for account in {**self._known, **self._counted}.values():
             self._tell_count(account)
 
+    def counts(self, account: ReceiptGroup, times: int) -> None:
+        """Count launches that did what others did, and have no receipts."""
+        with self.lock:
+            account.more += times
+            self._tell_count(account)
+
     def _tell_count(self, account: ReceiptGroup) -> None:
         times, account.more = account.more, 0
         if times and account.examined is not None and account.first is not None:

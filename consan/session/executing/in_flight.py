@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.decided import DecidedLaunches
 
 if TYPE_CHECKING:
     from consan.session.executing.background import Background
@@ -30,7 +31,8 @@ MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host wai
 _MOST_OUT_ARMED: Final = 2  # where more are, the host is ahead of the device: C would find no slot
 _ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
-Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int]  # the loaded module, its number, kernel, grid, block, cluster, room of its log
+# The loaded module, its number, kernel, grid, block, cluster, room of its log, bytes of dynamic shared memory.
+Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int, int]
 
 
 @dataclass(eq=False)
@@ -220,7 +222,7 @@ class Repeats(AlikeLaunches["Slot"]):
     @property
     def is_outdated(self) -> bool:
         """Whether later launches of its shape have logs of another length, or are sampled."""
-        _, _, entry, grid, block, cluster, length = self.shape
+        _, _, entry, grid, block, cluster, length, _ = self.shape
         logs = self.prepared.logs
         return logs.slow or logs.length((self.prepared.number_of(entry), grid, block, cluster)) != length
 
@@ -285,6 +287,8 @@ class Repeating:
     # The last receipt that served, behind its number, unless it has findings.
     _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)
     _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)
+    # Of kernels in which nothing but parameters decides what a launch does: what their launches did, by the bytes that decide.
+    _decided: dict[tuple[Hashable, ...], DecidedLaunches[ReceiptGroup]] = field(default_factory=dict)
 
     def take_back(self, symbol: int) -> None:
         """Another launch is to use the variables of a module. The caller holds the lock."""
@@ -297,8 +301,15 @@ class Repeating:
         assert account.examined is not None
         if account.examined.checked.found:  # each of them is reported by itself
             self._usual.pop(shape, None)
-        else:
-            self._usual[shape] = receipt.sums + _ALL_ENDED + receipt.results, account
+            return
+        self._usual[shape] = receipt.sums + _ALL_ENDED + receipt.results, account
+        compact = account.first.memory.compact if account.first is not None else None
+        if compact is not None and not compact.hashes:
+            self._decided.setdefault(_whatever_its_log(shape), DecidedLaunches(compact.decides)).add(receipt.results, account)
+
+    def decided(self, shape: Shape) -> DecidedLaunches[ReceiptGroup] | None:
+        """What the launches of a shape did, where their parameters decide that; None while none is known."""
+        return self._decided.get(_whatever_its_log(shape))
 
     def of(self, prepared: Prepared, shape: Shape, stream: int) -> Repeats | None:
         """The launches of a shape that do what an earlier one did; None while there is none, or it had findings."""
@@ -376,3 +387,8 @@ class Repeating:
         """Start afresh after a report."""
         self.retire()
         self._usual.clear()
+        self._decided.clear()
+
+
+def _whatever_its_log(shape: Shape) -> tuple[Hashable, ...]:
+    return (*shape[:6], shape[7])

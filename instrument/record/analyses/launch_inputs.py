@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from consan.instrument.control_flow import Key, definitions, guard_of, key_of, read
@@ -37,6 +37,12 @@ class LaunchConstants:
     def add(self, constant: LaunchConstant, *, hashed: bool) -> None:
         """Have the first thread store a constant."""
         self.hashed[constant] = self.hashed.get(constant, False) or hashed
+
+    def deciding(self, parameters: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+        """The place of each hashed constant, the number of its parameter, and its bytes there. What all launches have alike is left out."""
+        for constant, hashed in self.hashed.items():
+            if hashed and constant != LEADER:
+                yield self.slot(constant), parameters.index(constant.name), constant.offset, constant.nbytes
 
     def slot(self, constant: LaunchConstant) -> int:
         """The offset of a constant among those of the kernel."""

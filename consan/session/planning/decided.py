@@ -1,0 +1,37 @@
+"""Launches of which is known before what they do: only bytes of their parameters decide that, and one with these bytes was checked.
+
+That is so where a kernel's log is compact and has no hashes (instrument/record/analyses/computed.py): all that its events follow from
+is in the text, the grid, and these bytes. Such a launch runs as it is, without a log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from consan.instrument.record.recorded import DecidingBytes
+from consan.instrument.record.text.text import RESULT_BYTES
+from consan.session.modules.parameters import Parameters
+
+A = TypeVar("A")  # an account of launches
+MOST_DECIDED = 1 << 10  # sets of bytes of one shape
+
+
+@dataclass(frozen=True)
+class DecidedLaunches(Generic[A]):
+    """The accounts of launches of one shape, by the bytes that decide what they do."""
+
+    decides: tuple[DecidingBytes, ...]
+    _accounts: dict[bytes, A] = field(default_factory=dict)
+
+    def add(self, results: bytes, account: A) -> None:
+        """A launch was checked. `results`: of its receipt."""
+        if len(self._accounts) < MOST_DECIDED:
+            places = [(RESULT_BYTES + each.place, each.nbytes) for each in self.decides]
+            self._accounts[b"".join(results[place : place + nbytes] for place, nbytes in places)] = account
+
+    def of(self, args: Parameters | None) -> A | None:
+        """The account of a launch with these parameters; None: it is not known what it does."""
+        if self.decides and args is None:
+            return None
+        return self._accounts.get(b"".join(each.within(args or ()) for each in self.decides))
