@@ -26,16 +26,19 @@ _WRITES: Final = 0x2 | sum(1 << bit for bit in range(4, 13))
 _ADDED: Final = {2: 1 << 13, 3: 1 << 14}  # what later versions know besides
 
 
-def limit(memory: int | None, seconds: float, writable: Iterable[Path]) -> None:
-    """Limit this process and its children. `memory`: bytes besides those that it has already; None: no limit, since the driver of a GPU
-    reserves more addresses than there is memory."""
-    if memory is not None:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        _set(resource.RLIMIT_AS, pages * resource.getpagesize() + memory)
+def limit(memory: int, seconds: float, writable: Iterable[Path]) -> None:
+    """Limit this process and its children. `memory`: bytes besides those that it has already."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    _set(resource.RLIMIT_AS, pages * resource.getpagesize() + memory)
     _set(resource.RLIMIT_FSIZE, MOST_FILE)
+    limit_time(seconds)
+    confine(writable)
+
+
+def limit_time(seconds: float) -> None:
+    """All limits that the driver of a GPU lets a process have: it reserves addresses without end, and writes where it wants."""
     _set(resource.RLIMIT_CORE, 0)
     _set(resource.RLIMIT_CPU, int(seconds) + 10)
-    confine(writable)
 
 
 def _set(which: int, value: int) -> None:

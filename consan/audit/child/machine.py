@@ -40,6 +40,11 @@ def _libc() -> Any:
     return library
 
 
+def release_memory() -> None:
+    """Leave the addresses of the machine to the driver of a GPU. The machine of this process is not to be used any more."""
+    _libc().munmap(ctypes.c_void_p(GLOBAL_BASE), ctypes.c_size_t(_BYTES))
+
+
 def new_device() -> Device:
     """A device of this process. Raises TakenError."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _FIXED | _NO_RESERVE

@@ -8,7 +8,6 @@ Not handled: `cudaMemset` of a variable of the device, texture objects, and boun
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 from typing import Final
 
 from consan._errors import EnvironmentFailure
@@ -46,8 +45,3 @@ def open_gpu() -> Device:
         return Device(ManagedBackend())
     except (EnvironmentFailure, OSError) as error:
         raise EnvironmentFailure(f"--device gpu: {error}") from None
-
-
-def device_files() -> list[Path]:
-    """What the driver opens to write."""
-    return sorted(Path("/dev").glob("nvidia*"))

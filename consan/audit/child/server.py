@@ -27,8 +27,7 @@ from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child import limits, worker
 from consan.audit.child.checked import AuditedDevice
-from consan.audit.child.machine import TakenError, new_device
-from consan.audit.child.managed import device_files
+from consan.audit.child.machine import TakenError, new_device, release_memory
 from consan.audit.child.warming import warm
 from consan.audit.confirming import STEPS, WHOLE, Confirmation, ResultConfirmation
 from consan.audit.host import building
@@ -157,8 +156,11 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
         seconds = max(1.0, deadline - time.monotonic())
         gpu = _on_gpu(request)
-        writable = (folder, cache, Path(os.devnull), Path("/dev/shm"), *(device_files() if gpu else ()))
-        limits.limit(None if gpu else request["memory"], seconds, writable)
+        if gpu:
+            release_memory()
+            limits.limit_time(seconds)
+        else:
+            limits.limit(request["memory"], seconds, (folder, cache, Path(os.devnull), Path("/dev/shm")))
         events = worker.Events(pipe, token)
         given = tuple(request["arguments"]), tuple(map(Path, request["folders"])), request.get("first_threads", 0)
         work = worker.FileWork(AuditedDevice(None if gpu else device), events, folder, request["launch_timeout"], request["seeds"], *given)
