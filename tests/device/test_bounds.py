@@ -522,7 +522,7 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize("given", one_in(4, [(b, c) for b in BOUNDS for c in b.cases], lambda given: f"{given[0].id}-{given[1].n}"))
+@pytest.mark.parametrize("given", one_in(8, [(b, c) for b in BOUNDS for c in b.cases], lambda given: f"{given[0].id}-{given[1].n}"))
 def test_bound(given: tuple[Bound, Case]) -> None:
     bound, case = given
     report = report_of(bound, case.n)

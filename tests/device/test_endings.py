@@ -176,7 +176,7 @@ def _lines(report: dict[str, object], kind: str) -> set[tuple[str, ...]]:
     return {tuple(sorted(names.get(access["line"], "?") for access in finding["accesses"])) for finding in findings}
 
 
-@pytest.mark.parametrize(("how", "word"), [(1, "trap"), (2, "assert"), (3, "address")])
+@pytest.mark.parametrize(("how", "word"), [(1, "trap"), pytest.param(2, "assert", marks=pytest.mark.slow), (3, "address")])
 def test_findings_survive_a_launch_that_ends_badly(device: str, how: int, word: str) -> None:
     """The race comes before the end: it is reported, with both lines, and so is what was lost."""
     report, _ = _child(device, how)

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sampled import but, one_in
 
 from consan._errors import UsageError
 from consan.instrument.abi import hooks
@@ -42,7 +43,7 @@ def library(variant: Variant, target: str) -> RuntimeLibrary:
 # -- variants -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, pytest.param(CLUSTERS[0], marks=pytest.mark.slow)], ids=name_of)
+@pytest.mark.parametrize("variant", [*one_in(4, VARIANTS, name_of), *but(CLUSTERS, CLUSTERS[:1])], ids=name_of)
 def test_every_variant_compiles_and_is_cut_into_functions(variant: Variant) -> None:
     _has_its_hooks(library(variant, "sm_90a"), variant)
 
@@ -169,7 +170,14 @@ def _assembles(variant: Variant, target: str) -> None:
 FEW = [Variant(), Variant(partial=True), Variant(granule=1, partial=True, asynchronous=True)]
 
 
-@pytest.mark.parametrize(("variant", "target"), [*((variant, "sm_90a") for variant in FEW), (FEW[-1], "sm_80"), (FEW[-1], "sm_100a")])
+@pytest.mark.parametrize(
+    ("variant", "target"),
+    [
+        (FEW[0], "sm_90a"),
+        (FEW[-1], "sm_100a"),
+        *(pytest.param(FEW[at], to, marks=pytest.mark.slow) for at, to in ((1, "sm_90a"), (2, "sm_90a"), (2, "sm_80"))),
+    ],
+)
 def test_the_runtime_assembles(variant: Variant, target: str) -> None:
     _assembles(variant, target)
 

@@ -245,7 +245,7 @@ def test_one_slot_for_thousands_of_ctas(device: str, variant: Variant) -> None:
     """The epoch base of a slot goes through its limit many times; each CTA must start from nothing."""
     bench = bench_of(device, variant)
     out = bench.zeros(64)
-    for barriers in (1, 3, 16, 40):
+    for barriers in (3, 40):
         bench.launch("never_written", 600, 64, barriers, 1, out)
         bench.launch("late", 300, 64, barriers, 0, out)
     assert bench.report().findings == ()

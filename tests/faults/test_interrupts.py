@@ -209,7 +209,7 @@ def test_a_second_sigterm_ends_the_program_but_not_the_report(here: Path) -> Non
     assert "consan: the program was ended by SIGTERM" in done.err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_to_the_supervisor_alone_reaches_the_program_once(here: Path, number: int) -> None:
     """A second one would end it: the program needs a moment for its own end."""
     ending = "import time\ntry: pathlib.Path('running').touch(); time.sleep(60)\nfinally: time.sleep(0.5); print('an end', flush=True)\n"

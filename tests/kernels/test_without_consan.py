@@ -47,7 +47,7 @@ def _pack(machine: Machine, spec: twin_file.KernelFile, args: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2))])
-@pytest.mark.parametrize("path", one_in(4, FILES, lambda path: path.stem))
+@pytest.mark.parametrize("path", one_in(8, FILES, lambda path: path.stem))
 def test_result_is_right(path: Path, seed: int) -> None:
     spec = twin_file.read(path)
     machine, module = _loaded(path)

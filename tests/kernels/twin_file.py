@@ -20,9 +20,11 @@ each other: a hazard is as observed. A marker `@write` stands for every source l
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan import Kernel, TensorMap, Texture
+from consan.checker.repairs import fixes
 from consan.launching.placement import ArrayStruct, extents_of
 from consan.tensormap.argument import make, parse_options
 from consan.textures import argument as textures
@@ -125,6 +128,13 @@ def _compiled(text: str, *, compile_ptx: Any = nvrtc.compile_ptx, **options: Any
         return compile_ptx(text, **options)
     ptx = Cache(Path(os.environ[COMPILED])).fetch_text(key(text, repr(options)), lambda: compile_ptx(text, **options, options=MINIMAL).ptx)
     return nvrtc.CompileResult(ptx, "")
+
+
+@contextlib.contextmanager
+def fixes_of_some(path: Path) -> Iterator[None]:
+    """A verified fix is sought for one racy twin in four: that takes longer than all else of a launch."""
+    with mock.patch.object(fixes, "MOST_PAIRS", 0 if zlib.crc32(path.stem.encode()) % 4 else fixes.MOST_PAIRS):
+        yield
 
 
 def read(path: Path) -> KernelFile:

@@ -59,8 +59,8 @@ def test_a_launch_that_is_not_proven_takes_another_form(case: Case) -> None:
     assert any("sums: 1 of 2 launches: only the first launches" in area for area in report.not_checked), report.not_checked
 
 
-@pytest.mark.parametrize("compact", [True, False], ids=["compact", "full"])
 @pytest.mark.parametrize("image", ["clean", "ptx"])
+@pytest.mark.parametrize("compact", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["compact", "full"])
 def test_both_kinds_of_logs(image: str, compact: bool, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMPACT", compact)
     _, report, _ = case.run("asked", "cuModuleLoadData", case.image(image), given=options(engine=RECORD))

@@ -51,7 +51,7 @@ def test_oracle(test: AsyncLitmus) -> None:
     assert found == {name: {_CLASS[kind]} for name, kind in test.races.items()}
 
 
-@pytest.mark.parametrize("test", one_in(3, TESTS, _name))
+@pytest.mark.parametrize("test", one_in(6, TESTS, _name))
 def test_product(test: AsyncLitmus) -> None:
     assert _reported(test, "cpu") == test.races
     assert _reported(test, "cpu", "isa") == test.races | test.isa

@@ -16,7 +16,7 @@ from oracle_run import oracle
 import consan
 
 FILES = sorted((Path(__file__).parent / "regressions").glob("*.ptx"))
-QUICK = 4  # one in so many of those that are not recorded is quick
+QUICK = 8  # one in so many of those that are not recorded is quick
 
 
 def _header(path: Path, key: str) -> str | None:

@@ -102,7 +102,7 @@ BY_WARP = {"cuda_pipeline"}
 # The oracle takes an access of a packed type or a vector for one, and a bulk store with a byte mask for one of all bytes.
 BY_ELEMENT = {"packed_atomics_shared", "bulk_store_bytes_chosen", "bulk_store_bytes_of_source"}
 WARNINGS = {"global_stores_fenced"}  # threads that store one value
-QUICK = 8  # one file in so many is quick
+QUICK = 16  # one file in so many is quick
 
 
 def _name(path: Path) -> str:

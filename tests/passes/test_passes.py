@@ -75,7 +75,7 @@ def test_every_statement_is_kept_in_order_and_mapped(path: Path) -> None:
 
 @pytest.mark.parametrize("fast", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["fast", "best"])
 @pytest.mark.parametrize("inline", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["inline", "called"])
-@pytest.mark.parametrize("path", one_in(3, CASES, lambda path: path.stem))
+@pytest.mark.parametrize("path", one_in(6, CASES, lambda path: path.stem))
 def test_the_result_parses_and_assembles(path: Path, inline: bool, fast: bool) -> None:
     done = instrument(case_file.read(path).source, library=library_for, inline=inline)
     module = parse(done.ptx, path.name)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampled import but
 
 from consan.adapters import ADAPTERS
 from consan.process import children
@@ -97,8 +98,11 @@ def launches(report: dict[str, Any]) -> dict[str, int]:
     return {kernel["name"]: kernel["launches"] for kernel in report["kernels"] if kernel["launches"]}
 
 
+WAYS = ("fork process", "fork pool", "spawn process", "forkserver process")
+
+
 @needs_nvrtc
-@pytest.mark.parametrize("words", ["fork process", "fork pool", "spawn process", "forkserver process"])
+@pytest.mark.parametrize("words", but(["fork process", "spawn process"], WAYS))
 def test_multiprocessing(tmp_path: Path, words: str) -> None:
     status, report, _ = run(tmp_path, MULTIPROCESSING, *words.split())
     expected = {"of_parent": 1, "racy": 1} | ({"clean": 1} if words.endswith("pool") else {})

@@ -49,7 +49,7 @@ def test_without_a_fault_it_is_clean(name: str, ranks: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "fault"), EVERY)
 def test_a_fault_is_found_between_two_ranks(name: str, fault: str, ranks: int, seed: int) -> None:
     """By seed 0; another one may order by chance what the fault leaves in no order, and then the results show that."""

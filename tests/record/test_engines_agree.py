@@ -253,7 +253,7 @@ def test_a_flag_that_nobody_sets_is_a_deadlock(poll: str) -> None:
     assert ({one.kind for one in report.findings}, report.verdict) == ({"deadlock"}, "violations")
 
 
-@pytest.mark.parametrize(("racy", "verdict"), [(True, "violations"), (False, "clean")])
+@pytest.mark.parametrize(("racy", "verdict"), [(True, "violations"), pytest.param(False, "clean", marks=pytest.mark.slow)])
 def test_threads_that_synchronise_through_memory_are_recorded_without_a_look_at_global_memory(racy: bool, verdict: str) -> None:
     report, _ = launch("flag_handshake", racy, "auto")
     assert ({kernel.engine for kernel in report.kernels}, report.verdict) == ({"record"}, verdict)

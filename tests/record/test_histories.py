@@ -61,7 +61,7 @@ def _told(report: Any) -> dict[str, Any]:
 NAMES = [name for name in (KERNELS.parent / "record" / "recorded.txt").read_text().split() if (KERNELS / "twins" / f"{name}.cu").is_file()]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if at % 3 else ()) for at, name in enumerate(NAMES[::6])])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if at % 6 else ()) for at, name in enumerate(NAMES[::6])])
 @pytest.mark.parametrize("racy", [True, False])
 def test_a_replay_gives_the_same_report(name: str, racy: bool, folder: Path) -> None:
     report = _launch(name, racy, keep_histories=True, seed=3)

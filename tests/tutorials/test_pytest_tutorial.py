@@ -63,8 +63,8 @@ def test_a_note_fails_no_test_even_when_strict(project: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "command", "left"),
     [
-        (["reverse"], COMMANDS[1], set()),
-        (["reverse", "sum"], COMMANDS[2], set()),
+        pytest.param(["reverse"], COMMANDS[1], set(), marks=pytest.mark.slow),
+        pytest.param(["reverse", "sum"], COMMANDS[2], set(), marks=pytest.mark.slow),
         (["reverse", "sum", "any_negative"], COMMANDS[2], set()),
     ],
 )

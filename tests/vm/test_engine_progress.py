@@ -88,7 +88,7 @@ def test_what_is_polled() -> None:
 
 @pytest.mark.parametrize("name", OPEN)
 def test_of_other_loops_nothing_is_proven(name: str) -> None:
-    stats = ending(OPEN[name], 0, timeout=1.5)
+    stats = ending(OPEN[name], 0, timeout=0.5)
     assert (stats.ending, stats.deadlocked) == ("timeout", False)
     assert {blocked.why for blocked in stats.blocked} == {"running"}
 
