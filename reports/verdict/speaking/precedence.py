@@ -7,13 +7,14 @@ one cause.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from consan.reports.model import SEVERITIES, Finding
 from consan.reports.verdict.speaking.relations import BELONGS, MILDER, ORDER
-from consan.reports.verdict.speaking.terms import Belongs, F, Silences
+from consan.reports.verdict.speaking.terms import Belongs, F, Silences, Which
 
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
 
@@ -53,8 +54,9 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, Belongs]]:
     direct: dict[int, tuple[int, Belongs]] = {}
     for indexes in kernels.values():
         candidates = [index for index in indexes if _may_lead(findings[index])][:MOST_ROOTS]
+        leading = functools.cache(functools.partial(_leading, findings, candidates))
         for index in indexes:
-            found = _root(findings, index, [other for other in candidates if _last(direct, other) != index])
+            found = _root(findings, index, [other for other in candidates if _last(direct, other) != index], leading)
             if found is not None:
                 direct[index] = found
     return {index: (_last(direct, root), relation) for index, (root, relation) in direct.items()}
@@ -65,13 +67,23 @@ def _may_lead(finding: Finding) -> bool:
     return any(root.has(finding) for relation in BELONGS for root, _, _ in relation.cases)
 
 
-def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, Belongs] | None:
-    """`candidates`: findings that do not belong to this one, nor this one itself."""
+def _leading(findings: Sequence[Finding], candidates: Sequence[int], which: Which) -> frozenset[int]:
+    """Those of some candidates that are findings of a sort."""
+    return frozenset(index for index in candidates if which.has(findings[index]))
+
+
+def _root(
+    findings: Sequence[Finding], index: int, candidates: Sequence[int], leading: Callable[[Which], Collection[int]]
+) -> tuple[int, Belongs] | None:
+    """`candidates`: findings that do not belong to this one, nor this one itself; `leading`: those of a sort."""
     finding = findings[index]
+    severe = SEVERITIES[: SEVERITIES.index(finding.severity) + 1]
     for relation in BELONGS:
-        for other in candidates:
-            as_bad = SEVERITIES.index(findings[other].severity) <= SEVERITIES.index(finding.severity)
-            if as_bad and not (relation.mutual and other > index) and relation.holds(findings[other], finding):
+        cases = [(roots, share) for which, share in relation.cases_of(finding) if (roots := leading(which))]
+        for other in candidates if cases else ():
+            root = findings[other]
+            may_lead = root.severity in severe and not (relation.mutual and other > index)
+            if may_lead and any(other in roots and share(root, finding) for roots, share in cases):
                 return other, relation
     return None
 

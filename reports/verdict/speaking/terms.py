@@ -134,6 +134,6 @@ class Belongs:
     mutual: bool = False
     certain: bool = True
 
-    def holds(self, root: Finding, finding: Finding) -> bool:
-        """Whether it belongs to this root."""
-        return any(one.has(root) and other.has(finding) and share(root, finding) for one, other, share in self.cases)
+    def cases_of(self, finding: Finding) -> list[tuple[Which, Share]]:
+        """The cases in which a finding belongs to a root: what the root is, and what the two share."""
+        return [(root, share) for root, other, share in self.cases if other.has(finding)]
