@@ -26,7 +26,7 @@ int main() {
   k<<<1, 32>>>(p);
 }
 """
-SECONDS = 4.0
+SECONDS = 2.0
 
 
 def _result(body: str, timeout: float = 60.0) -> FileResult:

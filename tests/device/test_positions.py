@@ -110,7 +110,9 @@ def line(name: str, source: str = SOURCE) -> int:
     return next(number for number, marker in markers(source).items() if marker == name)
 
 
-@pytest.mark.parametrize(("entry", "marker"), [("spin", "spin"), ("plain", "plain"), ("calls", "called")])
+@pytest.mark.parametrize(
+    ("entry", "marker"), [("spin", "spin"), pytest.param("plain", "plain", marks=pytest.mark.slow), ("calls", "called")]
+)
 def test_each_warp_says_where_it_stood(device: str, entry: str, marker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, where = stopped(device, monkeypatch, entry, 2)
     assert where.startswith(f"8 warps of 2 CTAs (the first is (0,0,0)), 256 lanes, at kernel.cu:{line(marker)}:")

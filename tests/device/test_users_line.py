@@ -65,6 +65,7 @@ def test_cub(check: Check) -> None:
     assert ".cuh" not in finding.message + finding.fix
 
 
+@pytest.mark.slow  # tests/suites has clean agents of CUB
 def test_cub_with_the_barrier_is_clean(check: Check) -> None:
     source = BLOCK_REDUCE.replace("    float b", "    __syncthreads();\n    float b")
     assert check(source).verdict == "clean"

@@ -176,7 +176,7 @@ def test_it():
 """
 
 
-@pytest.mark.parametrize(("words", "status"), [([], 0), (["--consan-strict"], 1)])
+@pytest.mark.parametrize(("words", "status"), [pytest.param([], 0, marks=pytest.mark.slow), (["--consan-strict"], 1)])
 def test_pytest(words: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONSAN_TIMEOUT", "1")
     Path("test_it.py").write_text(TEST)

@@ -271,7 +271,7 @@ def test_what_is_not_a_run_is_not_incomplete(project: pytest.Pytester) -> None:
     assert run(project, "", "--consan-strict").ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.slow)])
 def test_a_clean_run_says_so_in_one_line(project: pytest.Pytester, workers: str) -> None:
     tests = "def test_a(shift): shift('fixed')\ndef test_b(shift): shift('fixed'); shift('fixed')\n"
     project.makepyfile(tests)

@@ -53,8 +53,9 @@ def test_the_copy_is_what_runs(copy: Path) -> None:
     assert done.stdout.split() == [str(copy / "consan" / "__init__.py"), str(copy / "consan" / "instrument" / "__init__.py")], done.stderr
 
 
-def test_kernels_are_recorded_without_the_room(copy: Path) -> None:
-    done = run(copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS, "-k", f"not ({NEED_HOOKS})")
+@pytest.mark.parametrize("tests", [TESTS[1:3], pytest.param(TESTS, marks=pytest.mark.slow)], ids=["some", "all"])
+def test_kernels_are_recorded_without_the_room(copy: Path, tests: tuple[str, ...]) -> None:
+    done = run(copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, "-k", f"not ({NEED_HOOKS})")
     assert done.returncode == 0, done.stdout[-3000:]
 
 
