@@ -16,7 +16,7 @@ DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-slow test-gpu test-triton test-frameworks lint clean
+.PHONY: help demo docs test test-slow test-gpu test-triton test-frameworks lint lint-installed lint-python lint-cxx clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -47,13 +47,19 @@ test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra c
 	$(BIN)/python -m pytest --durations=15 -m gpu
 
 # The type checker reads an installed copy: only there do the folders instrument/ and reports/ have their real names.
-lint: $(VENV)/.lint ## ruff, retired words, mypy on the installed package, and clang-format and clang-tidy on C++ and C
-	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/unit/house/test_words.py
-	$(BIN)/clang-format --dry-run --Werror $(wildcard consan/backends/source/* consan/checker/source/*.* consan/checker/source/*/* consan/libcuda/source/* consan/native/source/*)
+lint: lint-python lint-cxx ## ruff, retired words, mypy on the installed package, and clang-format and clang-tidy on C++ and C (with -j2 side by side)
+
+lint-installed: $(VENV)/.lint
 	rm -rf build
 	$(PIP) install --no-deps --target build/lint .
+
+lint-python: lint-installed
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/unit/house/test_words.py
 	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
+
+lint-cxx: lint-installed
+	$(BIN)/clang-format --dry-run --Werror $(wildcard consan/backends/source/* consan/checker/source/*.* consan/checker/source/*/* consan/libcuda/source/* consan/native/source/*)
 	$(BIN)/python -m consan.building.libraries build/lint
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17 \
 		$(patsubst %,-Ibuild/lint/%,$(wildcard consan/checker/source consan/checker/source/*/))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import twin_file
+from sampled import one_in
 
 import consan
 from consan.instrument.between import TextRelations
@@ -198,8 +200,9 @@ def test_where_nothing_stands_between_there_is_no_culprit(name: str) -> None:
     assert all(access.role != CULPRIT for finding in report.findings for access in finding.accesses)
 
 
-@pytest.mark.parametrize(("name", "hazard", "sentence"), ORDERS, ids=[row[0] for row in ORDERS])
-def test_a_race_reads_the_same_in_each_schedule(name: str, hazard: str, sentence: str) -> None:
+@pytest.mark.parametrize("row", one_in(3, ORDERS, operator.itemgetter(0)))
+def test_a_race_reads_the_same_in_each_schedule(row: tuple[str, str, str]) -> None:
+    name, hazard, sentence = row
     found = [finding for report in _racy(name, SEEDS) for finding in report.findings]
     told = {(f.hazard, f.message, f.fix) for f in found if sentence in f.message}
     assert {each[0] for each in told} == {hazard}

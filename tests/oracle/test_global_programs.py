@@ -51,7 +51,7 @@ def test_an_update_of_too_narrow_a_scope_ends_what_is_observed() -> None:
     }
 
 
-@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [18, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_each_scope_and_strength(sweep: Callable[[str], Iterator[Litmus]], place: str, step: int) -> None:

@@ -11,7 +11,12 @@ from consan.reports.model import Report
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
-each_case = pytest.mark.parametrize("case", [*HOPPER_CASES, *CLUSTER_CASES], ids=lambda case: case.name)
+CASES = (*HOPPER_CASES, *CLUSTER_CASES)
+SLOW = {"nvrtc/tma_gemm"}  # its hooks take ten seconds to compile
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+some_cases = pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name, marks=pytest.mark.slow if case.name in SLOW else ()) for case in CASES]
+)
 
 
 def _errors(report: Report) -> set[str]:
@@ -38,7 +43,7 @@ def _check_text(case: Case, ptx: str, session: Session, seed: int, faults: set[s
         checked.check()
 
 
-@each_case
+@some_cases
 def test_clean_with_the_same_results(case: Case, device: str) -> None:
     _check(case, Session(SessionOptions(device=device, engine="inline")), 0)
 
@@ -51,7 +56,7 @@ def test_what_a_scope_was_missing_in_is_clean_with_it(case: Case, device: str) -
     _check_text(case, scoped, Session(SessionOptions(device=device, engine="inline")), 0, FAULTS.get(case.name, set()))
 
 
-@each_case
+@some_cases
 def test_clean_in_another_schedule(case: Case) -> None:
     _check(case, Session(SessionOptions(device="cpu", seed=1, engine="inline")), 1)
 
