@@ -67,7 +67,20 @@ def _spans(source: AuditedSource, log: str) -> list[tuple[int, int]]:
 
 def _library(texts: Sequence[str], options: Sequence[str]) -> bytes:
     command = [*_compiler(), *_FIXED, *(options or _own_options())]
-    return CACHE.fetch(key("audit host", *command, *_LIBRARIES, *_headers(), *texts), lambda: _compiled(command, texts, _LIBRARIES))
+    libraries = _LIBRARIES if options else (*_LIBRARIES, *_own_cxx_library())
+    return CACHE.fetch(key("audit host", *command, *libraries, *_headers(), *texts), lambda: _compiled(command, texts, libraries))
+
+
+@functools.lru_cache
+def _own_cxx_library() -> tuple[str, ...]:
+    """Options that give a program a C++ library of its own, where the system has it to link.
+
+    NVRTC brings one, too, whose unique symbols (locale::id) all libraries of the process share. With those of another version
+    `std::cout << 1` calls a function of another facet.
+    """
+    asked = [*_compiler(), "-print-file-name=libstdc++.a"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return ("-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL") if Path(found).is_absolute() and Path(found).is_file() else ()
 
 
 def runtime() -> bytes:
