@@ -21,6 +21,7 @@ from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.again import checked_again
 from consan.commands.parts.both_orders import with_outcomes
 from consan.commands.parts.deliver import deliver, judged_launch, shown_by
+from consan.commands.parts.on_machine import with_machine
 from consan.commands.parts.output import choose_format
 from consan.commands.parts.patching import with_patch, with_reruns
 from consan.commands.parts.signatures import describe, templates
@@ -78,7 +79,7 @@ class CheckCommand:
         if any(session.record_lost for session in sessions):
             report = checked_again(args.argv, report)
         report = with_outcomes(requested, args, with_reruns(requested, args, report))
-        report = with_unoptimised(requested, args, report)
+        report = with_machine(requested, args, with_unoptimised(requested, args, report))
         warn_of_unused(report, requested.places, args.rules)
         if args.prove:
             report = late.all_launches.with_all_launches(requested, args, report)

@@ -216,20 +216,23 @@ class Symbols:
         return self.fresh(kind, hint, limits(bits, signed=True))
 
     def free(self, term: Formula) -> frozenset[str]:
-        """The variables in a term."""
-        key = term.get_id()
-        if key not in self._free:
-            found, pending, seen = set(), [term], set()
-            while pending:
-                each = pending.pop()
-                if each.get_id() in seen:
-                    continue
-                seen.add(each.get_id())
-                if z3.is_const(each) and each.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                    found.add(each.decl().name())
-                pending += each.children()
-            self._free[key] = term, frozenset(found)
-        return self._free[key][1]
+        """The variables in a term: those of its parts, each looked at once."""
+        pending = [term]
+        while pending:
+            each = pending[-1]
+            if (key := each.get_id()) in self._free:
+                pending.pop()
+                continue
+            parts = each.children()
+            new = [part for part in parts if part.get_id() not in self._free]
+            if new:
+                pending += new
+                continue
+            found = frozenset[str]().union(*(self._free[part.get_id()][1] for part in parts))
+            if not parts and z3.is_const(each) and each.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                found = frozenset((each.decl().name(),))
+            self._free[key] = each, found
+        return self._free[term.get_id()][1]
 
     def closure(self, terms: Iterable[Formula]) -> list[str]:
         """The variables in some terms, and in what is known of them, in the order in which they were made."""

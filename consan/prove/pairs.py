@@ -59,6 +59,7 @@ class OverlapQuestions:
     def __init__(self, environment: Environment, assumed: Sequence[Formula]) -> None:
         self.environment, self._symbols, self._assumed = environment, environment.symbols, list(assumed)
         self._renamed: dict[tuple[int, int, str], list[Formula]] = {}
+        self._of_threads: dict[tuple[int, int, str], tuple[Formula, Formula]] = {}
         self.tables, self._splits = ThreadTables(environment), dict[int, SplitAddress]()
         self.unordered: Callable[[AccessPair], list[Formula]] = lambda _: []  # what holds where phases do not order a pair
         self._numbers = [each.term for each in (*environment.tid, *environment.cta) if each.constant is None]
@@ -167,9 +168,16 @@ class OverlapQuestions:
         """Some formulas of a thread, and what is known of their variables."""
         names = self._symbols.closure([*formulas, *self._numbers])
         known = [fact for name in names for fact in self._symbols.facts[name]]
-        own = [self._symbols.variables[name] for name in names if name[0] not in shared]
-        exchanged = [(each, _of_thread(each, thread)) for each in own]
-        return [z3.substitute(each, *exchanged) for each in (*formulas, *known)]
+        return [self._of_one(each, thread, shared) for each in (*formulas, *known)]
+
+    def _of_one(self, formula: Formula, thread: int, shared: str) -> Formula:
+        """A formula with the variables of a thread. Most are facts, which many questions share."""
+        key = formula.get_id(), thread, shared
+        if key not in self._of_threads:
+            own = [self._symbols.variables[name] for name in self._symbols.free(formula) if name[0] not in shared]
+            exchanged = z3.substitute(formula, *((each, _of_thread(each, thread)) for each in own)) if own else formula
+            self._of_threads[key] = formula, exchanged
+        return self._of_threads[key][1]
 
     def _same_thread(self) -> list[Formula]:
         return [_of_thread(each.term, 1) == _of_thread(each.term, 2) for each in self.environment.tid if each.constant is None]

@@ -43,7 +43,7 @@ UNOPTIMIZED: Final = (
 
 def facts(finding: Finding, level: ReportLevel = DETAILS) -> Iterator[tuple[str, str]]:
     """Facts of a finding beside its accesses: (label, text). Texts may be empty. `level`: how many items are listed."""
-    yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --seed {finding.seed} repeats it"
+    yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --device cpu --seed {finding.seed} repeats it"
     yield "text", UNOPTIMIZED if finding.unoptimized else ""
     yield "value", value_sentence(finding.value) if finding.value is not None else ""
     yield "outcomes", outcomes_sentence(finding.outcomes) if finding.outcomes is not None and finding.outcomes.output else ""

@@ -240,6 +240,9 @@ def main() -> None:
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--only", default="", metavar="TEXT", help="only files whose name contains this")
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="only each Nth of the files with a label, in the order of their names"
+    )
     parser.add_argument("--full", action="store_true", help="each file, not only those that differ")
     parser.add_argument("--within", type=float, default=20.0, metavar="SECONDS", help="of a check, and of a proof [20]")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a JSON object a line for each file")
@@ -248,8 +251,8 @@ def main() -> None:
     _INCLUDED.extend(options.include)
     rows = []
     with tempfile.TemporaryDirectory() as folder, (options.output or Path("/dev/null")).open("a") as out:
-        for case in cases_of(options.suite, options.checkout):
-            if options.only in case.name:
+        for number, case in enumerate(cases_of(options.suite, options.checkout)):
+            if options.only in case.name and number % options.every == 0:
                 rows.append(judge(case, Path(folder), seconds=options.within))
                 print(json.dumps(asdict(rows[-1])), file=out, flush=True)
                 print(f"{rows[-1].name}: {rows[-1].label}: {rows[-1].check}, {rows[-1].prove}", file=sys.stderr, flush=True)

@@ -20,6 +20,7 @@ from consan.prove import proof
 _MASK = (1 << 32) - 1
 LEAVES = ("tid", "ctaid", "n", "tid", "tid")
 BINARY = ("add", "add", "mulc", "shlc", "shrc", "andc", "xorc", "remc", "divc", "addc", "sub")
+_SECONDS = 2  # for one program
 ELEMENTS = 1 << 20  # of an array; addresses are kept in it
 
 
@@ -394,7 +395,7 @@ def wrong(seeds: Iterable[int], maker: type[Maker] = Maker, block: int = 4) -> t
     for seed in seeds:
         body = maker(seed).program()
         module = parse(Writer().text(body, block), f"{seed}.ptx")
-        if proof.prove(module.functions[0], module, (block, 1, 1), (0,), [], 5).answer == "proven":
+        if proof.prove(module.functions[0], module, (block, 1, 1), (0,), [], _SECONDS).answer == "proven":
             proven += 1
             found += [seed] if any(races(body, block, ctas, n) for ctas in range(1, 5) for n in range(7)) else []
     return found, proven

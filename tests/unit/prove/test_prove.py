@@ -108,15 +108,17 @@ def test_no_random_ring_that_is_wrong_is_proven() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_no_random_program_of_many_whose_copies_race_is_proven() -> None:
-    found, proven = wrong(range(20, 2020), CopyMaker)
+@pytest.mark.parametrize("first", range(20, 2020, 200))
+def test_no_random_program_of_many_whose_copies_race_is_proven(first: int) -> None:
+    found, proven = wrong(range(first, first + 200), CopyMaker)
     assert found == []
-    assert proven > 300
+    assert proven > 30
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_no_random_program_of_many_with_a_race_is_proven() -> None:
-    found, proven = wrong(range(20, 5020))
+@pytest.mark.parametrize("first", range(20, 5020, 250))
+def test_no_random_program_of_many_with_a_race_is_proven(first: int) -> None:
+    found, proven = wrong(range(first, first + 250))
     assert found == []
-    assert proven > 500
+    assert proven > 25
