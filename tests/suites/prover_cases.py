@@ -8,6 +8,7 @@ file's behind a prelude, in which the annotations mean nothing. Blocks that no d
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ _OTHERS: Final = frozenset(
         *("function_pointers/pass_struct/call", "pointeranalysistests/testbasicaliasing"),
     )
 )
+
+_PRODUCT: Final = re.compile(r"\d+(?: *\* *\d+)+")
 
 
 @dataclass(frozen=True)
@@ -187,6 +190,7 @@ def _argument(text: str, begin: int) -> str:
 def values_for(names: list[str], requires: tuple[str, ...], threads: int) -> dict[str, int]:
     """A value for each integer parameter with which the conditions hold, as far as they can be computed."""
     numbers = {int(each) for each in re.findall(r"\b\d+\b", " ".join(requires))}
+    numbers |= {math.prod(map(int, each.split("*"))) for each in _PRODUCT.findall(" ".join(requires))}
     choices = [threads, 1, 4, 0, *sorted({near for each in numbers for near in (each, each + 1, each - 1) if near >= 0})]
     naming = {name: [text for text in requires if name in re.findall(r"\w+", text)] for name in names}
     bound = [name for name in names if naming[name]]

@@ -54,7 +54,7 @@ def main() -> None:
         arch, ended = "sm_100" if any(each in name for each in _BLACKWELL) else "sm_90", ""
         with consan.triton.cpu(arch=arch, global_memory="on", timeout=_LONGEST) as report:
             try:
-                module._run_case(name)
+                vars(module)["_run_case"](name)
             except Exception as error:
                 ended = f"{type(error).__name__} {' '.join(str(error).split())[:200]}"
         expected = _expected_line(case)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
 
 _MOST_BYTES: Final = 64 << 20
-_MOST_THREADS: Final = 1 << 16
+MOST_THREADS: Final = 1 << 16
 _SHORTEST: Final = 2.0  # seconds that the launch may take there at least
 _NOTE: Final = "the virtual machine made the launch again, to look at what a GPU does not show"
 
@@ -35,7 +35,7 @@ def with_machine(requested: RequestedLaunch, args: argparse.Namespace, report: R
     """The report of a GPU, with what the virtual machine shows."""
     if report.device == "cpu" or report.exit or report.verdict == VIOLATIONS or not _is_wanted(args, report):
         return report
-    if bytes_of(requested.specs) > _MOST_BYTES or math.prod((*requested.grid, *requested.block)) > _MOST_THREADS:
+    if bytes_of(requested.specs) > _MOST_BYTES or math.prod((*requested.grid, *requested.block)) > MOST_THREADS:
         return _unexplored(report, "not explored: the launch is large for the virtual machine")
     longest = min(args.timeout or math.inf, max(args.explore, _SHORTEST))
     given = {"device": "cpu", "arch": args.arch or requested.arch, "timeout": longest, "prove": 0.0, "keep_histories": False}

@@ -58,7 +58,7 @@ def test_the_text_without_optimisation_is_compared(racy: bool) -> None:
 
 
 def test_a_large_launch_is_left_out_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_machine, "_MOST_THREADS", 63)
+    monkeypatch.setattr(on_machine, "MOST_THREADS", 63)
     _, report = checked(*WAITS, racy=True)
     (kernel,) = report.kernels
     assert kernel.schedules is not None
