@@ -152,6 +152,8 @@ class Frameworks:
 
     def _alike(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> AlikeLaunches[Any] | None:
         """How launches like one are made. `before`: known so far; None: they are not made alike."""
+        if self.looks.owes_pairs(prepared, launch):
+            return None
         if self.judge.recording.kernels.knows(prepared, launch.entry, launch.grid, launch.block, launch.cluster):
             return before if type(before) is SilentLaunches else SilentLaunches(self.device, self.background.lock, launch.stream)
         if not self.background.accepts(prepared, launch.entry):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
 
 MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global memory: one for each shape
+MOST_LOOKS_AT_PAIRS: Final = 8  # launches of a shape, if the logs of one are too long for all of its CTAs to be compared at a time
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
 MOST_PENDING_PROOFS: Final = 1 << 12  # launches of different parameters that wait for their proof
@@ -76,7 +77,7 @@ class GlobalLooks:
             return NONE
         if compared and (whole := self._whole(prepared, launch, compared=True)) is not None:
             return GlobalLook(whole)
-        if shape in shapes:
+        if shape in shapes and not self.owes_pairs(prepared, launch):
             return GlobalLook(args=args)
         shapes.add(shape)
         proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
@@ -86,6 +87,14 @@ class GlobalLooks:
         """Whether a kernel may wait for another launch; it cannot while the host waits for it."""
         recorded = self._form(prepared).recorded
         return recorded is None or entry in recorded.refused or recorded.kernel(entry).polls
+
+    def owes_pairs(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
+        """Whether earlier launches of a shape have left pairs of sets of CTAs to later ones (checker/logs/shares.py)."""
+        whole = self._wholes.get((prepared.number, prepared.handle)) if prepared.handle is not None else None
+        if whole is None:
+            return False
+        pairs = self.judge.recording.pairs.of((whole.number, whole.number_of(launch.entry), launch.grid, launch.block, launch.cluster))
+        return pairs is not None and bool(pairs.left) and pairs.looks < MOST_LOOKS_AT_PAIRS
 
     def made(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> None:
         """Count a launch of the framework's form."""

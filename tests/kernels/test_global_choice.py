@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,13 @@ from consan._errors import EnvironmentFailure
 from consan.checker.judging import recorder
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.memory import SMALLER, LogMemory
+from consan.checker.logs.shares import Pairs
 from consan.reports import render
 from consan.reports.verdict import coverage
+from consan.session.executing import launch_check
 from consan.session.planning import launch_sizes
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
 
 RACY = """
 extern "C" __global__ void k(int* out) { out[threadIdx.x] = blockIdx.x; }"""
@@ -106,22 +111,79 @@ def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     assert "global-memory" in _report(FINE, "on").checked  # it is proven, and has no log
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [("0", "clean"), ("16", "violations")])
-@pytest.mark.parametrize("choice", ["auto", "on"])
-def test_a_share_of_the_ctas_is_compared_where_all_logs_are_too_long(
-    shift: str, verdict: str, choice: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neighbours are among them. The share is planned with `auto`; with `on` all were asked for."""
+PAIRS = 28  # of 8 sets of 8 CTAs: two sets have logs of 24
+
+
+def _too_long_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MOST_BYTES", 24 * _bytes_of_a_log(monkeypatch))
     monkeypatch.setattr(recorder, "MORE", 1)
-    kernel = consan.Kernel(LOADED.replace("out[i + out[i]]", f"out[i + {shift} + out[i]]"), arch="sm_90")
-    report = consan.launch(kernel, 64, 32, [np.zeros(64 * 32 + 32, np.int32)], device="cpu", global_memory=choice)
-    assert report.verdict == ("incomplete" if (verdict, choice) == ("clean", "on") else verdict)
-    assert any(finding.kind == "global-race" for finding in report.findings) == (verdict == "violations")
+
+
+def _shifted(shift: int) -> consan.Kernel:
+    """Each thread stores to what the one that is so many behind it reads. Another launch does the same."""
+    return consan.Kernel(LOADED.replace("out[i + out[i]] = 1", f"out[i + {shift} + out[i]] = 0"), arch="sm_90")
+
+
+@pytest.mark.parametrize("choice", ["auto", "on"])
+@pytest.mark.parametrize("shift", [0, 16, 8 * 32, 33 * 32])
+def test_pairs_of_sets_are_compared_where_all_logs_are_too_long(shift: int, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A race is within a CTA, between neighbours, or between CTAs of any two sets."""
+    _too_long_for_all(monkeypatch)
+    report = consan.launch(_shifted(shift), 64, 32, [np.zeros(64 * 32 + 2048, np.int32)], device="cpu", global_memory=choice)
+    assert report.verdict == ("violations" if shift else "clean")
+    assert any(finding.kind == "global-race" for finding in report.findings) == bool(shift)
     (row,) = coverage.rows(report)
-    assert (row.state, row.checked, row.launches) == ("sampled", 1, 1)
-    assert "24 of the 64 CTAs of a launch were compared, because the logs of all take more than 0 MiB" in row.why[0]
-    assert row.why[0] in report.not_checked[0]
+    assert (row.state, row.checked, row.launches, row.why) == ("checked", 1, 1, ())
+    assert report.kernels[0].global_accesses == 2 * 64 * 32
+
+
+def _launches_until(shift: int, times: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[consan.Report]:
+    """The report behind each launch, of which each has time for one pair."""
+    _too_long_for_all(monkeypatch)
+    monkeypatch.setattr(launch_check, "LONGEST_PAIRS", 0.0)
+    session = Session(SessionOptions.of({"device": "cpu", "global_memory": "auto"}), private=True)
+    prepared, memory = session.prepare(_shifted(shift).ptx), session.backend.alloc(4 * (64 * 32 + 2048))
+    for _ in range(times):
+        session.launch(prepared, "k", (64, 1, 1), (32, 1, 1), [memory.to_bytes(8, "little")])
+        yield session.report()
+    session.close()
+
+
+def test_later_launches_compare_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, report in enumerate(_launches_until(0, PAIRS, monkeypatch), start=1):
+        (row,) = coverage.rows(report)
+        if number < PAIRS:
+            assert row.state == "sampled"
+            assert f"{number} of 28 pairs of 8 sets of its CTAs were compared" in row.why[0]
+            assert "global-memory" not in report.checked
+    assert (row.state, row.why, report.verdict) == ("checked", (), "clean")
+    assert "global-memory" in report.checked
+
+
+def test_a_race_of_one_pair_is_found_by_the_launch_that_compares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = [report.verdict for report in _launches_until(33 * 32, PAIRS, monkeypatch)]
+    assert verdicts[0] == "clean"
+    assert verdicts[-1] == "violations"
+
+
+FAULTS = {
+    "a pair is never compared": lambda self, pair, clusters: _members(self, (0, 1), clusters),
+    "the last CTA of a set is in none": lambda self, pair, clusters: [each for each in _members(self, pair, clusters) if each % 8 != 7],
+}
+_members = Pairs.members
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_pairs(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _too_long_for_all(monkeypatch)
+    monkeypatch.setattr(Pairs, "members", FAULTS[fault])
+    shift = 33 * 32 if "pair is" in fault else 16
+    kernel = _shifted(shift)
+    if "last" in fault:  # the only CTA that races with another one
+        kernel = consan.Kernel(LOADED.replace("out[i + out[i]]", "out[i + 16 * (blockIdx.x == 7) + out[i]]"), arch="sm_90")
+    report = consan.launch(kernel, 64, 32, [np.zeros(64 * 32 + 2048, np.int32)], device="cpu", global_memory="auto")
+    with pytest.raises(AssertionError):
+        assert report.verdict == "violations"
 
 
 def _bytes_of_a_log(monkeypatch: pytest.MonkeyPatch) -> int:

@@ -15,6 +15,7 @@ from consan.checker.judging.collected import Collected, StoppedThread
 from consan.checker.judging.spins import Polling
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.memory import SMALLER
+from consan.checker.logs.shares import Pairs
 from consan.instrument.findings import FindingRecord, LanesGone
 from consan.reports.verdict.speaking.raw import key
 from consan.reports.verdict.speaking.terms import Key
@@ -51,6 +52,7 @@ class Checked:
     polls: tuple[Polling, ...] = ()  # if none of its threads is known to go on: those that may go round a loop for ever
     global_races: tuple[str, ...] = ()  # why global memory was not checked in full
     share: str = ""  # which CTAs were compared there, if not all
+    pairs: Pairs | None = None  # of sets of CTAs that were compared there, if not all at a time
     overtaken: bool = False  # see replay.py
     retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
     by_address: bool = False  # as `Known` has it, of any history

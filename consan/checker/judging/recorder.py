@@ -22,7 +22,7 @@ from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
 from consan.checker.judging.checked import WHY, Checked, Histories, HistoryName, Known, needs_replay
 from consan.checker.judging.collected import Collected, LaunchedKernel
-from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, replay_gaps
+from consan.checker.judging.grid import GridChecked, access_gaps, by_cluster, check_copies, check_grid, replay_gaps
 from consan.checker.judging.lanes_gone import parted
 from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.judging.spins import StoppedThreads, stopped_threads
@@ -30,7 +30,7 @@ from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import AT_ONCE, LEAST, read_clusters, spread
+from consan.checker.logs.shares import AT_ONCE, LEAST, PairsOfLaunches, Parts, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
@@ -66,6 +66,8 @@ def check(
     earlier: Earlier | None = None,
     keep: bool = False,
     together: int = 0,
+    pairs: PairsOfLaunches | None = None,
+    pairs_seconds: float = math.inf,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
@@ -73,7 +75,8 @@ def check(
     are not compared again. `exhaustive`: each cluster is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
     ended the launch. `patience`: what does not fit into its time is not checked. `earlier`: what earlier processes have replayed.
     `keep`: the result has the accesses to global memory, if all are known. `together`: a launch of more CTAs, which nothing orders, is
-    replayed CTA by CTA (0: none).
+    replayed CTA by CTA (0: none). `pairs`: of sets of CTAs that earlier launches of this shape have compared, where logs are too long for
+    all to be compared at a time; this one goes on for so many seconds.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
@@ -81,6 +84,8 @@ def check(
     before = len(histories)
     kernel, checked = recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1))
     checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
+    shape = launched.module, launched.entry, launched.grid, launched.block, launched.cluster
+    parts = Parts(launch.histories, shape, pairs or PairsOfLaunches(), pairs_seconds)
     mode, ctas = kernel.mode, checked.collected.cluster_ctas
     if sample:
         checker.takes_sample(found, -(-sample // ctas))
@@ -97,7 +102,7 @@ def check(
     opened = stop.opened if stop is not None else (0, 0)
     unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
-    checked.global_races = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
+    checked.global_races = checker.check_grid(found, mode, parts, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
     checked.tally.ctas = (found.clusters - len(cancelled)) * ctas
     checked.tally.histories = found.clusters if whole else len(histories) - before + len(unended)
     checked.unended, checked.deadlocked = len(unended) * ctas, bool(unended) and checker.deadlocked == len(unended)
@@ -105,7 +110,7 @@ def check(
         checked.gap("did not end, and were not checked", more)
     if checker.skipped:
         checked.gap(_NOT_IN_SAMPLE.format(sample), checker.skipped)
-    if checked.global_races or checked.share:
+    if checked.global_races or checked.share or checked.pairs is not None:
         checked.retained = None
     return checked
 
@@ -287,47 +292,59 @@ class _Checker:
             return exact
         return replace(exact, records=scopes.named(exact.records, lambda: at(Level.WAIT_SCOPES).records, lambda: at(Level.SCOPES).records))
 
-    def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool, stopped: bool) -> tuple[str, ...]:
+    def check_grid(self, grouped: Grouped, mode: Mode, parts: Parts, *, whole: bool, stopped: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked. `stopped`: by the host.
 
-        Where no CTA waits for another one, a share of them is compared: those of a sample, and fewer if the logs of all are too long.
+        Where no CTA waits for another one, two sets of them are compared at a time, if the logs of all are too long, or those of a sample.
         """
         if not grouped.clusters:
             return ()
+        done, compared = list[GridChecked](), set[int]()
         wanted = self._compared(grouped.clusters, whole=whole)
-        known = read_clusters(self.launch.histories, wanted, self._most_bytes, shares=mode is not Mode.SYNCED)
-        if known is None:
+        first: History | None = None
+        for known in parts.read(wanted, self._most_bytes, divides=mode is not Mode.SYNCED):
+            some = next(iter(known.values())).without_log()
+            histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
+            first = first or histories[0]
+            done += self._check_histories(histories, mode, whole=whole, stopped=stopped, counts=compared.isdisjoint(known))
+            compared.update(known)
+            if any(each.status is Status.HALTED for each in done):  # this pair is left to a later launch
+                break
+        if first is None:
             return self._too_large(grouped.clusters, whole=whole)
         checked, collected = self.checked, self.checked.collected
-        ctas = len(known) * collected.cluster_ctas
-        if len(known) < grouped.clusters:
-            compared = f"{ctas:,} of the {grouped.clusters * collected.cluster_ctas:,} CTAs of a launch were compared"
-            memory = f", because the logs of all take more than {self._most_bytes >> 20:,} MiB"
-            checked.share += f"{'; ' * bool(checked.share)}{compared}{memory if len(known) < len(wanted) else self._why_some()}"
-        some = next(iter(known.values())).without_log()
-        histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
-        how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
-        how["restricted"] = self.recorded.blocks.restricted
-        how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory, "before": self.launch.memory_before}
-        done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
-        checked.retained = collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
-        events = sum(each.events for each in done)
-        checked.tally.add(Tally(events=events, accesses=done[0].accesses, compared=done[0].compared, compared_ctas=ctas))
+        checked.pairs, ctas = parts.pairs, len(compared) * collected.cluster_ctas
+        if len(wanted) < grouped.clusters:
+            share = f"{ctas:,} of the {grouped.clusters * collected.cluster_ctas:,} CTAs of a launch were compared{self._why_some()}"
+            checked.share += f"{'; ' * bool(checked.share)}{share}"
+        checked.retained = collected.numbered(done[0].retained, first) if done[0].retained is not None else None
+        checked.tally.add(Tally(compared_ctas=ctas))
         found = selected(forward(united_records([each.records for each in done if "unseen" not in each.gaps])))
-        collected.add_global_races(found, histories[0])
-        stood = stopped_threads(done, collected, histories[0]) if stopped else StoppedThreads()
+        collected.add_global_races(found, first)
+        stood = stopped_threads(done, collected, first) if stopped else StoppedThreads()
         checked.positions, checked.polls = checked.positions + stood.positions, stood.polls
         deadlocks = stood.waits and not stood.polls
         self.deadlocked += len(grouped.unended) * deadlocks
         for cluster, records in by_cluster(done).items():
-            orders, noted = parted(records, histories[0].cta_threads)
+            orders, noted = parted(records, first.cta_threads)
             collected.note(cluster, noted)
-            collected.add(cluster, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
+            collected.add(cluster, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), first)
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:
             for why in incomplete:
                 checked.gap(f"were replayed together, and {why}", grouped.clusters)
         return (*access_gaps(done), *incomplete)
+
+    def _check_histories(self, histories: list[History], mode: Mode, *, whole: bool, stopped: bool, counts: bool) -> list[GridChecked]:
+        """Compare what clusters did; those without a log did nothing. `counts`: none of them was compared before."""
+        how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
+        how["restricted"] = self.recorded.blocks.restricted
+        how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory, "before": self.launch.memory_before}
+        done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
+        self.checked.tally.add(Tally(events=sum(each.events for each in done)))
+        if counts:
+            self.checked.tally.add(Tally(accesses=done[0].accesses, compared=done[0].compared))
+        return done
 
     def _compared(self, clusters: int, *, whole: bool) -> Sequence[int]:
         """The clusters whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""

@@ -1,8 +1,15 @@
-"""Which clusters of a launch have their logs read, where all logs would be too many bytes."""
+"""Which clusters of a launch are compared at a time, where the logs of all would be too many bytes.
+
+If nothing orders CTAs, they are divided into sets, and two sets at a time are compared. A race is between two CTAs, or within one:
+some pair of sets has both. What one launch has no time for is left to later launches of its shape, which are taken to do the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from consan.checker.compiled.replay import MOST_SHARED, History
@@ -17,25 +24,115 @@ def spread(clusters: int, count: int) -> frozenset[int]:
     return frozenset(number * clusters // count for number in range(count)) if count < clusters else frozenset(range(clusters))
 
 
-def share(clusters: int, count: int) -> frozenset[int]:
-    """About `count` clusters: neighbours, whose tiles touch, and as many at equal distances, which meet at what all clusters use."""
-    return frozenset(range(count // 2)) | spread(clusters, count - count // 2)
+Read = Callable[[Sequence[int]], Sequence[History]]
 
 
-def read_clusters(
-    read: Callable[[Sequence[int]], Sequence[History]], clusters: Sequence[int], most_bytes: int, *, shares: bool
-) -> dict[int, History] | None:
-    """The histories of clusters by their numbers, or, if the caller `shares`, of as many as have logs of `most_bytes`. None: too many."""
-    found, nbytes, wanted = dict[int, History](), 0, tuple(clusters)
-    while len(found) < len(wanted):
+@dataclass
+class Pairs:
+    """The pairs of sets of one shape. `sets`: how many, a power of two. `left`: pairs that no launch has compared."""
+
+    sets: int
+    most_bytes: int
+    left: list[tuple[int, int]] = field(init=False)
+    looks: int = 0  # launches that have compared some
+
+    def __post_init__(self) -> None:
+        # For each difference every set has one other. Neighbours, whose tiles touch, come first.
+        self.left = [(one, one ^ other) for other in range(1, self.sets) for one in range(self.sets) if one < one ^ other]
+
+    @classmethod
+    def fitting(cls, clusters: int, few: int, most_bytes: int) -> Pairs:
+        """For so many clusters, so `few` of which have logs of `most_bytes`."""
+        sets = 2
+        while 2 * -(-clusters // sets) > max(few, LEAST):
+            sets *= 2
+        return cls(sets, most_bytes)
+
+    def members(self, pair: tuple[int, int], clusters: Sequence[int]) -> list[int]:
+        """The clusters of a pair."""
+        count = len(clusters)
+        return [each for number in pair for each in clusters[number * count // self.sets : (number + 1) * count // self.sets]]
+
+    @property
+    def why(self) -> str:
+        """What was not compared; empty if all was."""
+        if not self.left:
+            return ""
+        pairs = self.sets * (self.sets - 1) // 2
+        done = f"{pairs - len(self.left):,} of {pairs:,} pairs of {self.sets} sets of its CTAs were compared"
+        return f"{done}, because the logs of all take more than {self.most_bytes >> 20:,} MiB (--global on compares all)"
+
+
+@dataclass
+class PairsOfLaunches:
+    """Those of a session, by kernel and shape of its launches."""
+
+    _pairs: dict[Hashable, Pairs] = field(default_factory=dict)
+
+    def of(self, shape: Hashable) -> Pairs | None:
+        """The pairs of a shape; None: the logs of its launches fit."""
+        return self._pairs.get(shape)
+
+    def begin(self, shape: Hashable, pairs: Pairs) -> Pairs:
+        """The logs of a launch do not fit. Gives the pairs of its shape."""
+        return self._pairs.setdefault(shape, pairs)
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._pairs.clear()
+
+
+@dataclass
+class Parts:
+    """The parts of a launch of one shape that are compared. `read_histories`: gives those of clusters.
+
+    `seconds`: for pairs behind the first. `pairs`: of its sets, if not all were compared at a time.
+    """
+
+    read_histories: Read
+    shape: Hashable
+    known: PairsOfLaunches
+    seconds: float
+    pairs: Pairs | None = None
+
+    def read(self, wanted: Sequence[int], most_bytes: int, *, divides: bool) -> Iterator[dict[int, History]]:
+        """The histories that are compared with each other: those of all clusters, or, if they may be divided, those of pairs of sets."""
+        found, pairs = read_clusters(self.read_histories, wanted, most_bytes, divides=divides), self.known.of(self.shape)
+        if isinstance(found, dict):
+            if pairs is not None:
+                pairs.left.clear()
+            yield found
+        elif divides and found >= LEAST:
+            self.pairs = pairs or self.known.begin(self.shape, Pairs.fitting(len(wanted), found, most_bytes))
+            yield from self._read(wanted, self.pairs)
+
+    def _read(self, wanted: Sequence[int], pairs: Pairs) -> Iterator[dict[int, History]]:
+        until, left = time.monotonic() + self.seconds, list(pairs.left or Pairs(pairs.sets, pairs.most_bytes).left)
+        pairs.looks += 1
+        for number, pair in enumerate(left):
+            if number and time.monotonic() > until:
+                return
+            members = pairs.members(pair, wanted)
+            read = (self.read_histories(members[at : at + AT_ONCE]) for at in range(0, len(members), AT_ONCE))
+            yield dict(zip(members, itertools.chain.from_iterable(read), strict=True))
+            if pair in pairs.left:
+                pairs.left.remove(pair)
+
+
+def read_clusters(read: Read, clusters: Sequence[int], most_bytes: int, *, divides: bool) -> dict[int, History] | int:
+    """The histories of clusters by their numbers, or about how many of them have logs of `most_bytes`, if all have more.
+
+    `divides`: the caller can take a part of them, and wants to know soon.
+    """
+    found, nbytes = dict[int, History](), 0
+    while len(found) < len(clusters):
         short = 0 < nbytes < len(found) * _SHORT_LOG
-        some = wanted[len(found) :][: _MANY_AT_ONCE if short else AT_ONCE]
+        some = clusters[len(found) :][: _MANY_AT_ONCE if short else AT_ONCE]
         found |= zip(some, read(some), strict=True)
         nbytes = sum(history.log.nbytes for history in found.values())
-        few = most_bytes * len(found) // max(1, nbytes)  # have logs of that many bytes
-        if any(found[cluster].shared_bytes > MOST_SHARED for cluster in some) or few < (LEAST if shares else len(found)):
-            return None
-        if shares and few < len(wanted):
-            some_of = {clusters[place] for place in share(len(clusters), few)}
-            wanted = (*found, *sorted(some_of - found.keys()))[:few]
+        few = most_bytes * len(found) // max(1, nbytes)
+        if any(found[cluster].shared_bytes > MOST_SHARED for cluster in some):
+            return 0
+        if few < (len(clusters) if divides else len(found)):
+            return few
     return found

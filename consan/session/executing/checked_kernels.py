@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final
 from consan.backends.base import Dim3
 from consan.checker.judging.checked import Checked
 from consan.checker.judging.tally import ProvenLaunches, Tally
+from consan.checker.logs.shares import Pairs
 from consan.reports.counts import plural
 from consan.session.executing.launch_check import LaunchCheck
+from consan.session.modules.prepared import LogShape
 from consan.session.planning.plan import NOTHING_KNOWN
 from consan.session.planning.shapes import LaunchShapes
 
@@ -31,6 +33,7 @@ class CheckedKernel:
     proofs: ProvenLaunches = field(default_factory=ProvenLaunches)
     unrecorded: Counter[str] = field(default_factory=Counter)  # launches that ran as they are, by why
     global_gaps: dict[str, None] = field(default_factory=dict)  # why its global memory was not checked in full
+    pairs: dict[LogShape, Pairs] = field(default_factory=dict)  # of sets of CTAs, of launches of a shape whose logs are too long for all
     beyond: str = ""  # the one of them that makes the report incomplete
     partial: int = 0  # launches whose global memory was not compared in full
     looked: int = 0  # launches that took the form with global memory instead of this one
@@ -59,6 +62,8 @@ class CheckedKernels:
         kernel.compared &= keeps
         for why in filter(None, (*checked.global_races, checked.share)):
             self.lacks_global_races(prepared, entry, why)
+        if checked.pairs is not None:
+            kernel.pairs[started.shape] = checked.pairs
         kernel.partial += bool(checked.global_races)
         compared = started.recorded.has_global(entry) and not checked.global_races
         self.shapes.ran(prepared.plain, entry, launched.grid, launched.block, looked=compared or started.proven.accesses > 0)
@@ -142,7 +147,7 @@ class CheckedKernels:
 
     def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         kernel = self.of(prepared, entry)
-        of_launches, tally = tuple(kernel.global_gaps), kernel.tally
+        of_launches, tally = (*kernel.global_gaps, *(each.why for each in kernel.pairs.values() if each.left)), kernel.tally
         if prepared.recorded is None:
             return ("called hooks do not look for them", *of_launches)
         missed = tally.launches - tally.proven_launches

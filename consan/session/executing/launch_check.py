@@ -19,6 +19,7 @@ from consan.checker.judging.recorder import LONGEST_INTERRUPTED, check
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.checker.logs.shares import PairsOfLaunches
 from consan.checker.logs.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
     from consan.session.modules.prepared import Prepared
 
+LONGEST_PAIRS: Final = 10.0  # seconds, of a launch that others may follow
 _LEAST: Final = 1.0  # seconds for the replays of a launch that has taken its time
 
 
@@ -38,12 +40,14 @@ class ReplayChoice:
     """What is replayed of a launch. `exhaustive`: CTAs that did the same, too. `sample`: so many CTAs at most (0: all).
 
     `together`: so many CTAs are replayed together where nothing orders them (0: all). `keep`: accesses to global memory are wanted.
+    `pairs`: of sets of CTAs that earlier launches have compared.
     """
 
     exhaustive: bool = False
     sample: int = 0
     together: int = 0
     keep: bool = False
+    pairs: PairsOfLaunches = field(default_factory=PairsOfLaunches)
 
 
 @dataclass
@@ -137,6 +141,8 @@ class LaunchCheck:
             earlier=self.earlier,
             keep=self.choice.keep,
             together=self.choice.together,
+            pairs=self.choice.pairs,
+            pairs_seconds=math.inf if self.restore is not None or not self.choice.together else LONGEST_PAIRS,
         )
 
     def free(self) -> None:

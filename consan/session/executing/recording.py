@@ -24,6 +24,7 @@ from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.expand import begin
 from consan.checker.logs.memory import MOST_RETAINED, LogMemory
 from consan.checker.logs.pieces import NoRoom
+from consan.checker.logs.shares import PairsOfLaunches
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
@@ -70,6 +71,7 @@ class Recording:
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
     left: LeftHistories = field(default_factory=LeftHistories)
+    pairs: PairsOfLaunches = field(default_factory=PairsOfLaunches)  # of sets of CTAs
     asker: Asker | None = None  # asks each launch that was checked
     notes: dict[str, None] = field(default_factory=dict)
     accesses: LaunchAccesses = field(default_factory=LaunchAccesses)  # for comparisons with other launches
@@ -126,7 +128,7 @@ class Recording:
                 f"{entry}: its replays take long, so of each later launch {log.sample} more CTAs are replayed (--exhaustive: all)"
             ] = None
         patience = Patience(log.seconds, log.hurried)
-        choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.wanted)
+        choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.wanted, self.pairs)
         started = LaunchCheck(launch, launched, prepared.recorded, self.histories, choice, patience=patience, memory=launch)
         started.earlier = self._earlier_of(prepared)
         return started
@@ -203,6 +205,7 @@ class Recording:
         """Start anew, for the next report."""
         self.kernels.forget()
         self.left.forget()
+        self.pairs.forget()
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()
