@@ -88,6 +88,8 @@ class KnownLaunches(SilentLaunches):
 
     def covers(self, args: Parameters | None) -> bool:
         """Whether a launch with these parameters is one of them."""
+        if args is not None and args is self._known:
+            return True
         known = self.decided.of(args) is not None
         self._known = args if known else self._known
         self._unknown += not known

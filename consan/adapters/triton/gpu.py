@@ -49,11 +49,12 @@ class CheckedDevice(int):
     """A device number as key of instrumented kernels. It equals no plain number, and no number for other hooks."""
 
     hooks: str
+    place: int  # of the key in a table
 
     def __new__(cls, number: int, hooks: str) -> CheckedDevice:
         """The device `number`, for one set of hooks."""
         made = super().__new__(cls, number)
-        made.hooks = hooks
+        made.hooks, made.place = hooks, hash((number, hooks))
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -63,7 +64,7 @@ class CheckedDevice(int):
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((int(self), self.hooks))
+        return self.place
 
 
 class CheckedDriver:
@@ -71,14 +72,18 @@ class CheckedDriver:
 
     def __init__(self, config: Any, active: Any, hooks: str) -> None:
         self._config, self._given, self._hooks = config, active, hooks
+        self._devices: dict[int, CheckedDevice] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._given if self._given is not None else self._config.default, name)
 
     def get_current_device(self) -> int:
-        """The device's number, as a separate key."""
+        """The device's number, as a separate key. Triton asks before each launch, and finds an object that it has seen at once."""
         real = self._given if self._given is not None else self._config.default
-        return CheckedDevice(real.get_current_device(), self._hooks)
+        number = real.get_current_device()
+        if number not in self._devices:
+            self._devices[number] = CheckedDevice(number, self._hooks)
+        return self._devices[number]
 
 
 class RecordedRun:
