@@ -2,6 +2,7 @@
 
 A loop polls if nothing in it but the wait touches memory or synchronises. It gives up if a branch that leaves it may do so while the wait
 has returned false: its guard does not come from the result, or joins the result with something else so that this alone ends the loop.
+A loop within it that only the result ends is a wait, and the loop around it another work, such as one wait after the other.
 Where all its exits lead to one place, and nothing behind the loop reads a register that the loop has written, what follows is the same
 whether the phase is over or not. So the wait orders nothing, as one whose result is ignored. A loop that ends in a trap, or whose result
 somebody looks at behind it, is none.
@@ -11,10 +12,10 @@ Not handled: exits whose blocks do something, guards of more than one conjunctio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from consan.instrument.control_flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
-from consan.instrument.control_flow.paths import behind
+from consan.instrument.control_flow.paths import behind, natural_loops
 from consan.instrument.control_flow.slices import forward_slice
 from consan.instrument.isa import UNKNOWN, conjunction, lookup, row_of
 from consan.instrument.ptx import Function, Instruction
@@ -36,7 +37,7 @@ def _is_wait(instruction: Instruction) -> bool:
 def _matters(instruction: Instruction) -> bool:
     """Whether an instruction may access memory or synchronise."""
     row = lookup(instruction.parts)
-    return row is None or bool(row.touches) or row.synchronises or row.is_asynchronous or row.calls
+    return row is None or bool(row.touches) or row.synchronises or row.is_asynchronous or row.calls or row.is_of_tensor_memory
 
 
 def _gives_up(graph: Graph, number: int, wait: Instruction, made: dict[Key, list[Instruction]]) -> bool:
@@ -44,8 +45,25 @@ def _gives_up(graph: Graph, number: int, wait: Instruction, made: dict[Key, list
     exits = [(node, after) for node in loop for after in graph.nodes[node].successors if after not in loop]
     if not exits or len({_place(graph, after) for _, after in exits}) > 1 or _ends(graph.nodes[exits[0][1]]):
         return False
-    inside = [step.instruction for node in loop for step in graph.nodes[node].steps]
-    return not _read_behind(graph, loop, inside) and any(_may_fail(graph.nodes[node], loop, wait, inside, made) for node, _ in exits)
+    if any(number in inner and inner < loop and not _may_end(graph, inner, wait, made) for inner in _within(graph, loop)):
+        return False
+    return not _read_behind(graph, loop, _instructions(graph, loop)) and _may_end(graph, loop, wait, made)
+
+
+def _within(graph: Graph, loop: set[int]) -> Iterator[frozenset[int]]:
+    """The loops whose heads are in a loop."""
+    return (inner for head in loop for inner in natural_loops(graph.predecessors, head))
+
+
+def _instructions(graph: Graph, loop: Iterable[int]) -> list[Instruction]:
+    return [step.instruction for node in loop for step in graph.nodes[node].steps]
+
+
+def _may_end(graph: Graph, loop: Collection[int], wait: Instruction, made: dict[Key, list[Instruction]]) -> bool:
+    """Whether a loop may end although the wait has returned false."""
+    inside = _instructions(graph, loop)
+    exits = (node for node in loop if any(after not in loop for after in graph.nodes[node].successors))
+    return any(_may_fail(graph.nodes[node], loop, wait, inside, made) for node in exits)
 
 
 def _loop(graph: Graph, number: int, wait: Instruction) -> set[int]:
@@ -89,7 +107,9 @@ def _sources(instruction: Instruction) -> Iterator[Key]:
         yield key_of(instruction.scope, instruction.predicate.register)
 
 
-def _may_fail(node: BasicBlock, loop: set[int], wait: Instruction, inside: list[Instruction], made: dict[Key, list[Instruction]]) -> bool:
+def _may_fail(
+    node: BasicBlock, loop: Collection[int], wait: Instruction, inside: list[Instruction], made: dict[Key, list[Instruction]]
+) -> bool:
     """Whether the branch at the end of a node may leave the loop although the wait has returned false."""
     if node.guard is None:
         return False

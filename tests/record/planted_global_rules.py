@@ -500,6 +500,7 @@ RULES = {
     "R-MO2: first values": ("flags.hpp", "(other && !is_first)", "other", "dekker_no_fence", True),
     "R-MO2: one first value": ("flags.hpp", "is_first = owner < 0;", "is_first = true;", "peterson_no_fence", True),
     "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
+    "R-GM6: fences of a CTA": ("launch.hpp", "cta_sc_ |= near", "cta_sc_ |= false && near", "fence_of_lanes_too_early", False),
     "R-MO2: in a loop": ("flags.hpp", "seen ? may_miss(store, other) : !again", "!seen && !again", "peterson_in_a_loop", True),
     "R-MO2: seen before": ("flags.hpp", "if (all_[at].rank > missed.rank) return false;", "", "handshake_of_four_steps", False),
     "R-MO2: ways on": ("flags.hpp", "each.value != stored(missed) && ", "", "crossed_polls_in_shared", False),

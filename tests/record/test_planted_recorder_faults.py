@@ -15,6 +15,7 @@ from consan.instrument.record.analyses import clusters
 from consan.instrument.record.families import global_memory, lowering, made, matrix, tensors
 from consan.instrument.record.text import orders, text
 from consan.instrument.rewriting import pieces
+from consan.instrument.waits import given_up
 
 Change = Callable[[Any], Any]
 
@@ -90,6 +91,7 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "fences": (clusters, "relaxes", _instead(False), "mbarrier_relaxed_with_fences", False),
     "barriers of clusters": (made, "KINDS", _with(effects.ClusterBarrierWait, lambda *_: None), "cluster_reduction", False),
     "flags of other CTAs": (global_memory, "mark_shared", _in_own_memory, "cluster_flag_generic_address", False),
+    "waits in a loop": (given_up, "natural_loops", _instead([]), "mbarriers_waited_in_a_loop", False),
     "values that are thrown away": (pieces, "is_thrown_away", _instead(False), "masked_tail", False),
     "clusters that kernels require": (clusters, "required", _instead((1, 1, 1)), "cluster_reduction", False),
 }

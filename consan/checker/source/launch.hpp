@@ -55,7 +55,7 @@ class LaunchReplay {
         each_lane(
             [&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes,
             [&](const LaneLog &log, u32 cluster, u32 thread) { effects::dispatch(log, [&](const auto &effect) { note_write(effect, cluster, thread); }); });
-        if (near_sc_ && !grid_.sc) grid_.sc = true, grid_.views.count_near();
+        if (!grid_.sc && (rank_sc_ || cta_sc_)) grid_.sc = true, grid_.views.count_near(rank_sc_ ? GPU_SCOPE : CTA_SCOPE);
         bool shared = grid_.flags.in_shared_memory();
         auto reads = [&](const Event &event) {
             return event.kind == GLOBAL_READ || global_operands::reads(event.kind) || event.flags & MAP || (shared && is_plain_store(event));
@@ -99,7 +99,9 @@ class LaunchReplay {
         bool wide = grid_.views.scope(fence.order()) >= grid_.views.all();
         if (fence.order() & IS_SC) grid_.flags.fence(wide);
         grid_.sc |= fence.order() & IS_RELEASE && wide;
-        near_sc_ |= fence.order() & IS_RELEASE && !wide && grid_.views.scope(fence.order()) >= GPU_SCOPE;
+        bool near = fence.order() & IS_RELEASE && !wide, whole = grid_.views.scope(fence.order()) >= GPU_SCOPE;
+        rank_sc_ |= near && whole;
+        cta_sc_ |= near && !whole && input_.one.ctas == 1;
     }
     void note_write(const effects::GlobalWrite &store, u32 cluster, u32 thread) {
         ++output_.accesses;
@@ -239,7 +241,7 @@ class LaunchReplay {
     const GridInput &input_;
     GridOutput &output_;
     u32 of_clusters_ = 0;
-    bool near_sc_ = false;  // some fence.sc is for one rank of several
+    bool rank_sc_ = false, cta_sc_ = false;  // some fence.sc is for one rank of several; for one CTA
     Surfaces surfaces_;
     Grid grid_;
     static constexpr u32 MOST = 512;  // findings of a CTA

@@ -210,9 +210,9 @@ class Edges {
         else if (views_.clocks(access.cluster).keeps_sc()) note_sc(access, behind_sc(access));
     }
 
-    // What is behind a fence.sc of what an access has read from. What counts for one rank only does not leave it.
+    // What is behind a fence.sc of what an access has read from. What counts for one rank or CTA only does not leave it.
     Knowledge behind_sc(const FlagAccess &access) const {
-        return views_.near() && !views_.same_rank(flags_[access.from].cluster, access.cluster) ? Knowledge() : carried_[access.from].sc;
+        return views_.near() && !views_.is_near(flags_[access.from].cluster, access.cluster) ? Knowledge() : carried_[access.from].sc;
     }
 
     // Whoever waits for a write can go on.
@@ -312,7 +312,7 @@ class Edges {
                 auto includes = [&](Scope of) { return views_.includes(of, from.cluster, from.thread, cluster, thread); };
                 bool included = decided<Inclusion::GLOBAL_RELEASE>(includes(each.scope)) && decided<Inclusion::GLOBAL_ACQUIRE>(includes(scope));
                 const Knowledge &given = views_.given(each.moment);
-                bool leaves = views_.near() && !views_.same_rank(from.cluster, cluster);
+                bool leaves = views_.near() && !views_.is_near(from.cluster, cluster);
                 if (included) views_.take(cluster, thread, leaves ? given.not_behind_sc() : given);
                 all = all && (included || wide);
             }

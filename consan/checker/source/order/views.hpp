@@ -45,11 +45,15 @@ class Views {
         if (cluster == other_cluster) return together(cluster, thread, other_cluster, other) ? CTA_SCOPE : CLUSTER_SCOPE;
         return rank_clusters_ && cluster / rank_clusters_ != other_cluster / rank_clusters_ ? SYS_SCOPE : GPU_SCOPE;
     }
-    // The narrowest scope of a fence.sc that counts (R-GM6). `near`: .gpu, for threads of one rank; what is behind such a fence stays in its rank.
-    Scope sc() const { return near_ ? GPU_SCOPE : all(); }
-    void count_near() { near_ = true; }
+    // The narrowest scope of a fence.sc that counts (R-GM6). `near`: .gpu, for threads of one rank, or .cta, for those of one CTA in a launch without
+    // clusters; what is behind such a fence stays there.
+    Scope sc() const { return near_ ? near_scope_ : all(); }
+    void count_near(Scope scope) { near_ = true, near_scope_ = scope; }
     bool near() const { return near_; }
-    bool same_rank(u32 cluster, u32 other) const { return !rank_clusters_ || cluster / rank_clusters_ == other / rank_clusters_; }
+    bool is_near(u32 cluster, u32 other) const {
+        if (near_scope_ < GPU_SCOPE) return cluster == other;
+        return !rank_clusters_ || cluster / rank_clusters_ == other / rank_clusters_;
+    }
     Scope scope(u32 order) const { return wide_ ? SYS_SCOPE : scope_of(order); }
     void set(u32 cluster, Clocks *clocks) { clusters_[cluster].clocks = clocks; }
     Clocks &clocks(u32 cluster) { return *clusters_[cluster].clocks; }
@@ -249,6 +253,7 @@ class Views {
     bool wide_ = false;
     u32 rank_clusters_ = 0;
     bool near_ = false;
+    Scope near_scope_ = GPU_SCOPE;
     u32 made_ = 0;
     std::vector<Chain> chains_;
     std::map<std::tuple<u32, u32, u32>, u32> numbers_;
