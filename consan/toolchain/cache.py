@@ -18,7 +18,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from consan import late
@@ -136,20 +136,21 @@ class Cache:
 
     def _evict(self, most: int) -> int:
         """Remove the entries that were not used for the longest time, until `most` bytes are left. Returns how many are left."""
-        entries = sorted((found.st_mtime, found.st_size, path) for path in self._entries() if (found := _stat(path)))
+        entries = sorted((found.st_mtime, found.st_size, path) for path, found in self._entries())
         left = sum(size for _, size, _ in entries)
         for _, size, path in entries:
             if left <= most:
                 break
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(path)
                 left -= size
         return left
 
     def clear(self) -> None:
         """Remove every entry, and nothing that is not one: the folder is the user's choice."""
-        for path in self._entries():
-            path.unlink(missing_ok=True)
+        for path, _ in self._entries():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
         with contextlib.suppress(OSError):  # other files are in it
             for folder in self.folder.glob(_FOLDER):
                 folder.rmdir()
@@ -157,10 +158,16 @@ class Cache:
 
     def size(self) -> int:
         """Bytes on disk, for `consan doctor`."""
-        return sum(found.st_size for path in self._entries() if (found := _stat(path)))
+        return sum(found.st_size for _, found in self._entries())
 
-    def _entries(self) -> list[Path]:
-        return [path for path in self.folder.glob(f"{_FOLDER}/*") if path.is_file()]
+    def _entries(self) -> Iterator[tuple[str, os.stat_result]]:
+        """The paths of all entries: by `scandir`, since `Path` takes ten times as long, and a process walks at its first `put`."""
+        for folder in self.folder.glob(_FOLDER):
+            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as files:
+                for each in files:
+                    with contextlib.suppress(FileNotFoundError):  # another process has removed it
+                        if each.is_file():
+                            yield each.path, each.stat()
 
     def _path(self, name: str) -> Path:
         return self.folder / name[:2] / name[2:]
@@ -177,14 +184,6 @@ class Cache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    """None where another process has removed the file."""
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 CACHE = Cache()
