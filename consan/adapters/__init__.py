@@ -19,6 +19,7 @@ from consan.adapters.driven.numba import NumbaMlirStandIn, NumbaStandIn
 from consan.adapters.driven.tilelang import TilelangStandIn
 from consan.adapters.driven.warp import WarpStandIn
 from consan.adapters.numba import NumbaAdapter
+from consan.adapters.processes import TorchProcesses
 from consan.adapters.standin import CupyStandIn
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
 from consan.adapters.triton.gpu import TritonAdapter
@@ -28,7 +29,16 @@ from consan.adapters.without_ptx import CuTileAdapter, JaxUnseen
 
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
-    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter(), JaxUnseen()),
+    "gpu": (
+        CupyAdapter(),
+        TritonAdapter(),
+        NumbaAdapter(),
+        CudaCoreAdapter(),
+        TorchKernelAdapter(),
+        TorchProcesses(),
+        CuTileAdapter(),
+        JaxUnseen(),
+    ),
     "cpu": (
         *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn(), WarpStandIn()),
         *(TilelangStandIn(), HelionUntuned(), JaxStandIn(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),

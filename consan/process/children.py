@@ -35,6 +35,8 @@ from consan.reports.formats.json_format import ReportError, dumps, loads
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
+from consan.session.comparing.process_log import SUFFIX
+from consan.session.comparing.processes import compared
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.session.spent import spent
@@ -82,7 +84,9 @@ def merged(report: Report, folder: Path, own: str = "") -> Report:
     reasons = [*stored.reasons, *(_lost(stem, folder) for stem in stored.lost)]
     if not stored.reports and not reasons:
         return report
-    together = combine([report, *stored.reports])
+    findings, between = compared(folder)
+    together = combine([report, *stored.reports, *([assemble(device="", findings=findings)] if findings else [])])
+    reasons += between
     number = len(stored.reports)
     notes = (*together.notes, *([f"{plural(number, 'child process', 'child processes')} included"] if number else []))
     return with_gaps(together, reasons, notes=notes)
@@ -183,6 +187,8 @@ class Handover:
 
     def _finish(self, session: Session) -> None:
         session.news.on_found = None
+        if (log := session.shared) is not None:
+            log.save(self._folder / f"{self.stem}{SUFFIX}")
         self._write(session.take())
         self._mark.unlink(missing_ok=True)
 

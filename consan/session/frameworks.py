@@ -214,7 +214,7 @@ class Frameworks:
             touched = self._touched(prepared, launch, captured=captured) if captured or compares else None
             with_others = self._waits_for_others(reaches)
             look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, with_others=with_others)
-            form, began = look.whole or prepared, time.monotonic()
+            form, began = look.whole or prepared, self._begun(look)
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
             self.judge.recording.kernels.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
@@ -229,7 +229,7 @@ class Frameworks:
     def _compare(self, chosen: Prepared, shape: LaunchShape, launch: FrameworkLaunch) -> None:
         """Compare a launch that was made with others."""
         known = self.streams.framework_launched(self.comparisons, chosen, shape, launch.stream, launch.edge, self.context)
-        if shape.reaches and (not known or self.streams.maps_processes):
+        if shape.reaches and not (known and self.peers.others_know()):
             self.comparisons.launch_lacks(chosen, launch.entry, f"{shape.reaches}, and {self.peers.why_not}")
 
     def _reached(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
@@ -241,8 +241,7 @@ class Frameworks:
 
     def _waits_for_others(self, reaches: str) -> bool:
         """Whether a launch may wait for one of another GPU that this process makes later."""
-        contexts = self.device.backend.contexts
-        return bool(reaches) and contexts is not None and contexts.several
+        return bool(reaches) and self.streams.several_devices
 
     def _unrecorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Handle | None:
         """The module for a launch that is not recorded. None: the framework's own, in which the kernel is as it was."""
@@ -256,8 +255,16 @@ class Frameworks:
         proofs = self.judge.proofs
         args = launch.args() if proofs.may_prove(prepared, launch.entry) else None
         found = proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
-        records = found is not None and not captured and self.streams.several_devices and not found.certain
-        return None if records else found
+        doubt = self.streams.log is not None or (found is not None and self.streams.several_devices and not found.certain)
+        return None if doubt and not captured else found
+
+    def _begun(self, look: GlobalLook) -> float:
+        """A launch begins. If others are to know when, nothing else runs at its begin."""
+        log = self.streams.log
+        if log is not None and look.whole is not None:
+            self.device.backend.synchronize()
+            log.begins()
+        return time.monotonic()
 
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch can show nothing new: its kernel records nothing, and an equal launch was judged."""

@@ -35,6 +35,7 @@ from consan.session.collecting.summary import Summary, places
 from consan.session.collecting.unknown import unknown_order
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.driver_calls import FollowedStreams, follow
+from consan.session.comparing.process_log import ProcessLog
 from consan.session.comparing.program_streams import ProgramStreams
 from consan.session.executing.executor import Executor, RequestedRun, base_variant
 from consan.session.executing.judging import Restore
@@ -218,6 +219,11 @@ class Session:
         """The streams of the program on a GPU, by the calls of its driver from now on."""
         how = self.comparisons, self.backend.calls, self.device.give_back
         return follow(*how, looks_at_global=self.options.looks_at_global, contexts=self.backend.contexts)
+
+    @property
+    def shared(self) -> ProcessLog | None:
+        """What other processes are to know of this one."""
+        return self.followed.log if "followed" in self.__dict__ else None
 
     @functools.cached_property
     def frameworks(self) -> Frameworks:

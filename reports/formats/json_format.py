@@ -151,7 +151,7 @@ def finding_to_json(finding: Finding) -> Json:
         "count": finding.count,
         "ctas": finding.ctas,
         "buffer": vars_of(finding.buffer) if finding.buffer else None,
-        "accesses": [_access_to_json(access) for access in finding.accesses],
+        "accesses": [access_to_json(access) for access in finding.accesses],
         "barrier": finding.barrier,
         "waiters": list(finding.waiters),
         "policy": finding.policy,
@@ -175,7 +175,8 @@ def _fix_to_json(fix: VerifiedFix) -> Json:
     return {"text": sentence_of(fix), **vars_of(fix), "steps": steps, "edits": edits}
 
 
-def _access_to_json(access: Access) -> Json:
+def access_to_json(access: Access) -> Json:
+    """One side of a finding as JSON."""
     left_out = ("asynchronous", "inlined", *["rank"] * (access.rank is None))
     data = {name: value for name, value in vars_of(access).items() if name not in left_out}
     lists = {name: _list(data[name]) for name in ("block", "thread", "bytes")}
@@ -276,7 +277,7 @@ def finding_from_json(data: Json) -> Any:
         Finding,
         data,
         buffer=_flat(Buffer, data["buffer"]) if data.get("buffer") else None,
-        accesses=tuple(map(_access_from_json, data["accesses"])),
+        accesses=tuple(map(access_from_json, data["accesses"])),
         waiters=tuple(map(_waiter, data.get("waiters") or ())),
         suppressed=_flat(Suppressed, data["suppressed"]) if data.get("suppressed") else None,
         tests=tuple(data.get("tests") or ()),
@@ -305,7 +306,8 @@ def _fix_from_json(data: Json) -> Any:
     return _flat(VerifiedFix, data, steps=steps, edits=tuple((start, end, text) for start, end, text in data.get("edits", ())))
 
 
-def _access_from_json(data: Json) -> Any:
+def access_from_json(data: Json) -> Any:
+    """One side of a finding."""
     return _flat(
         Access,
         data,

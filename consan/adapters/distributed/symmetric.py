@@ -55,7 +55,7 @@ class SymmetricCalls:
         shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], Sequence) else size
         dtype = self._makes.default if dtype is None else dtype
         element = int(self._makes.empty((1,), dtype=dtype).element_size())
-        made = self._crew.memory.allocate(self._crew.rank, math.prod(shape) * element, _assigned(), element)
+        made = self._crew.memory.allocate(self._crew.rank, math.prod(shape) * element, assigned(), element)
         return self._makes.from_bytes(made.bytes, dtype)[: math.prod(shape)].reshape(shape)
 
     def rendezvous(self, tensor: Any, group: Any = None) -> Handle:
@@ -125,7 +125,7 @@ class Handle:
             self._crew.order.received(self.rank, sent)
 
 
-def _assigned() -> str:
+def assigned() -> str:
     """The variable that the line of the program assigns to."""
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):

@@ -18,9 +18,10 @@ from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
-from consan.session.comparing.array_rows import both_in, rows_touched, span_of
+from consan.session.comparing.array_rows import both_in, rows_between, rows_touched, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
+from consan.session.comparing.process_log import ProcessLog
 from consan.session.comparing.streams import LaunchOrder, Numbers, Stream, StreamPlace
 from consan.session.modules.layouts import AddressName
 
@@ -40,6 +41,7 @@ _TOO_MANY = (
 MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 512  # of a program on a GPU
 _SHARE = 8  # of these go at once
+_MEETING = words.OperationSide("a meeting of processes", "", 0)
 _LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
 
 
@@ -148,6 +150,7 @@ class ConcurrentLaunches:
     required: bool = True
     of_program: bool = False
     timeline: LaunchOrder = field(default_factory=LaunchOrder)
+    log: ProcessLog | None = None  # of a program of several processes
     devices: dict[int, int] = field(default_factory=dict)  # the numbers of GPUs, by those of contexts
     _done: dict[int, _Done] = field(default_factory=dict)  # those that may run at the same time as a later one
     _rows: int = 0  # of these
@@ -222,6 +225,20 @@ class ConcurrentLaunches:
         place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
         self._add(by, _Operated(operation, stream, known, owners), place, waits=False)
 
+    def met(self, key: str, stream: Stream | None, *, gives: bool, gets: bool) -> None:
+        """Processes meet: what is over then comes before what others do behind the meeting. `stream`: None if their hosts meet alone."""
+        if self.log is None:
+            return
+        place = self.place(stream, programmatic=False) if stream is not None else StreamPlace(frozenset(), frozenset())
+        concurrent = self.timeline.everything - place.start
+        number = self.timeline.note(place, waits=False)
+        self.log.met(number, concurrent, key, gives=gives, gets=gets)
+        if stream is None:
+            self.timeline.host_waits(frozenset((number,)))
+            return
+        self._done[number], self._starts[number] = _Operated(_MEETING, stream, rows_between((), ())), place.start
+        stream.launched(number, place)
+
     def ends_unknown(self, stream: Stream) -> bool:
         """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
         last = self.timeline.last()
@@ -257,6 +274,8 @@ class ConcurrentLaunches:
         for number in sorted(concurrent):
             self._compare(by, self._done[number], done, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
+        if self.log is not None:
+            self.log.add(number, done, concurrent)
         self._done[number], self._starts[number] = done, place.start
         self._rows += 0 if done.rows is None else len(done.rows)
         if done.stream is None:

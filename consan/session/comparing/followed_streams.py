@@ -28,6 +28,7 @@ from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Capture, Captures
 from consan.session.comparing.comparisons import Comparisons
+from consan.session.comparing.process_log import ProcessLog
 from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen
 
@@ -126,6 +127,33 @@ class FollowedStreams(ProgramStreams):
             number = self.enter(context)
             self.concurrent.devices[number] = device
             return number
+
+    @property
+    def log(self) -> ProcessLog | None:
+        """What other processes are to know. None: no memory is shared with any."""
+        return self.concurrent.log
+
+    def shares(self, rank: int, world: int) -> ProcessLog:
+        """From now on memory is shared with other processes, each of which is a rank."""
+        with self.lock:
+            if self.concurrent.log is None:
+                self.concurrent.log = ProcessLog(rank, world)
+                self.second()
+            return self.concurrent.log
+
+    def met(self, key: str, handle: int | None, *, waits: bool, gives: bool = True, gets: bool = True) -> None:
+        """Processes meet in a stream, or their hosts.
+
+        `waits`: the host has waited for that; `gives`: others wait for what comes before; `gets`: it waits for others.
+        """
+        with self.lock:
+            if self.log is None or self.facts is None or self.seen.why:
+                return
+            place = None if handle is None else self.captures.place(self.key(handle))
+            if place is None or isinstance(place.stream, ProgramStream):
+                self.concurrent.met(self.log.numbered(key), None if place is None else place.stream, gives=gives, gets=gets)
+            if place is not None and waits and isinstance(place.stream, ProgramStream):
+                self.host_waits(place.stream)
 
     def compares_in(self, handle: int, context: int = 0) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""

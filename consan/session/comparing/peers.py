@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _WORD: Final = 8  # bytes
 NOT_COMPARED: Final = "it is not compared with launches of other GPUs"
-_OF_PROCESSES: Final = "launches of other processes are not looked at"
+_OF_PROCESSES: Final = "what other processes do there is not known"
 _UNSEEN: Final = "all its accesses are not known, or its streams are not followed"
 _LOADED: Final = "by a pointer that is no parameter"
 _UNKNOWN: Final = "(its parameters are not known)"
@@ -43,7 +43,7 @@ class PeerMemory:
 
     def reached(self, prepared: Prepared, entry: str, asked: Asked) -> str:
         """How a launch may reach memory of others; empty: it does not. `asked`: reads its parameters."""
-        if self.contexts is None or self.contexts.alone or not self.wanted:
+        if self.contexts is None or not self.wanted or (self.contexts.alone and self.streams.log is None):
             return ""
         parameters = asked()
         reached = next(self._reached(parameters or ()), "")
@@ -56,10 +56,18 @@ class PeerMemory:
         """Why such a launch is not checked in full."""
         return f"{NOT_COMPARED}: {_OF_PROCESSES if self.streams.maps_processes else _UNSEEN}"
 
+    def others_know(self) -> bool:
+        """Whether other processes may compare the last launch: all that it shares with them is in windows that they know."""
+        if not self.streams.maps_processes:
+            return True
+        return self.streams.log is not None and self.contexts is not None and self.streams.log.covers(self.contexts.holder)
+
     def _reached(self, parameters: Parameters) -> Iterator[str]:
         assert self.contexts is not None
         for number, word in _words(parameters):
-            if holder := self.contexts.holder(word):
+            if (log := self.streams.log) is not None and (window := log.holding(word)) is not None:
+                yield f"parameter {number} points to {window.name}"
+            elif holder := self.contexts.holder(word):
                 yield f"parameter {number} points to memory of {holder}"
 
     def _may_reach(self, prepared: Prepared, entry: str, parameters: Parameters | None) -> bool:

@@ -1,0 +1,159 @@
+"""What a process of a program of several ranks has done in the memory that they share, for a comparison of all (processes.py; R-RK7).
+
+Bytes are named by window and offset: a window is the memory of one rank in an allocation, and has another address in each process. Of each
+launch the log has its accesses to windows, the earlier ones that it may run beside, and when it ran: its host waits for all work before it,
+and for its end. Meetings of the processes (collectives) stand among the launches.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import monotonic as now
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, orders
+from consan.reports.formats.json_format import access_to_json
+
+SUFFIX: Final = ".ranks"
+MOST_LOGGED: Final = 1 << 22  # accesses
+_PAGE: Final = 21  # bits of an address within a page of the device
+_MOST_PAGES: Final = 64
+
+
+@dataclass(frozen=True)
+class Window:
+    """The memory of one rank in an allocation. `key`: that of the allocation, in all processes; `name`: in reports."""
+
+    key: str
+    rank: int
+    begin: int
+    nbytes: int
+    name: str
+
+    @property
+    def end(self) -> int:
+        """Behind the last byte."""
+        return self.begin + self.nbytes
+
+
+class Done(Protocol):
+    """A launch or an operation with its accesses."""
+
+    @property
+    def rows(self) -> Rows | None:
+        """Its accesses, if they are known."""
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+
+    @property
+    def fences(self) -> bool:
+        """Whether the kernel has a fence."""
+
+    def side(self, row: np.void) -> Any:
+        """An access for the report."""
+
+
+@dataclass(eq=False)
+class ProcessLog:
+    """The log of this process. `began`: when the launch that is being made began; 0: it is not waited for."""
+
+    rank: int
+    world: int
+    windows: list[Window] = field(default_factory=list)
+    began: float = 0.0
+    outside: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))  # pages of the last launch in no window
+    full: bool = False
+    _entries: list[dict[str, Any]] = field(default_factory=list)
+    _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    _logged: int = 0
+    _keys: Counter[str] = field(default_factory=Counter)
+
+    def add_window(self, key: str, rank: int, begin: int, nbytes: int, name: str) -> None:
+        """Know a window."""
+        if begin and nbytes and self.holding(begin) is None:
+            self.windows.append(Window(key, rank, begin, nbytes, name))
+
+    def holding(self, address: int) -> Window | None:
+        """The window that an address is in."""
+        return next((each for each in self.windows if each.begin <= address < each.end), None)
+
+    def numbered(self, key: str) -> str:
+        """A key that is another one each time: all processes count alike."""
+        self._keys[key] += 1
+        return f"{key} {self._keys[key]}"
+
+    def met(self, number: int, concurrent: Iterable[int], key: str, *, gives: bool = True, gets: bool = True) -> None:
+        """A meeting of processes, as an operation. `gives`, `gets`: whether what came before is known to others, and theirs here."""
+        self._entries.append({"number": number, "concurrent": sorted(concurrent), "key": key, "gives": gives, "gets": gets})
+
+    def add(self, number: int, done: Done, concurrent: Iterable[int]) -> None:
+        """A launch or an operation was made. `concurrent`: the earlier ones that it may run beside."""
+        self.outside = np.zeros(0, np.uint64)
+        began, self.began, ended = self.began, 0.0, now()
+        if done.rows is None:
+            return
+        rows, window = self._in_windows(done.rows)
+        if not len(rows):
+            return
+        self._logged += len(rows)
+        self.full = self.full or self._logged > MOST_LOGGED
+        if self.full:
+            return
+        strong = rows["flags"] & (RetainedFlag.STRONG | RetainedFlag.WRITES) == RetainedFlag.STRONG | RetainedFlag.WRITES
+        signals = bool(strong.any()) and (done.fences or RetainedFlag.RELEASES in orders(rows))
+        self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
+        self._entries.append(
+            {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "signals": signals}
+            | {"fences": done.fences, "sides": dict(self._sides(done, rows))}
+        )  # fmt: skip
+
+    def begins(self) -> None:
+        """A launch begins, and nothing else runs."""
+        self.began = now()
+
+    def covers(self, holder: Callable[[int], str]) -> bool:
+        """Whether all memory of others that the last launch has touched is in windows. `holder`: who else has the memory at an address."""
+        return len(self.outside) <= _MOST_PAGES and not any(holder(int(page) << _PAGE) for page in self.outside)
+
+    def save(self, path: Path) -> None:
+        """Write it."""
+        about = {"rank": self.rank, "world": self.world, "full": self.full, "entries": self._entries}
+        about["windows"] = [asdict(each) for each in self.windows]
+        data = io.BytesIO()
+        np.savez_compressed(data, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **self._rows)  # type: ignore[arg-type]
+        partial = path.with_suffix(".partial-ranks")
+        partial.write_bytes(data.getvalue())
+        partial.replace(path)
+
+    def _in_windows(self, rows: Rows) -> tuple[Rows, npt.NDArray[np.uint32]]:
+        """The accesses to windows, each by its offset, and the numbers of their windows."""
+        which = np.full(len(rows), -1, np.int64)
+        for number, each in enumerate(self.windows):
+            which[(rows["address"] >= each.begin) & (rows["address"] < each.end)] = number
+        self.outside = np.unique(rows["address"][which < 0] >> np.uint64(_PAGE))
+        found, window = rows[which >= 0].copy(), which[which >= 0]
+        begins = np.array([each.begin for each in self.windows], np.uint64)
+        found["address"] -= begins[window]
+        return found, window.astype(np.uint32)
+
+    @staticmethod
+    def _sides(done: Done, rows: Rows) -> Iterable[tuple[str, dict[str, Any]]]:
+        """The accesses of each site for a report, as JSON: those of a first row of each."""
+        for kind in np.unique(rows["site"]):
+            side = done.side(rows[rows["site"] == kind][0])
+            grid, block = getattr(side, "grid", None), getattr(side, "block", None)
+            yield (
+                str(int(kind)),
+                {"entry": side.entry, "framework": side.framework, "what": side.what, "grid": grid, "block": block}
+                | {"access": access_to_json(side.access(0))},
+            )

@@ -1,0 +1,243 @@
+"""Compares the launches of the processes of a program, each of them a rank, once all have ended (SEMANTICS 12, R-RK7).
+
+Each process has written what it did in windows (process_log.py). Two launches of different ranks race if they touch the same bytes, one of
+them writes, and nothing orders them. Processes may wait for each other in ways that nobody sees. So a race is reported if both have run at
+the same time by the clock of the machine, and neither writes a flag that another kernel may wait for: nothing can have ordered them. Else
+the two are named, and the report is incomplete.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, certain, conflicts
+from consan.reports.decoding import launch_race as words
+from consan.reports.formats.json_format import access_from_json
+from consan.reports.model import Access, Finding
+from consan.reports.records.numbering import unflatten
+from consan.session.comparing.array_rows import both_in
+from consan.session.comparing.process_log import SUFFIX, Window
+
+_APART: Final = 44  # bits of an offset in a window
+_MOST_PAIRS: Final = 1 << 16
+Known = dict[int, int]
+"""By rank: a bit for each of its launches and operations."""
+
+
+@dataclass(eq=False)
+class _Made:
+    """A launch of a rank. `before`: the earlier ones of its rank that are over when it starts, a bit for each."""
+
+    rank: int
+    number: int
+    before: int
+    about: dict[str, Any]
+    rows: Rows
+    windows: dict[int, Window] = field(default_factory=dict)  # by their places among addresses
+
+    @property
+    def name(self) -> str:
+        """The kernel."""
+        return str(self.about["name"])
+
+    def side(self, row: np.void) -> _StoredSide:
+        """An access for the report."""
+        place = int(row["address"])
+        window = self.windows[place >> _APART]
+        writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
+        begin = place & ((1 << _APART) - 1)
+        name = window.name if window.nbytes <= int(row["bytes"]) else f"{window.name}, bytes {begin}..{begin + int(row['bytes']) - 1}"
+        where = int(row["cluster"]), int(row["thread"])
+        return _StoredSide(self.about["sides"][str(int(row["site"]))], self.rank, begin, int(row["bytes"]), writes, name, where)
+
+
+@dataclass(frozen=True)
+class _StoredSide:
+    """An access of a launch of another process."""
+
+    stored: dict[str, Any]
+    rank: int
+    begin: int
+    nbytes: int
+    writes: bool
+    name: str
+    where: tuple[int, int]  # CTA and thread
+
+    @property
+    def entry(self) -> str:
+        """The kernel."""
+        return str(self.stored["entry"])
+
+    @property
+    def framework(self) -> str:
+        """The framework of the kernel."""
+        return str(self.stored["framework"])
+
+    @property
+    def what(self) -> str:
+        """The kernel, in words."""
+        return str(self.stored["what"])
+
+    def access(self, begin: int) -> Access:
+        """The access as reports show it: its bytes are those of the window."""
+        found: Access = access_from_json(self.stored["access"])
+        (cta, thread), grid, block = self.where, self.stored["grid"], self.stored["block"]
+        threads: dict[str, Any] = {}
+        if grid and block:
+            threads = {"block": unflatten(cta, tuple(grid)), "thread": unflatten(thread, tuple(block)), "warp": thread // 32}
+            threads["lane"] = thread % 32
+        return replace(found, rank=self.rank, bytes=(self.begin, self.begin + self.nbytes), name=self.name, **threads)
+
+
+@dataclass
+class _Process:
+    """The log of one process."""
+
+    about: dict[str, Any]
+    launches: list[_Made]
+    meetings: list[dict[str, Any]]
+
+    @property
+    def rank(self) -> int:
+        """Its rank."""
+        return int(self.about["rank"])
+
+
+def compared(folder: Path) -> tuple[list[Finding], list[str]]:
+    """The races between the processes that have written to a folder, and why some launches were not judged."""
+    try:
+        processes = [_read(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [], [f"what a process has done in symmetric memory cannot be read: {error}"]
+    if not processes:
+        return [], []
+    missing = set(range(max(int(each.about["world"]) for each in processes))) - {each.rank for each in processes}
+    reasons = dict.fromkeys(f"what rank {rank} has done in symmetric memory is not known" for rank in sorted(missing))
+    if any(each.about["full"] for each in processes):
+        reasons["there were more accesses to symmetric memory than are compared"] = None
+    _place(processes)
+    knowledge = _Knowledge(processes)
+    findings: list[Finding] = []
+    for count, (first, second) in enumerate(_pairs(processes)):
+        if count >= _MOST_PAIRS:
+            reasons["there were more launches of different ranks than are compared"] = None
+            break
+        if not knowledge.ordered(first, second):
+            _judge(first, second, findings, reasons)
+    return findings, list(reasons)
+
+
+def _pairs(processes: list[_Process]) -> Iterator[tuple[_Made, _Made]]:
+    for one, other in itertools.combinations(processes, 2):
+        if one.rank != other.rank:
+            yield from itertools.product(one.launches, other.launches)
+
+
+def _judge(first: _Made, second: _Made, findings: list[Finding], reasons: dict[str, None]) -> None:
+    """Compare two launches that no seen order is between."""
+    found = list(conflicts(certain(first.rows), certain(second.rows), waited=False, scope=SYS_SCOPE))
+    perhaps = not found and any(True for _ in conflicts(first.rows, second.rows, waited=False, scope=SYS_SCOPE))
+    names = (
+        f"the launches of {first.name} (rank {first.rank}) and {second.name} (rank {second.rank}) touch the same bytes of symmetric memory"
+    )
+    if perhaps or (found and (first.about["signals"] or second.about["signals"])):
+        reasons[f"{names}, and they may synchronise through memory: they were not judged"] = None
+    elif found and not _overlap(first, second):
+        reasons[f"{names}, and no order between them was seen: they were not judged (torch.distributed.barrier() is seen)"] = None
+    else:
+        findings += [_race(first, second, each) for each in found]
+
+
+def _overlap(first: _Made, second: _Made) -> bool:
+    """Whether both ran at the same time: nothing that a host has done can have ordered them."""
+    begins, ends = (float(each.about["began"]) for each in (first, second)), (float(each.about["ended"]) for each in (first, second))
+    return all((first.about["began"], second.about["began"])) and max(begins) < min(ends)
+
+
+def _race(first: _Made, second: _Made, each: Conflict) -> Finding:
+    one, other = both_in(each.first, each.second)
+    edge = words.StreamEdge(f"rank {first.rank}", f"rank {second.rank}", "")
+    sides = first.side(one), second.side(other)
+    return words.launch_race(*sides, words.NO_RANK_EDGE, edge, ahead=0, count=each.count, ctas=each.ctas, same_value=each.same_value)
+
+
+class _Knowledge:
+    """What each launch comes behind, in its own rank and in others."""
+
+    def __init__(self, processes: list[_Process]) -> None:
+        self._meetings: dict[int, list[dict[str, Any]]] = {each.rank: each.meetings for each in processes}
+        self._given: dict[str, Known] = {}
+        self._known: dict[tuple[int, int], Known] = {}
+        waiting = [(meeting["number"], rank, meeting) for rank, own in self._meetings.items() for meeting in own]
+        changed = True
+        while changed:  # until nobody learns anything more
+            changed = False
+            for number, rank, meeting in sorted(waiting, key=lambda each: each[:2]):
+                if meeting["gives"]:
+                    known = {**self.of(rank, meeting["before"], number), rank: meeting["before"] | 1 << number}
+                    changed |= _join(self._given.setdefault(meeting["key"], {}), known)
+
+    def of(self, rank: int, before: int, number: int) -> Known:
+        """What others had done before an operation of a rank."""
+        found: Known = {}
+        for meeting in self._meetings.get(rank, ()):
+            if meeting["number"] <= number and meeting["gets"] and (before >> meeting["number"] & 1 or meeting["number"] == number):
+                _join(found, self._given.get(meeting["key"], {}))
+        return found
+
+    def ordered(self, first: _Made, second: _Made) -> bool:
+        """Whether one of two launches of different ranks comes before the other."""
+        return any(self._of(one).get(other.rank, 0) >> other.number & 1 for one, other in ((second, first), (first, second)))
+
+    def _of(self, made: _Made) -> Known:
+        key = made.rank, made.number
+        if key not in self._known:
+            self._known[key] = self.of(made.rank, made.before, made.number)
+        return self._known[key]
+
+
+def _join(known: Known, more: Known) -> bool:
+    """Add to what is known. Returns whether that was new."""
+    before = dict(known)
+    for rank, bits in more.items():
+        known[rank] = known.get(rank, 0) | bits
+    return known != before
+
+
+def _before(entry: dict[str, Any]) -> int:
+    return ((1 << int(entry["number"])) - 1) & ~sum(1 << int(each) for each in entry["concurrent"])
+
+
+def _read(path: Path) -> _Process:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+        about = json.loads(file["about"].tobytes())
+        launches, meetings = [], []
+        for entry in about["entries"]:
+            before = _before(entry)
+            if "key" in entry:
+                meetings.append({**entry, "before": before})
+                continue
+            rows, number = file[f"rows-{entry['number']}"], int(entry["number"])
+            rows["device"] = file[f"windows-{number}"]
+            launches.append(_Made(int(about["rank"]), number, before, entry, rows))
+    return _Process(about, launches, meetings)
+
+
+def _place(processes: Iterable[_Process]) -> None:
+    """Give each window the same place in all processes, and accesses their places there."""
+    places: dict[tuple[str, int], int] = {}
+    for process in processes:
+        windows = [Window(**each) for each in process.about["windows"]]
+        numbers = np.array([places.setdefault((each.key, each.rank), len(places) + 1) for each in windows], np.uint64)
+        named = dict(zip(numbers.tolist(), windows, strict=True))
+        for made in process.launches:
+            made.rows["address"] += numbers[made.rows["device"].astype(np.int64)] << np.uint64(_APART)
+            made.windows = named

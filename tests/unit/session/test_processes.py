@@ -1,0 +1,193 @@
+"""Processes that share memory, each a rank: what they have written is compared once they have ended. Each has addresses of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consan.reports.model import Finding
+from consan.session.comparing import process_log, processes
+from consan.session.comparing.process_log import SUFFIX, ProcessLog
+
+sys.path.append(str(Path(__file__).parents[2] / "record"))
+from framework_support import FakeCalls, Framework
+
+KERNELS = """
+// Each thread writes an element `number` behind its own: its rank's window, or a peer's.
+extern "C" __global__ void fills(unsigned* out, unsigned* from, int number) { out[blockIdx.x * blockDim.x + threadIdx.x + number] = 1; }
+extern "C" __global__ void reads(unsigned* out, unsigned* from, int number) {
+    unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+    from[at] = out[at + number];
+}
+extern "C" __global__ void adds(unsigned* out, unsigned* from, int number) { atomicAdd_system(out + number, 1u); }
+extern "C" __global__ void raises(unsigned* out, unsigned* from, int number) {
+    out[threadIdx.x + number] = 1;
+    __threadfence_system();
+    if (!threadIdx.x) atomicExch_system(out + 300, 1u);
+}
+"""
+HALF = 1024  # bytes of a window: two ranks have the halves of an array
+
+
+class FakeContexts:
+    """One GPU that another process reaches."""
+
+    own, device, refusal, alone, several = 1, 0, "", True, False
+
+    def other(self) -> int:
+        return 0
+
+    def holder(self, address: int) -> str:
+        return "GPU 1" if address >> 60 else ""
+
+
+class Rank:
+    """One process. Its array stands for the windows of both ranks. `clock`: when its launches run."""
+
+    def __init__(self, rank: int, clock: Clock) -> None:
+        self.framework, self.rank, self.clock = Framework(KERNELS, calls=FakeCalls()), rank, clock
+        self.framework.backend.contexts = FakeContexts()  # type: ignore[assignment]
+        self.framework.backend.alloc(4096 * rank)
+        self.framework.calls.call("cuMemImportFromShareableHandle")
+        self.streams = self.framework.session.followed
+        log = self.streams.shares(rank, 2)
+        key = log.numbered("memory of 0")
+        for owner in (0, 1):
+            log.add_window(key, owner, self.framework.out + HALF * owner, HALF, f'symmetric buffer "data", rank {owner}')
+
+    def launch(self, entry: str, number: int = 0, *, stream: int = 0, at: int = 0) -> None:
+        """A launch that begins at a time and takes one unit."""
+        self.clock.now = at
+        self.framework.launch(entry, number, stream=stream)
+
+    def meets(self, handle: int | None = 0, *, waits: bool = True, gives: bool = True, gets: bool = True) -> None:
+        self.streams.met("group 0", handle, waits=waits, gives=gives, gets=gets)
+
+    def end(self, folder: Path) -> Any:
+        report = self.framework.report()
+        log = self.framework.session.shared
+        assert log is not None
+        log.save(folder / f"{self.rank}{SUFFIX}")
+        return report
+
+
+class Clock:
+    """The clock of the machine: each look at it takes a tenth."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.1
+        return self.now + 1
+
+
+@pytest.fixture
+def ranks(monkeypatch: pytest.MonkeyPatch) -> list[Rank]:
+    clock = Clock()
+    monkeypatch.setattr(process_log, "now", clock)
+    return [Rank(rank, clock) for rank in (0, 1)]
+
+
+def compared(ranks: list[Rank], folder: Path) -> tuple[list[Finding], list[str]]:
+    reports = [rank.end(folder) for rank in ranks]
+    assert [report.incomplete for report in reports] == [(), ()]
+    return processes.compared(folder)
+
+
+def test_two_launches_at_the_same_time_race(ranks: list[Rank], tmp_path: Path) -> None:
+    ranks[0].launch("fills")
+    ranks[1].launch("reads")
+    (finding, *more), reasons = compared(ranks, tmp_path)
+    assert (finding.kind, finding.hazard, finding.situation, more, reasons) == ("global-race", "RAW", "no-rank-edge", [], [])
+    assert [access.rank for access in finding.accesses] == [0, 1]
+    assert all(access.name.startswith('symmetric buffer "data", rank 0') for access in finding.accesses), finding.accesses
+    assert "rank 0" in finding.message
+
+
+def test_launches_at_other_bytes_do_not_meet(ranks: list[Rank], tmp_path: Path) -> None:
+    ranks[0].launch("fills")
+    ranks[1].launch("fills", 256)
+    assert compared(ranks, tmp_path) == ([], [])
+
+
+def test_launches_one_after_the_other_are_named(ranks: list[Rank], tmp_path: Path) -> None:
+    """The processes may have waited in a way that is not seen."""
+    ranks[0].launch("fills")
+    ranks[1].launch("reads", at=10)
+    findings, (reason,) = compared(ranks, tmp_path)
+    assert not findings
+    assert "no order between them was seen" in reason
+
+
+Between = Callable[[Rank], None]
+ORDERS: dict[str, Between] = {
+    "a barrier": lambda rank: rank.meets(),
+    "a collective": lambda rank: rank.meets(waits=False),
+    "a signal": lambda rank: rank.meets(gives=not rank.rank, gets=bool(rank.rank)),
+    "hosts that have waited": lambda rank: (rank.framework.calls.call("cuCtxSynchronize"), rank.meets(None))[1],
+}
+NO_ORDERS: dict[str, Between] = {
+    "one of them alone": lambda rank: rank.meets() if rank.rank else None,
+    "the other way": lambda rank: rank.meets(gives=bool(rank.rank), gets=not rank.rank),
+    "hosts that have not waited": lambda rank: rank.meets(None),
+    "another stream": lambda rank: rank.meets(rank.framework.calls.stream(), waits=False),
+}
+
+
+@pytest.mark.parametrize("order", [*ORDERS, *NO_ORDERS])
+def test_meetings_order_launches(ranks: list[Rank], tmp_path: Path, order: str) -> None:
+    ranks[0].launch("fills")
+    for rank in ranks:
+        (ORDERS | NO_ORDERS)[order](rank)
+    ranks[1].launch("reads", at=10)
+    findings, reasons = compared(ranks, tmp_path)
+    assert (not findings, not reasons) == (True, order in ORDERS), reasons
+
+
+def test_meetings_are_transitive(ranks: list[Rank], tmp_path: Path) -> None:
+    """What rank 0 did before one meeting is before what it does behind a later one in another rank."""
+    ranks[0].launch("fills")
+    for rank in ranks:
+        rank.meets()
+        rank.meets(waits=False)
+    ranks[1].launch("reads", at=10)
+    assert compared(ranks, tmp_path) == ([], [])
+
+
+def test_atomics_of_system_scope_do_not_race(ranks: list[Rank], tmp_path: Path) -> None:
+    for rank in ranks:
+        rank.launch("adds")
+    assert compared(ranks, tmp_path) == ([], [])
+
+
+def test_a_kernel_that_may_signal_is_not_judged(ranks: list[Rank], tmp_path: Path) -> None:
+    ranks[0].launch("raises")
+    ranks[1].launch("reads")
+    findings, (reason,) = compared(ranks, tmp_path)
+    assert not findings
+    assert "they may synchronise through memory" in reason
+
+
+def test_a_process_that_has_written_nothing(ranks: list[Rank], tmp_path: Path) -> None:
+    ranks[0].end(tmp_path)
+    assert processes.compared(tmp_path) == ([], ["what rank 1 has done in symmetric memory is not known"])
+
+
+def test_memory_of_others_in_no_window(ranks: list[Rank]) -> None:
+    log = ProcessLog(0, 2)
+    for address, covered in ((1 << 61, False), (1 << 30, True)):
+        log.outside = np.array([address >> 21], np.uint64)
+        assert log.covers(FakeContexts().holder) is covered
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / f"1{SUFFIX}").write_bytes(json.dumps({}).encode())
+    findings, (reason,) = processes.compared(tmp_path)
+    assert not findings
+    assert "cannot be read" in reason
