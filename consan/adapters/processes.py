@@ -70,8 +70,8 @@ class TorchProcesses(Seam):
             self._met(f"group {_name_of(group)}", on_host=on_host, waits=name == _BARRIER and not given.get("async_op"))
         return result
 
-    def _met(self, key: str, *, on_host: bool = False, waits: bool = False, gives: bool = True, gets: bool = True) -> None:
-        self._followed.met(key, None if on_host else _current_stream(), waits=waits, gives=gives, gets=gets)
+    def _met(self, key: str, *, on_host: bool = False, waits: bool = False, sends: bool = True, receives: bool = True) -> None:
+        self._followed.met(key, None if on_host else _current_stream(), waits=waits, sends=sends, receives=receives)
 
     def _empty(self, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         found = original(*args, **how)
@@ -107,8 +107,8 @@ class TorchProcesses(Seam):
             given = dict(zip(names if method != _BARRIER else ("channel",), args, strict=False)) | how
             own, other = int(handle.rank), given.get("dst_rank", given.get("src_rank"))
             way = "" if other is None else f" from {own} to {other}" if method == "put_signal" else f" from {other} to {own}"
-            gives, gets = _HANDLE[method]
-            self._met(f"{key}, channel {given.get('channel', 0)}{way}", gives=gives, gets=gets)
+            sends, receives = _HANDLE[method]
+            self._met(f"{key}, channel {given.get('channel', 0)}{way}", sends=sends, receives=receives)
         return result
 
 

@@ -37,6 +37,7 @@ _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
 _STREAMS: Final = {"S": -1, "C": 32}  # the stream, or bytes to it from a pointer that is there
 _A_LAUNCH: Final = ("cuLaunchKernel", (0,) * 11)  # in the default stream
+_WITH_ATTRIBUTES: Final = "cuLaunchKernelEx"
 _ANOTHER: Final = 1  # stands for the thread of a call that was noted
 _MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 NO_LIBRARY: Final = "CUPTI is not installed"
@@ -58,6 +59,7 @@ class DriverCall:
     thread: int = 0
     noted: bool = False
     waited: bool = False  # of a noted call: the host has waited for the stream
+    programmatic: bool = False  # a launch that may start while the one before it runs
 
 
 class Listener(Protocol):
@@ -263,8 +265,12 @@ class DriverCalls(DriverFacts):
         self.tell_all()
         self.read_noted()
         call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
+        if form.name == _WITH_ATTRIBUTES and data.params:
+            call = replace(call, programmatic=is_programmatic(data.params))
         for each in list(self._listeners):
             each.called(call)
+
+    reads_attributes = True
 
     def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
         """See `CallSource`."""
@@ -320,6 +326,17 @@ class DriverCalls(DriverFacts):
 
 
 CALLS: Final = DriverCalls()
+
+
+def is_programmatic(params: int) -> bool:
+    """Whether a launch with attributes is a programmatic dependent one.
+
+    `params`: the address of its parameters. The first points to its configuration.
+    """
+    at = ctypes.c_void_p.from_address(params).value
+    config = api.LaunchConfig.from_address(at) if at else api.LaunchConfig()
+    given = (config.attributes[each] for each in range(config.count))
+    return any(each.id == api.ATTRIBUTE_PROGRAMMATIC and each.value.programmatic for each in given)
 
 
 def attribute_function() -> Any:

@@ -43,9 +43,14 @@ _ENVIRONMENT = {
 
 
 class LaunchAttributeValue(ctypes.Union):
-    """`CUlaunchAttributeValue` with the two members that consan sets."""
+    """`CUlaunchAttributeValue` with the members that consan sets or reads."""
 
-    _fields_ = (("pad", ctypes.c_char * 64), ("cooperative", ctypes.c_int), ("cluster", ctypes.c_uint * 3))
+    _fields_ = (
+        ("pad", ctypes.c_char * 64),
+        ("cooperative", ctypes.c_int),
+        ("programmatic", ctypes.c_int),
+        ("cluster", ctypes.c_uint * 3),
+    )
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -80,6 +85,7 @@ DEVICE_ATTRIBUTES = {
 # CUlaunchAttributeID
 ATTRIBUTE_COOPERATIVE = 2
 ATTRIBUTE_CLUSTER = 4
+ATTRIBUTE_PROGRAMMATIC = 6
 
 
 class _Cell(threading.local):

@@ -58,6 +58,7 @@ class RemoteCalls(DriverFacts):
         """The interposer drops no call."""
 
     notes = False
+    reads_attributes = False
 
     def followed_launch(self) -> None:
         """The interposer notes no call."""

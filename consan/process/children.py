@@ -187,7 +187,8 @@ class Handover:
 
     def _finish(self, session: Session) -> None:
         session.news.on_found = None
-        if (log := session.shared) is not None:
+        followed = vars(session).get("followed")
+        if followed is not None and (log := followed.log) is not None:
             log.save(self._folder / f"{self.stem}{SUFFIX}")
         self._write(session.take())
         self._mark.unlink(missing_ok=True)

@@ -255,6 +255,8 @@ class Frameworks:
         proofs = self.judge.proofs
         args = launch.args() if proofs.may_prove(prepared, launch.entry) else None
         found = proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
+        if prepared.chains:  # the text does not say what is behind a griddepcontrol.wait
+            return None
         doubt = self.streams.log is not None or (found is not None and self.streams.several_devices and not found.certain)
         return None if doubt and not captured else found
 

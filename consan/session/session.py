@@ -35,7 +35,6 @@ from consan.session.collecting.summary import Summary, places
 from consan.session.collecting.unknown import unknown_order
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.driver_calls import FollowedStreams, follow
-from consan.session.comparing.process_log import ProcessLog
 from consan.session.comparing.program_streams import ProgramStreams
 from consan.session.executing.executor import Executor, RequestedRun, base_variant
 from consan.session.executing.judging import Restore
@@ -91,8 +90,6 @@ class Session:
         self._others = OtherContexts(self, lambda device: Session(options, cta_limit=cta_limit, on=device))
         self.unoptimised = WithoutOptimisation(self, lambda other: Session(other, on=self.device))
         self._made: list[Frameworks] = []  # if a framework launches: to follow the driver's calls would wait for a kernel that hangs
-
-    # -- its parts ---------------------------------------------------------------------------------------------------------
 
     @property
     def modules(self) -> Modules:
@@ -159,8 +156,6 @@ class Session:
         self.modules.progress = progress
         self.backend.on_ctas(progress.ctas)
 
-    # -- modules ---------------------------------------------------------------------------------------------------------
-
     @contextlib.contextmanager
     def _own(self) -> Iterator[Modules]:
         """Inside the block the device, and the records of its shadow, belong to this session alone."""
@@ -180,12 +175,18 @@ class Session:
     def prepare(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
         """Instrument and load a module, ready for `launch`."""
         with self._own() as modules:
-            return modules.prepare(in_ctas(ptx), name, cluster)
+            return self._chained(modules.prepare(in_ctas(ptx), name, cluster))
 
     def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", unseen: str = "") -> Prepared:
         """A module that a framework loads and launches inside `framework_launch`. `unseen`: why its launches get no log (incomplete)."""
         with self._own() as modules:
-            return modules.for_framework(ptx, name, unseen)
+            return self._chained(modules.for_framework(ptx, name, unseen))
+
+    def _chained(self, prepared: Prepared) -> Prepared:
+        """A module, for whose kernels launches of one stream are compared too, if they may overlap."""
+        if prepared.chains and not self.alone and self.options.looks_at_global:
+            (self.streams if self.backend.calls is None else self.followed).chain(self.comparisons)
+        return prepared
 
     def plain(self, prepared: Prepared, module: Handle) -> Handle:
         """The module without hooks, for launches of a framework outside of the session. `module`: as the framework has loaded it."""
@@ -217,20 +218,15 @@ class Session:
     @functools.cached_property
     def followed(self) -> FollowedStreams:
         """The streams of the program on a GPU, by the calls of its driver from now on."""
-        how = self.comparisons, self.backend.calls, self.device.give_back
-        return follow(*how, looks_at_global=self.options.looks_at_global, contexts=self.backend.contexts)
-
-    @property
-    def shared(self) -> ProcessLog | None:
-        """What other processes are to know of this one."""
-        return self.followed.log if "followed" in self.__dict__ else None
+        how = {"looks_at_global": self.options.looks_at_global, "contexts": self.backend.contexts}
+        return follow(self.comparisons, self.backend.calls, self.device.give_back, **how)
 
     @functools.cached_property
     def frameworks(self) -> Frameworks:
         """The launches that frameworks make."""
         do = self._executor
-        parts = do.modules, do.judge, do.watch, do.selection, do.background, do.names
-        self._made.append(Frameworks(self.device, *parts, self.followed, self.comparisons, self.context))
+        parts = do.modules, do.judge, do.watch, do.selection, do.background, do.names, self.followed
+        self._made.append(Frameworks(self.device, *parts, self.comparisons, self.context))
         return self._made[-1]
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
@@ -248,8 +244,6 @@ class Session:
         found = self.instrument_for_framework(prepared.plain, name=prepared.name, unseen=prepared.unseen or "")
         found.framework = prepared.framework
         return found
-
-    # -- launches --------------------------------------------------------------------------------------------------------
 
     def room(self, prepared: Prepared, entry: str, block: Dim3, shared: int = 0, cluster: Dim3 = (1, 1, 1)) -> Room:
         """The shadow memory that one CTA or cluster of such a launch takes."""
@@ -290,7 +284,7 @@ class Session:
     def launched(self, prepared: Prepared, entry: str, buffers: Sequence[Argument]) -> None:
         """Name global memory by the buffers of a launch that the framework makes itself."""
         with self.device.lock:
-            self._executor.names.note_buffers(prepared, entry, buffers)
+            self.names.note_buffers(prepared, entry, buffers)
 
     def close(self) -> None:
         """Free the shadow of a session with its own device. Afterwards the session is read-only."""
@@ -316,8 +310,6 @@ class Session:
         """Add a line to the report's notes, once."""
         self._collected.notes[text] = None
 
-    # -- the report --------------------------------------------------------------------------------------------------------
-
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and compute the verdict."""
         with COST.working():
@@ -330,7 +322,6 @@ class Session:
         return self._united(self._report(*(known or (self._collected.found, self._collected.drained))), Session.so_far)
 
     def _united(self, own: model.Report, of: Callable[[Session], model.Report]) -> model.Report:
-        """With the reports of its other contexts."""
         return self._others.united(own, of) or own
 
     def _report(self, found: list[model.Finding], drained: Drained | None) -> model.Report:

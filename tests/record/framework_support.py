@@ -54,7 +54,8 @@ class Framework:
         self.exchanged: list[bool] = []
         self.asked = 0  # how often for parameters
 
-    def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0, stream: int = 0) -> None:
+    def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0, stream: int = 0, chained: bool = False) -> None:
+        """`chained`: a programmatic dependent launch."""
         values = [(self.out + out).to_bytes(8, "little"), self.source.to_bytes(8, "little"), number.to_bytes(4, "little")]
 
         def args() -> tuple[bytes, ...] | None:
@@ -64,6 +65,8 @@ class Framework:
         launch = FrameworkLaunch(entry, (ctas, 1, 1), BLOCK, (1, 1, 1), stream, self.module, args=args)
         with self.session.framework_launch(self.prepared, launch) as module:
             self.exchanged.append(module is not None)
+            if chained:
+                self.calls.call("cuLaunchKernelEx", stream, 1, 0, 0, chained=True)
             self.backend.launch(module or self.module, entry, launch.grid, BLOCK, values, stream=stream)
 
     def report(self) -> Report:
@@ -90,6 +93,7 @@ class FakeCalls:
         return self.why
 
     notes = False
+    reads_attributes = True
 
     def note(self, context: int | None) -> None:
         """Each call is told at once."""
@@ -112,11 +116,11 @@ class FakeCalls:
     def tell_all(self) -> None:
         self.passed = None
 
-    def call(self, name: str, *values: int, per_thread: bool = False, context: int = 1) -> None:
+    def call(self, name: str, *values: int, per_thread: bool = False, context: int = 1, chained: bool = False) -> None:
         """The program makes a call of the driver."""
         if self.listener is not None and self.matters(name):
             self.tell_all()
-            self.listener.called(DriverCall(name, values, per_thread, context))
+            self.listener.called(DriverCall(name, values, per_thread, context, programmatic=chained))
 
     def given(self, name: str, *values: int, first: bool = True, context: int = 1) -> int:
         """The same of a call that gives a handle, by its first parameter or its last."""

@@ -158,7 +158,7 @@ class Summary:
             open_points=sum(f.open_points for f in reached),
             grid_controls=sum(f.grid_controls for f in reached),
             annotations=tuple(dict.fromkeys(each for f in reached for each in f.annotations)),
-            compared_launches=self.recording.accesses.wanted and self.recording.kernels.of(prepared, name).compared,
+            compared_launches=self.recording.accesses.compares and self.recording.kernels.of(prepared, name).compared,
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,
             histories=tally.histories,

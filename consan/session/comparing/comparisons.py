@@ -21,7 +21,13 @@ class LaunchAccesses:
     """The accesses to global memory of one launch after the other. `wanted`: they are to be kept for a comparison."""
 
     wanted: bool = False
+    chained: bool = False  # launches that may start while the one before them runs are compared
     last: Retained | None = None  # those of the last launch; None: not all are known
+
+    @property
+    def compares(self) -> bool:
+        """Whether programmatic dependent launches are compared with what they may run beside."""
+        return self.wanted or self.chained
 
 
 class KernelGaps(Protocol):

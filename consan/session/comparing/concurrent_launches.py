@@ -41,7 +41,7 @@ _TOO_MANY = (
 MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 512  # of a program on a GPU
 _SHARE = 8  # of these go at once
-_MEETING = words.OperationSide("a meeting of processes", "", 0)
+_EXCHANGE = words.OperationSide("an exchange of processes", "", 0)
 _LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
 
 
@@ -225,18 +225,18 @@ class ConcurrentLaunches:
         place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
         self._add(by, _Operated(operation, stream, known, owners), place, waits=False)
 
-    def met(self, key: str, stream: Stream | None, *, gives: bool, gets: bool) -> None:
+    def met(self, key: str, stream: Stream | None, *, sends: bool, receives: bool) -> None:
         """Processes meet: what is over then comes before what others do behind the meeting. `stream`: None if their hosts meet alone."""
         if self.log is None:
             return
         place = self.place(stream, programmatic=False) if stream is not None else StreamPlace(frozenset(), frozenset())
         concurrent = self.timeline.everything - place.start
         number = self.timeline.note(place, waits=False)
-        self.log.met(number, concurrent, key, gives=gives, gets=gets)
+        self.log.met(number, concurrent, key, sends=sends, receives=receives)
         if stream is None:
             self.timeline.host_waits(frozenset((number,)))
             return
-        self._done[number], self._starts[number] = _Operated(_MEETING, stream, rows_between((), ())), place.start
+        self._done[number], self._starts[number] = _Operated(_EXCHANGE, stream, rows_between((), ())), place.start
         stream.launched(number, place)
 
     def ends_unknown(self, stream: Stream) -> bool:

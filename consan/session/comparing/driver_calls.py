@@ -70,6 +70,10 @@ class SeenCall(Protocol):
         """Whether it was made some time ago: of a launch no more is known."""
 
     @property
+    def programmatic(self) -> bool:
+        """Whether it is a programmatic dependent launch."""
+
+    @property
     def waited(self) -> bool:
         """Of a call that is noted: whether the host has waited for its stream."""
 
@@ -204,10 +208,6 @@ def _all_passed(order: ProgramOrder, call: SeenCall) -> None:
     order.streams.synchronize()
 
 
-def _all_waited(order: ProgramOrder, call: SeenCall) -> None:
-    order.streams.synchronize_all()
-
-
 def _free(order: ProgramOrder, call: SeenCall) -> None:
     if call.values[0]:  # libraries free nothing, to make the driver begin
         order.streams.synchronize_all()  # its memory may be of any context
@@ -227,6 +227,7 @@ class _Launches:
     def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
         """Nothing is known of its accesses, unless the session makes the launch."""
         if order.streams.made_by_us and not call.noted:
+            order.streams.own.programmatic = order.streams.own.programmatic or call.programmatic
             return
         place = order.place(call, self.stream)
         if not order.streams.is_stood_for(place):
@@ -377,7 +378,7 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuMemcpyDtoD": ("PPN", _Copies(None, to_host=False)),
     **_of_each("cuMemcpy{}Async", "HtoD DtoH DtoD", ("PPNS", _Copies(3, to_host=False))),
     "cuMemcpyAsync": ("PPNS", _Copies(3, to_host=False)),
-    "cuMemcpyPeer": ("", _all_waited),
+    "cuMemcpyPeer": ("P", _free),  # it comes after all, and before all
     "cuMemcpyPeerAsync": ("PPPPNS", _Copies(5, to_host=False, places=(0, 2, 4))),
     "cuMemsetD8": ("PBN", _Sets(1, None)),
     "cuMemsetD16": ("PHN", _Sets(2, None)),

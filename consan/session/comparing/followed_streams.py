@@ -58,6 +58,10 @@ class Facts(Protocol):
     def kernel(self, function: int) -> str:
         """The name of a kernel, or empty."""
 
+    @property
+    def reads_attributes(self) -> bool:
+        """Whether a call says if its launch is a programmatic dependent one."""
+
     def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
         """Launches into a stream, of kernels or of this executable graph, are not needed, up to the next other call."""
 
@@ -77,6 +81,7 @@ class Facts(Protocol):
 
 class _Making(threading.local):
     depth = 0
+    programmatic = False  # the launch is a programmatic dependent one
 
 
 @dataclass(eq=False)
@@ -128,6 +133,11 @@ class FollowedStreams(ProgramStreams):
             self.concurrent.devices[number] = device
             return number
 
+    def chain(self, by: Comparisons) -> None:
+        """There is a kernel that may start while the launch before it runs, or lets the next one start."""
+        self.second()
+        by.accesses.chained = self.facts is not None and self.facts.reads_attributes
+
     @property
     def log(self) -> ProcessLog | None:
         """What other processes are to know. None: no memory is shared with any."""
@@ -141,17 +151,17 @@ class FollowedStreams(ProgramStreams):
                 self.second()
             return self.concurrent.log
 
-    def met(self, key: str, handle: int | None, *, waits: bool, gives: bool = True, gets: bool = True) -> None:
+    def met(self, key: str, handle: int | None, *, waits: bool, sends: bool = True, receives: bool = True) -> None:
         """Processes meet in a stream, or their hosts.
 
-        `waits`: the host has waited for that; `gives`: others wait for what comes before; `gets`: it waits for others.
+        `waits`: the host has waited for that; `sends`: others wait for what comes before; `receives`: it waits for others.
         """
         with self.lock:
             if self.log is None or self.facts is None or self.seen.why:
                 return
             place = None if handle is None else self.captures.place(self.key(handle))
             if place is None or isinstance(place.stream, ProgramStream):
-                self.concurrent.met(self.log.numbered(key), None if place is None else place.stream, gives=gives, gets=gets)
+                self.concurrent.met(self.log.numbered(key), None if place is None else place.stream, sends=sends, receives=receives)
             if place is not None and waits and isinstance(place.stream, ProgramStream):
                 self.host_waits(place.stream)
 
@@ -232,6 +242,7 @@ class FollowedStreams(ProgramStreams):
     def making(self) -> Iterator[None]:
         """Inside the block `framework_launched` reports this thread's launch, and not the driver's call."""
         self.own.depth += 1
+        self.own.programmatic = False
         try:
             yield
         finally:
@@ -248,7 +259,7 @@ class FollowedStreams(ProgramStreams):
                 place = self.captures.place(self.key(stream))
                 place.stream.edge = edge or place.stream.edge
                 if not self._is_early(place, None):
-                    return place.concurrent.launched(by, prepared, shape, place.stream)
+                    return place.concurrent.launched(by, prepared, shape, place.stream, programmatic=self.own.programmatic)
             return False
 
     def adds_nothing(self, stream: int) -> bool:

@@ -29,7 +29,7 @@ _MOST_PAGES: Final = 64
 
 
 @dataclass(frozen=True)
-class Window:
+class SharedWindow:
     """The memory of one rank in an allocation. `key`: that of the allocation, in all processes; `name`: in reports."""
 
     key: str
@@ -69,7 +69,7 @@ class ProcessLog:
 
     rank: int
     world: int
-    windows: list[Window] = field(default_factory=list)
+    windows: list[SharedWindow] = field(default_factory=list)
     began: float = 0.0
     outside: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))  # pages of the last launch in no window
     full: bool = False
@@ -81,9 +81,9 @@ class ProcessLog:
     def add_window(self, key: str, rank: int, begin: int, nbytes: int, name: str) -> None:
         """Know a window."""
         if begin and nbytes and self.holding(begin) is None:
-            self.windows.append(Window(key, rank, begin, nbytes, name))
+            self.windows.append(SharedWindow(key, rank, begin, nbytes, name))
 
-    def holding(self, address: int) -> Window | None:
+    def holding(self, address: int) -> SharedWindow | None:
         """The window that an address is in."""
         return next((each for each in self.windows if each.begin <= address < each.end), None)
 
@@ -92,9 +92,9 @@ class ProcessLog:
         self._keys[key] += 1
         return f"{key} {self._keys[key]}"
 
-    def met(self, number: int, concurrent: Iterable[int], key: str, *, gives: bool = True, gets: bool = True) -> None:
-        """A meeting of processes, as an operation. `gives`, `gets`: whether what came before is known to others, and theirs here."""
-        self._entries.append({"number": number, "concurrent": sorted(concurrent), "key": key, "gives": gives, "gets": gets})
+    def met(self, number: int, concurrent: Iterable[int], key: str, *, sends: bool = True, receives: bool = True) -> None:
+        """A meeting of processes, as an operation. `sends`, `receives`: whether what came before is known to others, and theirs here."""
+        self._entries.append({"number": number, "concurrent": sorted(concurrent), "key": key, "sends": sends, "receives": receives})
 
     def add(self, number: int, done: Done, concurrent: Iterable[int]) -> None:
         """A launch or an operation was made. `concurrent`: the earlier ones that it may run beside."""

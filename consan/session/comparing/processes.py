@@ -24,9 +24,9 @@ from consan.reports.formats.json_format import access_from_json
 from consan.reports.model import Access, Finding
 from consan.reports.records.numbering import unflatten
 from consan.session.comparing.array_rows import both_in
-from consan.session.comparing.process_log import SUFFIX, Window
+from consan.session.comparing.process_log import SUFFIX, SharedWindow
 
-_APART: Final = 44  # bits of an offset in a window
+_WINDOW_BITS: Final = 44  # bits of an offset in a window
 _MOST_PAIRS: Final = 1 << 16
 Known = dict[int, int]
 """By rank: a bit for each of its launches and operations."""
@@ -41,7 +41,7 @@ class _Made:
     before: int
     about: dict[str, Any]
     rows: Rows
-    windows: dict[int, Window] = field(default_factory=dict)  # by their places among addresses
+    windows: dict[int, SharedWindow] = field(default_factory=dict)  # by their places among addresses
 
     @property
     def name(self) -> str:
@@ -51,9 +51,9 @@ class _Made:
     def side(self, row: np.void) -> _StoredSide:
         """An access for the report."""
         place = int(row["address"])
-        window = self.windows[place >> _APART]
+        window = self.windows[place >> _WINDOW_BITS]
         writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
-        begin = place & ((1 << _APART) - 1)
+        begin = place & ((1 << _WINDOW_BITS) - 1)
         name = window.name if window.nbytes <= int(row["bytes"]) else f"{window.name}, bytes {begin}..{begin + int(row['bytes']) - 1}"
         where = int(row["cluster"]), int(row["thread"])
         return _StoredSide(self.about["sides"][str(int(row["site"]))], self.rank, begin, int(row["bytes"]), writes, name, where)
@@ -103,7 +103,7 @@ class _Process:
 
     about: dict[str, Any]
     launches: list[_Made]
-    meetings: list[dict[str, Any]]
+    exchanges: list[dict[str, Any]]
 
     @property
     def rank(self) -> int:
@@ -173,24 +173,24 @@ class _Knowledge:
     """What each launch comes behind, in its own rank and in others."""
 
     def __init__(self, processes: list[_Process]) -> None:
-        self._meetings: dict[int, list[dict[str, Any]]] = {each.rank: each.meetings for each in processes}
+        self._exchanges: dict[int, list[dict[str, Any]]] = {each.rank: each.exchanges for each in processes}
         self._given: dict[str, Known] = {}
         self._known: dict[tuple[int, int], Known] = {}
-        waiting = [(meeting["number"], rank, meeting) for rank, own in self._meetings.items() for meeting in own]
+        waiting = [(exchange["number"], rank, exchange) for rank, own in self._exchanges.items() for exchange in own]
         changed = True
         while changed:  # until nobody learns anything more
             changed = False
-            for number, rank, meeting in sorted(waiting, key=lambda each: each[:2]):
-                if meeting["gives"]:
-                    known = {**self.of(rank, meeting["before"], number), rank: meeting["before"] | 1 << number}
-                    changed |= _join(self._given.setdefault(meeting["key"], {}), known)
+            for number, rank, exchange in sorted(waiting, key=lambda each: each[:2]):
+                if exchange["sends"]:
+                    known = {**self.of(rank, exchange["before"], number), rank: exchange["before"] | 1 << number}
+                    changed |= _join(self._given.setdefault(exchange["key"], {}), known)
 
     def of(self, rank: int, before: int, number: int) -> Known:
         """What others had done before an operation of a rank."""
         found: Known = {}
-        for meeting in self._meetings.get(rank, ()):
-            if meeting["number"] <= number and meeting["gets"] and (before >> meeting["number"] & 1 or meeting["number"] == number):
-                _join(found, self._given.get(meeting["key"], {}))
+        for exchange in self._exchanges.get(rank, ()):
+            if exchange["number"] <= number and exchange["receives"] and (before >> exchange["number"] & 1 or exchange["number"] == number):
+                _join(found, self._given.get(exchange["key"], {}))
         return found
 
     def ordered(self, first: _Made, second: _Made) -> bool:
@@ -219,25 +219,25 @@ def _before(entry: dict[str, Any]) -> int:
 def _read(path: Path) -> _Process:
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
-        launches, meetings = [], []
+        launches, exchanges = [], []
         for entry in about["entries"]:
             before = _before(entry)
             if "key" in entry:
-                meetings.append({**entry, "before": before})
+                exchanges.append({**entry, "before": before})
                 continue
             rows, number = file[f"rows-{entry['number']}"], int(entry["number"])
             rows["device"] = file[f"windows-{number}"]
             launches.append(_Made(int(about["rank"]), number, before, entry, rows))
-    return _Process(about, launches, meetings)
+    return _Process(about, launches, exchanges)
 
 
 def _place(processes: Iterable[_Process]) -> None:
     """Give each window the same place in all processes, and accesses their places there."""
     places: dict[tuple[str, int], int] = {}
     for process in processes:
-        windows = [Window(**each) for each in process.about["windows"]]
+        windows = [SharedWindow(**each) for each in process.about["windows"]]
         numbers = np.array([places.setdefault((each.key, each.rank), len(places) + 1) for each in windows], np.uint64)
         named = dict(zip(numbers.tolist(), windows, strict=True))
         for made in process.launches:
-            made.rows["address"] += numbers[made.rows["device"].astype(np.int64)] << np.uint64(_APART)
+            made.rows["address"] += numbers[made.rows["device"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
             made.windows = named

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 _FIRST_HANDLE: Final = 1 << 20
-_BEFORE: Final = "what the default stream did before the first stream was made"
+_BEFORE: Final = "what the default stream did before there could be launches at the same time"
 _INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
 
 
@@ -95,6 +95,7 @@ class ProgramStreams:
     reached: dict[int, dict[Blocking | None, Numbers]] = field(default_factory=lambda: defaultdict(dict))
     """By context: what is over once all streams of a kind are done."""
     _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
+    chained: bool = False  # launches of one stream may overlap
     _busy: bool = False  # the default stream has done something before there was another one
 
     def __post_init__(self) -> None:
@@ -105,17 +106,27 @@ class ProgramStreams:
     @property
     def compares(self) -> bool:
         """Whether there is a second stream, and launches are compared."""
-        return len(self._known) > len(DEFAULT_STREAMS) and self.comparisons.accesses.wanted
+        return (self.chained or len(self._known) > len(DEFAULT_STREAMS)) and self.comparisons.accesses.wanted
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream."""
+        self._want()
+        number = handle or _FIRST_HANDLE + len(self._known)
+        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge))
+
+    def _want(self) -> None:
+        """Accesses are kept from now on."""
         accesses = self.comparisons.accesses
         if not accesses.wanted and self.looks_at_global:
             accesses.wanted = True
             if self._busy:
                 self.concurrent.operated(self.comparisons, OperationSide(_BEFORE, "", 0), self.default, None)
-        number = handle or _FIRST_HANDLE + len(self._known)
-        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge))
+
+    def chain(self, by: Comparisons) -> None:
+        """There is a kernel that may start while the launch before it runs, or lets the next one start."""
+        with self.lock:
+            self._want()
+            self.chained = True
 
     def keep(self, stream: ProgramStream) -> ProgramStream:
         """Know a stream by its handle."""

@@ -76,6 +76,9 @@ class MachineCode:
         return self.cubin
 
 
+_CHAINS = "griddepcontrol"
+
+
 @dataclass(eq=False)
 class Prepared:
     """One module. `number` and `counter` place it in the shadow's tables."""
@@ -95,6 +98,11 @@ class Prepared:
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
+
+    @functools.cached_property
+    def chains(self) -> bool:
+        """Whether a kernel may start while the launch before it runs, or lets the next one start."""
+        return _CHAINS in self.plain
 
     @property
     def gets_logs(self) -> bool:

@@ -66,12 +66,12 @@ class Rank:
         self.clock.now = at
         self.framework.launch(entry, number, stream=stream)
 
-    def meets(self, handle: int | None = 0, *, waits: bool = True, gives: bool = True, gets: bool = True) -> None:
-        self.streams.met("group 0", handle, waits=waits, gives=gives, gets=gets)
+    def meets(self, handle: int | None = 0, *, waits: bool = True, sends: bool = True, receives: bool = True) -> None:
+        self.streams.met("group 0", handle, waits=waits, sends=sends, receives=receives)
 
     def end(self, folder: Path) -> Any:
         report = self.framework.report()
-        log = self.framework.session.shared
+        log = self.streams.log
         assert log is not None
         log.save(folder / f"{self.rank}{SUFFIX}")
         return report
@@ -129,12 +129,12 @@ Between = Callable[[Rank], None]
 ORDERS: dict[str, Between] = {
     "a barrier": lambda rank: rank.meets(),
     "a collective": lambda rank: rank.meets(waits=False),
-    "a signal": lambda rank: rank.meets(gives=not rank.rank, gets=bool(rank.rank)),
+    "a signal": lambda rank: rank.meets(sends=not rank.rank, receives=bool(rank.rank)),
     "hosts that have waited": lambda rank: (rank.framework.calls.call("cuCtxSynchronize"), rank.meets(None))[1],
 }
 NO_ORDERS: dict[str, Between] = {
     "one of them alone": lambda rank: rank.meets() if rank.rank else None,
-    "the other way": lambda rank: rank.meets(gives=bool(rank.rank), gets=not rank.rank),
+    "the other way": lambda rank: rank.meets(sends=bool(rank.rank), receives=not rank.rank),
     "hosts that have not waited": lambda rank: rank.meets(None),
     "another stream": lambda rank: rank.meets(rank.framework.calls.stream(), waits=False),
 }
