@@ -205,6 +205,7 @@ class AlikeLaunches(ABC, Generic[S]):
 
     lock: threading.RLock  # of the launches in flight
     times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
+    asks = False  # whether their parameters are wanted
     _armed: Armed | None = None
     _taken: Sequence[S] = ()
     _resumed: S | None = None  # of the launch that is made now, if it is an armed one

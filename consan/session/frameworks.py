@@ -145,7 +145,7 @@ class Frameworks:
             return found if alike is not None else None
         if found is not None:
             found.tell()
-        asks = self.looks.may_tell(prepared, launch.entry) or (isinstance(alike, KnownLaunches) and bool(alike.decided.decides))
+        asks = self.looks.may_tell(prepared, launch.entry)
         launch = replace(launch, args=unknown, buffers=None)  # they hold the arguments
         found = self._repeated[key] = RepeatedLaunch(self, prepared, launch, alike, asks, self.era)
         return found

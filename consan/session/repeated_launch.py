@@ -83,7 +83,7 @@ class KnownLaunches(SilentLaunches):
     background: Background
     decided: DecidedLaunches[ReceiptGroup]
     instead: int
-    _known: Parameters | None = None  # the parameters of one
+    _known: Parameters | None = None  # the parameters of one that was known
     _unknown: int = 0  # launches of which it was not known
 
     def covers(self, args: Parameters | None) -> bool:
@@ -94,6 +94,11 @@ class KnownLaunches(SilentLaunches):
         self._known = args if known else self._known
         self._unknown += not known
         return known
+
+    @property
+    def asks(self) -> bool:
+        """Whether parameters decide what launches do."""
+        return bool(self.decided.decides)
 
     @property
     def serves(self) -> bool:
@@ -143,7 +148,7 @@ class RepeatedLaunch:
         if isinstance(alike, KnownLaunches):
             given = (*given[:at], alike.instead, *given[at + 1 :])
         with frameworks.device.lock:
-            args = asked() if self.asks else None
+            args = asked() if self.asks or self.alike.asks else None
             taken = self._begins(args)
             if taken is None:
                 return NOT_REPEATED
@@ -190,11 +195,11 @@ class RepeatedLaunch:
         work = self.frameworks.device.backend.work
         if self.alike.is_armed or work is None or (functions := armed_functions()) is None:
             return
-        streams, stream = self.frameworks.streams, self.launch.stream
+        streams, stream, asks = self.frameworks.streams, self.launch.stream, self.asks or self.alike.asks
         with self.frameworks.device.lock:
-            if self._differs() or not streams.may_arm(stream) or (self.asks and key and self._args is None):
+            if self._differs() or not streams.may_arm(stream) or (asks and key and self._args is None):
                 return
-            values = self._args or () if self.asks and key else ()
+            values = self._args or () if asks and key else ()
             words = [each or 0 for each in key] or [0] * _STREAM + [stream]
             self.alike.arm(Arming(functions, words, values, work.here, streams.followed_launch))
 

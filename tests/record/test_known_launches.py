@@ -18,6 +18,7 @@ from consan.instrument.ptx import parse
 from consan.instrument.record import record
 from consan.instrument.record.recorded import DecidingBytes
 from consan.session import repeated_launch
+from consan.session.global_looks import GlobalLooks
 from consan.toolchain.host_library import loaded
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -105,6 +106,18 @@ def test_where_most_are_not_known_they_have_logs(program: Program, monkeypatch: 
     assert launched(program) != PLAIN
     assert program.launch(5) == 5, "C makes them, with logs"
     assert program.counts() == ("clean", made + 25)
+
+
+@on_turns
+def test_no_proof_is_asked_for_without_global_memory(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[object]()
+    monkeypatch.setattr(GlobalLooks, "may_tell", lambda *_: False)
+    monkeypatch.setattr(GlobalLooks, "counts", lambda *given: asked.append(given))
+    made = learn(program)
+    asked.clear()  # of launches that took the long way
+    program.launch(5)
+    assert program.counts() == ("clean", made + 5)
+    assert asked == []
 
 
 @pytest.mark.parametrize("program", ["cupy picks", "triton picks"], indirect=True)
