@@ -61,10 +61,8 @@ def main() -> None:
         errors = [each for each in report.findings if each.severity == "error"]
         lines = sorted({access.line for each in errors for access in each.pair})
         kinds = sorted({f"{each.kind} {each.hazard}" for each in errors})
-        print(
-            f"| {name} | {report.verdict} | {', '.join(kinds)} | {'named' if expected in lines else f'{expected} not in {lines}'} | {ended} |",
-            flush=True,
-        )
+        where = "named" if expected in lines else f"{expected} not in {lines}"
+        print(f"| {name} | {report.verdict} | {', '.join(kinds)} | {where} | {ended} |", flush=True)
 
 
 if __name__ == "__main__":
