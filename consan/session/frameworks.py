@@ -42,7 +42,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
-from consan.session.repeated_launch import KnownLaunches, RepeatedLaunch, SilentLaunches
+from consan.session.repeated_launch import KnownLaunches, ProvenLaunches, RepeatedLaunch, SilentLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -159,7 +159,31 @@ class Frameworks:
         if not self.background.accepts(prepared, launch.entry):
             return None
         shape = _shape(prepared, launch)
-        return self._known(prepared, launch, shape, before) or self.background.repeating.of(prepared, shape, launch.stream)
+        made = self._known(prepared, launch, shape, before) or self._proven(prepared, launch, before)
+        return made or self.background.repeating.of(prepared, shape, launch.stream)
+
+    def _proven(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> ProvenLaunches | None:
+        """Launches of a kernel that has no race in any, unless only parameters decide what they do: those are soon known."""
+        judge, recording = self.judge, self.judge.recording
+        compact = None if prepared.recorded is None else prepared.recorded.kernel(launch.entry).compact
+        if judge.always is None or not launch.replaceable or recording.asked or (compact is not None and not compact.hashes):
+            return None
+        if isinstance(before, ProvenLaunches):
+            return before if before.serves else None
+        extents, args = LaunchExtents(launch.grid, launch.block), launch.args()
+        proof = None if args is None else judge.proof_of(prepared, launch.entry, extents, args)
+        if proof is None:
+            return None
+        recording.kernels.covers(prepared, launch.entry, proof)  # the launch that was made now
+        proves = functools.partial(judge.proof_of, prepared, launch.entry, extents)
+        return ProvenLaunches(self.device, self.background.lock, launch.stream, instead=self._plain(prepared, launch), proves=proves)
+
+    def _plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:
+        """The handle of the kernel as it is."""
+        backend = cast(Any, self.device.backend)
+        with backend.outside_captures():
+            plain = self.modules.plain(prepared, launch.module)
+            return int(backend.function(plain, launch.entry, launch.shared, launch.cluster))
 
     def _known(self, prepared: Prepared, launch: FrameworkLaunch, shape: Shape, before: AlikeLaunches[Any] | None) -> KnownLaunches | None:
         """Launches of which is known what they do."""
@@ -167,10 +191,7 @@ class Frameworks:
         if decided is None or self.background.work.vanishes:
             return None
         if not (isinstance(before, KnownLaunches) and before.decided is decided):
-            background, backend = self.background, cast(Any, self.device.backend)
-            with backend.outside_captures():
-                plain = self.modules.plain(prepared, launch.module)
-                instead = backend.function(plain, launch.entry, launch.shared, launch.cluster)
+            background, instead = self.background, self._plain(prepared, launch)
             before = KnownLaunches(self.device, background.lock, launch.stream, background=background, decided=decided, instead=instead)
         return before if before.serves else None
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
 from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
+from consan.reports.model import AllLaunchesProof
 from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared
@@ -74,36 +75,77 @@ class SilentLaunches(AlikeLaunches[str]):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KnownLaunches(SilentLaunches):
-    """Those of which is known what they do (planning/decided.py): the kernel as it is is launched, and they are counted.
+class PlainLaunches(SilentLaunches):
+    """Those in whose place the kernel as it is is launched, and which are counted. `instead`: the handle of that kernel."""
 
-    `instead`: the handle of that kernel.
-    """
-
-    background: Background
-    decided: DecidedLaunches[ReceiptGroup]
     instead: int
-    _known: Parameters | None = None  # the parameters of one that was known
-    _unknown: int = 0  # launches of which it was not known
+    _unknown: int = 0  # launches that are none of them
 
     def covers(self, args: Parameters | None) -> bool:
         """Whether a launch with these parameters is one of them."""
+        found = self.has(args)
+        self._unknown += not found
+        return found
+
+    def has(self, args: Parameters | None) -> bool:
+        """The same; nothing is counted."""
+        raise NotImplementedError
+
+    @property
+    def serves(self) -> bool:
+        """Whether most launches are such."""
+        return self._unknown < MOST_UNKNOWN
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProvenLaunches(PlainLaunches):
+    """Those of a kernel that has no race in any launch (planning/launch_proofs.py). Memory may have moved since, so C makes none.
+
+    `proves`: the proof, if it covers a launch with some parameters.
+    """
+
+    asks = True
+    proves: Callable[[Parameters], AllLaunchesProof | None]
+    _proof: AllLaunchesProof | None = None
+
+    def has(self, args: Parameters | None) -> bool:
+        """Whether the proof covers a launch."""
+        found = None if args is None else self.proves(args)
+        self._proof = found or self._proof
+        return found is not None
+
+    def lends(self) -> None:
+        """Nothing."""
+
+    def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
+        """Count launches."""
+        launch, kernels = repeated.launch, repeated.frameworks.judge.recording.kernels
+        if self._proof is not None:
+            kernels.counts_always(
+                repeated.prepared, launch.entry, self._proof, launch.grid, launch.block, recorded=False, times=sum(times.values())
+            )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KnownLaunches(PlainLaunches):
+    """Those of which is known what they do (planning/decided.py)."""
+
+    background: Background
+    decided: DecidedLaunches[ReceiptGroup]
+    _known: Parameters | None = None  # the parameters of one
+
+    def has(self, args: Parameters | None) -> bool:
+        """Whether it is known what a launch does."""
         if args is not None and args is self._known:
             return True
         known = self.decided.of(args) is not None
         self._known = args if known else self._known
-        self._unknown += not known
         return known
 
     @property
     def asks(self) -> bool:
         """Whether parameters decide what launches do."""
         return bool(self.decided.decides)
-
-    @property
-    def serves(self) -> bool:
-        """Whether most launches are known."""
-        return self._unknown < MOST_UNKNOWN
 
     def lends(self) -> Lent[str] | None:
         """C compares the bytes that decide with those of the launch before."""
@@ -145,7 +187,7 @@ class RepeatedLaunch:
         the driver, which is not 0 if the launch was refused.
         """
         frameworks, alike, began = self.frameworks, self.alike, time.perf_counter()
-        if isinstance(alike, KnownLaunches):
+        if isinstance(alike, PlainLaunches):
             given = (*given[:at], alike.instead, *given[at + 1 :])
         with frameworks.device.lock:
             args = asked() if self.asks or self.alike.asks else None
@@ -177,7 +219,7 @@ class RepeatedLaunch:
 
     def _begins(self, args: Parameters | None) -> Any:
         """What the launch takes. None: it takes the long way."""
-        if isinstance(self.alike, KnownLaunches) and not self.alike.covers(args):
+        if isinstance(self.alike, PlainLaunches) and not self.alike.covers(args):
             return None
         if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
             taken = self.alike.resume()
@@ -219,7 +261,7 @@ class RepeatedLaunch:
 
     def _tell(self, times: Mapping[Parameters | None, int]) -> None:
         launch, frameworks = self.launch, self.frameworks
-        for args, count in times.items() if self.asks else ():
+        for args, count in times.items() if self.asks and not isinstance(self.alike, ProvenLaunches) else ():
             if args is not None:
                 frameworks.looks.counts(self.prepared, launch, args, count)
         if times and isinstance(self.alike, SilentLaunches):

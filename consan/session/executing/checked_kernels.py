@@ -91,14 +91,21 @@ class CheckedKernels:
         """Count launches whose accesses to global memory, so many in each launch, are proven apart."""
         self.adds_proofs(prepared, entry, ProvenLaunches(times, times * accesses, times * math.prod(grid)))
 
-    def counts_always(self, prepared: Prepared, entry: str, proof: AllLaunchesProof, grid: Dim3, block: Dim3, *, recorded: bool) -> None:
-        """Count a launch that a proof for all launches covers. `recorded`: without its global memory."""
+    def counts_always(
+        self, prepared: Prepared, entry: str, proof: AllLaunchesProof, grid: Dim3, block: Dim3, *, recorded: bool, times: int = 1
+    ) -> None:
+        """Count launches that a proof for all launches covers. `recorded`: without their global memory."""
         kernel = self.of(prepared, entry)
         self.shapes.ran(prepared.plain, entry, grid, block, looked=True)
-        kernel.proof, kernel.covered = proof, kernel.covered + 1
-        kernel.unlogged += not recorded
+        kernel.proof, kernel.covered = proof, kernel.covered + times
+        kernel.unlogged += 0 if recorded else times
         compared = math.prod(grid) if recorded else 0
-        kernel.tally.add(Tally(launches=int(not recorded), proven_launches=1, compared_ctas=compared))
+        kernel.tally.add(Tally(launches=0 if recorded else times, proven_launches=times, compared_ctas=compared))
+
+    def covers(self, prepared: Prepared, entry: str, proof: AllLaunchesProof) -> None:
+        """A proof for all launches covers one that was recorded in full."""
+        kernel = self.of(prepared, entry)
+        kernel.proof, kernel.covered = proof, kernel.covered + 1
 
     def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
         """Count proofs."""
@@ -129,7 +136,7 @@ class CheckedKernels:
     def proof(self, prepared: Prepared, entry: str, launches: int) -> AllLaunchesProof | None:
         """The proof that no launch of a kernel has a race, if it covers so many launches: all that were made."""
         kernel = self.of(prepared, entry)
-        return kernel.proof if kernel.covered == launches else None
+        return kernel.proof if kernel.covered == launches + kernel.looked else None
 
     def unrecorded(self, prepared: Prepared, entry: str) -> Mapping[str, int]:
         """The launches of a kernel that were not recorded, by why."""

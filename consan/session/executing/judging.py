@@ -130,9 +130,9 @@ class Judge:
             return PlannedKernel(prepared, entry, light)
         extents = LaunchExtents(launch.grid, launch.block)
         proven = functools.partial(self.proofs.accesses, prepared, entry, args, extents)
-        return PlannedKernel(prepared, entry, light, proven, functools.cache(lambda: self._always(prepared, entry, extents, args)))
+        return PlannedKernel(prepared, entry, light, proven, functools.cache(lambda: self.proof_of(prepared, entry, extents, args)))
 
-    def _always(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> AllLaunchesProof | None:
+    def proof_of(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> AllLaunchesProof | None:
         """The proof that no launch of a kernel has a race, if it covers a launch."""
         if self.always is None:
             return None

@@ -56,6 +56,7 @@ class LaunchProofs:
     note: Callable[[str], None]
     allocation: Callable[[int], Extent | None]
     _known: dict[_OfShape, LaunchConditions | None] = field(default_factory=dict)
+    _covered: dict[tuple[_OfShape, Dim3, tuple[bytes, ...], tuple[Extent | None, ...]], str] = field(default_factory=dict)
     _overflows: dict[tuple[_OfShape, tuple[int, ...]], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,7 +71,13 @@ class LaunchProofs:
         conditions = self._known[kernel]
         if conditions is None:
             return None
-        if why := self._refusal(kernel, conditions, launch):
+        extents = [self.allocation(address) for each in conditions.arrays if (address := each.value(launch.parameters))]
+        case = kernel, launch.grid, tuple(launch.parameters), tuple(extents)
+        if case not in self._covered:
+            if len(self._covered) >= _MOST_KNOWN:
+                self._covered.clear()
+            self._covered[case] = self._refusal(kernel, conditions, launch)
+        if why := self._covered[case]:
             self.note(f"{launch.entry}: a launch was recorded though a proof holds for all that fit its assumptions: {why}")
             return None
         return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True)
