@@ -205,7 +205,6 @@ class AlikeLaunches(ABC, Generic[S]):
 
     lock: threading.RLock  # of the launches in flight
     times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
-    asks = False  # whether their parameters are wanted
     _armed: Armed | None = None
     _taken: Sequence[S] = ()
     _resumed: S | None = None  # of the launch that is made now, if it is an armed one
@@ -233,6 +232,11 @@ class AlikeLaunches(ABC, Generic[S]):
     @abstractmethod
     def taken_back(self, taken: Sequence[S], made: MadeLaunches) -> None:
         """C has made launches."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether their parameters are wanted."""
+        return False
 
     @property
     def is_armed(self) -> bool:
