@@ -186,7 +186,7 @@ class Frameworks:
             return int(backend.function(plain, launch.entry, launch.shared, launch.cluster))
 
     def _known(self, prepared: Prepared, launch: FrameworkLaunch, shape: Shape, before: AlikeLaunches[Any] | None) -> KnownLaunches | None:
-        """Launches of which is known what they do."""
+        """Those that are known to do what a checked one did."""
         decided = self.background.repeating.decided(shape) if launch.replaceable else None
         if decided is None or self.background.work.vanishes:
             return None

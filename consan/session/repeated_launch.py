@@ -128,7 +128,7 @@ class ProvenLaunches(PlainLaunches):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KnownLaunches(PlainLaunches):
-    """Those of which is known what they do (planning/decided.py)."""
+    """Those that are known to do what a checked one did (planning/decided.py)."""
 
     background: Background
     decided: DecidedLaunches[ReceiptGroup]

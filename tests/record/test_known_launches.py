@@ -1,4 +1,4 @@
-"""Launches of which is known what they do: they run as they are, all are counted, and no other launch is taken for one."""
+"""Known launches (planning/decided.py): they run as they are, all are counted, and no other launch is taken for one."""
 
 from __future__ import annotations
 

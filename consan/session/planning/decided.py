@@ -1,4 +1,4 @@
-"""Launches of which is known before what they do: only bytes of their parameters decide that, and one with these bytes was checked.
+"""Known launches: only bytes of their parameters decide what they do, and one with these bytes was checked before.
 
 That is so where a kernel's log is compact and has no hashes (instrument/record/analyses/computed.py): all that its events follow from
 is in the text, the grid, and these bytes. Such a launch runs as it is, without a log.
