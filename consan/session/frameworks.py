@@ -42,7 +42,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
-from consan.session.repeated_launch import KnownLaunches, ProvenLaunches, RepeatedLaunch, SilentLaunches
+from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, RepeatedLaunch, SilentLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -162,13 +162,13 @@ class Frameworks:
         made = self._known(prepared, launch, shape, before) or self._proven(prepared, launch, before)
         return made or self.background.repeating.of(prepared, shape, launch.stream)
 
-    def _proven(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> ProvenLaunches | None:
+    def _proven(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> LaunchesByProof | None:
         """Launches of a kernel that has no race in any, unless only parameters decide what they do: those are soon known."""
         judge, recording = self.judge, self.judge.recording
         compact = None if prepared.recorded is None else prepared.recorded.kernel(launch.entry).compact
         if judge.always is None or not launch.replaceable or recording.asked or (compact is not None and not compact.hashes):
             return None
-        if isinstance(before, ProvenLaunches):
+        if isinstance(before, LaunchesByProof):
             return before if before.serves else None
         extents, args = LaunchExtents(launch.grid, launch.block), launch.args()
         proof = None if args is None else judge.proof_of(prepared, launch.entry, extents, args)
@@ -176,7 +176,7 @@ class Frameworks:
             return None
         recording.kernels.covers(prepared, launch.entry, proof)  # the launch that was made now
         proves = functools.partial(judge.proof_of, prepared, launch.entry, extents)
-        return ProvenLaunches(self.device, self.background.lock, launch.stream, instead=self._plain(prepared, launch), proves=proves)
+        return LaunchesByProof(self.device, self.background.lock, launch.stream, instead=self._plain(prepared, launch), proves=proves)
 
     def _plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:
         """The handle of the kernel as it is."""

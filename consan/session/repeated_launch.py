@@ -98,7 +98,7 @@ class PlainLaunches(SilentLaunches):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProvenLaunches(PlainLaunches):
+class LaunchesByProof(PlainLaunches):
     """Those of a kernel that has no race in any launch (planning/launch_proofs.py). Memory may have moved since, so C makes none.
 
     `proves`: the proof, if it covers a launch with some parameters.
@@ -261,7 +261,7 @@ class RepeatedLaunch:
 
     def _tell(self, times: Mapping[Parameters | None, int]) -> None:
         launch, frameworks = self.launch, self.frameworks
-        for args, count in times.items() if self.asks and not isinstance(self.alike, ProvenLaunches) else ():
+        for args, count in times.items() if self.asks and not isinstance(self.alike, LaunchesByProof) else ():
             if args is not None:
                 frameworks.looks.counts(self.prepared, launch, args, count)
         if times and isinstance(self.alike, SilentLaunches):
