@@ -32,18 +32,21 @@ Records = npt.NDArray[np.void]
 
 def named(exact: Records, waits: Callable[[], Records], wide: Callable[[], Records]) -> Records:
     """The findings of a replay, with the kind `scope` where that explains a race. `waits`: those of a replay in which the scopes of waits
-    are wide, `wide`: in which all are.
+    are wide, which is made where scopes explain one; `wide`: in which all are.
     """
     if not _counts(exact, _CONFLICTS):
         return exact
-    records, by_waits, by_scopes = exact.copy(), waits(), wide()
+    records, by_scopes = exact.copy(), wide()
+    explained = list[np.void]()
     for kind in _UNORDERED:
-        counts, waited, left = (_counts(each, (kind,)) for each in (exact, by_waits, by_scopes))
-        for record in (each for each in records if each["kind"] == kind and left[_pair(each)] < counts[_pair(each)]):
-            _name(record, waited[_pair(record)])
-    waited, left = _counts(by_waits, (Kind.MISSING_WAIT,)), _counts(by_scopes, _CONFLICTS)
-    for record in (each for each in records if each["kind"] == Kind.MISSING_WAIT and not left[_pair(each)]):
-        _name(record, waited[_pair(record)])
+        counts, left = (_counts(each, (kind,)) for each in (exact, by_scopes))
+        explained += [each for each in records if each["kind"] == kind and left[_pair(each)] < counts[_pair(each)]]
+    left = _counts(by_scopes, _CONFLICTS)
+    explained += [each for each in records if each["kind"] == Kind.MISSING_WAIT and not left[_pair(each)]]
+    by_waits = waits() if explained else exact
+    waited = {kind: _counts(by_waits, (kind,)) for kind in _CONFLICTS}
+    for record in explained:
+        _name(record, waited[Kind(record["kind"])][_pair(record)])
     reported: Records = np.concatenate([records[_stay(records, by_scopes)], by_scopes[hidden(records, by_scopes)]])
     return reported
 
@@ -137,8 +140,9 @@ def _unordered(records: list[np.void]) -> list[np.void]:
 def _counts(records: Records, kinds: tuple[Kind, ...]) -> Counter[_Pair]:
     """How often each pair of sites has findings of some kinds."""
     found: Counter[_Pair] = Counter()
-    for record in records[np.isin(records["kind"], kinds)]:
-        found[_pair(record)] += int(record["count"])
+    for kind, record in zip(records["kind"].tolist(), records, strict=True):
+        if kind in kinds:
+            found[_pair(record)] += int(record["count"])
     return found
 
 
