@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from consan.session.asking.reruns import CudaSource, Ran
     from consan.session.session import Session
 
-_BUDGET: Final = 2.0  # seconds of a session, for `auto`
+_BUDGET: Final = 2.0  # seconds of processor time of a session, for `auto`
 _MOST_MEMORY: Final = 64 << 20  # bytes of the program's memory that are kept
 _LONGEST: Final = 10.0  # seconds of one launch
 
@@ -118,12 +118,12 @@ class WithoutOptimisation:
             return "the memory of the program is too large to be kept"
         if sum(not each.daemon for each in threading.enumerate()) > 1:
             return "the program has other threads"
-        began = time.monotonic()
+        began = time.process_time()
         try:
             found, why = launch.races(known)
         except ConsanError as error:
             found, why = [], str(error).partition("\n")[0]
-        self._spent += time.monotonic() - began
+        self._spent += time.process_time() - began
         self._found += found
         return why
 

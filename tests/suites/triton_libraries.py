@@ -1,6 +1,7 @@
 """Triton kernels of liger-kernel and fla-core, forward and backward, on the virtual machine: one line for each operation.
 
     .venv-triton/bin/python tests/suites/triton_libraries.py [NAME ...]     needs torch (CPU), liger-kernel, fla-core, einops
+    CONSAN_PROVE=10 .venv-triton/bin/python tests/suites/triton_libraries.py          the same, and which kernels are proven in 10 s (z3)
 
 The inputs are small, so that all programs of a launch are checked together. `torch.cuda` tells of a device of four multiprocessors.
 """
@@ -8,6 +9,7 @@ The inputs are small, so that all programs of a launch are checked together. `to
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -108,7 +110,8 @@ def fla() -> dict[str, Callable[[], Any]]:
 def run(name: str, operation: Callable[[], Any]) -> None:
     """One operation and its derivative: what consan says of their kernels."""
     start, ended = time.monotonic(), "not begun"
-    with consan.triton.cpu(arch=ARCH) as report:
+    within = float(os.environ.get("CONSAN_PROVE", "0"))  # of an operation
+    with consan.triton.cpu(arch=ARCH, prove=within) as report:
         try:
             found = operation()
             ended = "forward only"
@@ -118,12 +121,14 @@ def run(name: str, operation: Callable[[], Any]) -> None:
             ended += f": {type(error).__name__} {' '.join(str(error).split())[:160]}"
     kinds = sorted({f"{each.kind} {each.situation} {each.severity}" for each in report.findings})
     seen = f"{len(report.kernels)} kernels, {sum(kernel.launches for kernel in report.kernels)} launches"
+    seen += f", {sum(kernel.proof is not None for kernel in report.kernels)} proven" if within else ""
     checked = "global-memory" in report.checked
     print(
         f"| {name} | {ended} | {seen} | {report.verdict}{'' if checked else ', global memory not checked'} | {', '.join(kinds)} |",
         flush=True,
     )
     print(f"    {time.monotonic() - start:.0f} s {'; '.join(report.incomplete)[:300]}", file=sys.stderr, flush=True)
+    print(*(f"    {note[:200]}" for note in report.notes if "proven" in note or "proof" in note), sep="\n", file=sys.stderr, flush=True)
     if any(each.severity != "note" for each in report.findings):
         print(report, file=sys.stderr, flush=True)
 
