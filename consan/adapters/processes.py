@@ -84,10 +84,10 @@ class TorchProcesses(Seam):
         tensor, group = given["tensor"], given.get("group")
         log = self._followed.shares(int(handle.rank), int(handle.world_size))
         key = log.numbered(f"memory of {group if isinstance(group, str) else _name_of(group)}")
-        name = self._names.get(tensor.data_ptr(), "buffer")
+        name, element = self._names.get(tensor.data_ptr(), "buffer"), int(tensor.element_size())
         for rank, (buffer, pad) in enumerate(zip(handle.buffer_ptrs, handle.signal_pad_ptrs, strict=True)):
-            log.add_window(key, rank, int(buffer), int(handle.buffer_size), f'symmetric buffer "{name}", rank {rank}')
-            log.add_window(f"{key}, signals", rank, int(pad), int(handle.signal_pad_size), f'signal pad of "{name}", rank {rank}')
+            log.add_window(key, rank, int(buffer), int(handle.buffer_size), f'symmetric buffer "{name}", rank {rank}', element)
+            log.add_window(f"{key}, signals", rank, int(pad), int(handle.signal_pad_size), f'signal pad of "{name}", rank {rank}', 4)
         self._watch(type(handle))
         self._keys[int(handle.buffer_ptrs[handle.rank])] = key
         return handle

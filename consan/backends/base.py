@@ -147,6 +147,10 @@ class CallSource(Protocol):
         the value; C: a `CUlaunchConfig`, whose stream is the value; S: the stream.
         """
 
+    @property
+    def reads_attributes(self) -> bool:
+        """Whether a call says if its launch is a programmatic dependent one."""
+
     def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
         """The listener needs no launches of kernels into a stream, up to the next other call. It may get them all the same.
 

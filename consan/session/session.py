@@ -218,8 +218,8 @@ class Session:
     @functools.cached_property
     def followed(self) -> FollowedStreams:
         """The streams of the program on a GPU, by the calls of its driver from now on."""
-        how = {"looks_at_global": self.options.looks_at_global, "contexts": self.backend.contexts}
-        return follow(self.comparisons, self.backend.calls, self.device.give_back, **how)
+        device, looks_at_global = self.device, self.options.looks_at_global
+        return follow(self.comparisons, device, looks_at_global=looks_at_global)
 
     @functools.cached_property
     def frameworks(self) -> Frameworks:

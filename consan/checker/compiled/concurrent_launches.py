@@ -50,13 +50,17 @@ class Retained:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Two sites that race. `first`, `second`: an access of each launch, `count`: how many of the second launch's do."""
+    """Two sites that race. `first`, `second`: an access of each launch, `count`: how many of the second launch's do.
+
+    `reach`: the bytes of all of these, if there is no gap between them; else those of `second`.
+    """
 
     first: np.void
     second: np.void
     count: int
     ctas: int  # of these
     same_value: bool  # all of them store what the first launch has stored
+    reach: tuple[int, int]
 
 
 def conflicts(earlier: Rows, later: Rows, *, waited: bool, scope: int = GPU_SCOPE) -> Iterator[Conflict]:
@@ -136,7 +140,9 @@ def _conflict(first: Rows, second: Rows) -> Conflict | None:
     shown = found[0]
     end = first["address"] + first["bytes"].astype(np.uint64)
     met = (first["address"] < int(shown["address"]) + int(shown["bytes"])) & (end > shown["address"])
-    return Conflict(first[met][0], shown, len(found), len(np.unique(found["cluster"])), _same_values(first, found))
+    begin, behind = _united(found)
+    reach = (int(begin[0]), int(behind[0])) if len(begin) == 1 else (int(shown["address"]), int(shown["address"]) + int(shown["bytes"]))
+    return Conflict(first[met][0], shown, len(found), len(np.unique(found["cluster"])), _same_values(first, found), reach)
 
 
 def _same_values(first: Rows, found: Rows) -> bool:

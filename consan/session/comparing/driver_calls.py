@@ -19,7 +19,7 @@ from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.program_streams import ProgramStream
 
 if TYPE_CHECKING:
-    from consan.backends.base import CallSource, Contexts
+    from consan.backends.base import Backend
     from consan.checker.compiled.concurrent_launches import Rows
     from consan.session.comparing.captures import Captures, WorkPlace
     from consan.session.comparing.comparisons import Comparisons
@@ -76,6 +76,15 @@ class SeenCall(Protocol):
     @property
     def waited(self) -> bool:
         """Of a call that is noted: whether the host has waited for its stream."""
+
+
+class FollowedDevice(Protocol):
+    """A device of a session."""
+
+    backend: Backend
+
+    def give_back(self) -> None:
+        """Free what no launch uses."""
 
 
 Meaning = Callable[["ProgramOrder", SeenCall], None]
@@ -144,19 +153,12 @@ class ProgramOrder:
             self.streams.host_waits(place.stream)
 
 
-def follow(
-    comparisons: Comparisons,
-    calls: CallSource | None,
-    give_back: Callable[[], None],
-    *,
-    looks_at_global: bool,
-    contexts: Contexts | None = None,
-) -> FollowedStreams:
+def follow(comparisons: Comparisons, device: FollowedDevice, *, looks_at_global: bool) -> FollowedStreams:
     """The streams of a session's program, by the driver's calls from now on. Where these are not seen, the streams know why."""
-    streams = FollowedStreams(comparisons, looks_at_global)
+    streams, calls, contexts = FollowedStreams(comparisons, looks_at_global), device.backend.calls, device.backend.contexts
     if contexts is not None:
         streams.opened(contexts.own, contexts.device, comparisons)
-    streams.order = ProgramOrder(streams, give_back)
+    streams.order = ProgramOrder(streams, device.give_back)
     if looks_at_global:
         why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
         if calls is None or why:

@@ -37,6 +37,7 @@ class SharedWindow:
     begin: int
     nbytes: int
     name: str
+    element: int = 1  # bytes
 
     @property
     def end(self) -> int:
@@ -78,10 +79,10 @@ class ProcessLog:
     _logged: int = 0
     _keys: Counter[str] = field(default_factory=Counter)
 
-    def add_window(self, key: str, rank: int, begin: int, nbytes: int, name: str) -> None:
+    def add_window(self, key: str, rank: int, begin: int, nbytes: int, name: str, element: int = 1) -> None:
         """Know a window."""
         if begin and nbytes and self.holding(begin) is None:
-            self.windows.append(SharedWindow(key, rank, begin, nbytes, name))
+            self.windows.append(SharedWindow(key, rank, begin, nbytes, name, element))
 
     def holding(self, address: int) -> SharedWindow | None:
         """The window that an address is in."""

@@ -23,6 +23,7 @@ from consan.reports.decoding import launch_race as words
 from consan.reports.formats.json_format import access_from_json
 from consan.reports.model import Access, Finding
 from consan.reports.records.numbering import unflatten
+from consan.reports.source.variables import Argument
 from consan.session.comparing.array_rows import both_in
 from consan.session.comparing.process_log import SUFFIX, SharedWindow
 
@@ -48,13 +49,13 @@ class _Made:
         """The kernel."""
         return str(self.about["name"])
 
-    def side(self, row: np.void) -> _StoredSide:
-        """An access for the report."""
+    def side(self, row: np.void, reach: tuple[int, int]) -> _StoredSide:
+        """An access for the report. `reach`: the bytes of all that are like it, whose name it has."""
         place = int(row["address"])
         window = self.windows[place >> _WINDOW_BITS]
         writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
         begin = place & ((1 << _WINDOW_BITS) - 1)
-        name = window.name if window.nbytes <= int(row["bytes"]) else f"{window.name}, bytes {begin}..{begin + int(row['bytes']) - 1}"
+        name = Argument(window.name, place - begin, window.nbytes, element=window.element).place(*reach)
         where = int(row["cluster"]), int(row["thread"])
         return _StoredSide(self.about["sides"][str(int(row["site"]))], self.rank, begin, int(row["bytes"]), writes, name, where)
 
@@ -165,7 +166,7 @@ def _overlap(first: _Made, second: _Made) -> bool:
 def _race(first: _Made, second: _Made, each: Conflict) -> Finding:
     one, other = both_in(each.first, each.second)
     edge = words.StreamEdge(f"rank {first.rank}", f"rank {second.rank}", "")
-    sides = first.side(one), second.side(other)
+    sides = first.side(one, each.reach), second.side(other, each.reach)
     return words.launch_race(*sides, words.NO_RANK_EDGE, edge, ahead=0, count=each.count, ctas=each.ctas, same_value=each.same_value)
 
 

@@ -91,15 +91,15 @@ class _MadeTogether:
         found: npt.NDArray[np.int64] = rows["cluster"].astype(np.int64) // (x * y * self.rank_grid)
         return found
 
-    def side(self, row: np.void) -> words.Side:
-        """An access for the report."""
+    def side(self, row: np.void, reach: tuple[int, int]) -> words.Side:
+        """An access for the report. `reach`: the bytes of all that are like it, whose name it has."""
         begin, nbytes = int(row["device"]), int(row["bytes"])
         writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
         if self.shape is None or self.module is None or self.names is None:
             return words.OperationSide(self.name, *self.where, begin, nbytes, writes)
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["cluster"]), int(row["thread"]), int(row["site"]),
-            begin, nbytes, writes, self.names(begin, begin + nbytes), self.rank_grid,
+            begin, nbytes, writes, self.names(*(begin + each - int(row["address"]) for each in reach)), self.rank_grid,
         )  # fmt: skip
 
 
@@ -196,8 +196,9 @@ def _race(earlier: _MadeTogether, later: _MadeTogether, ranks: tuple[int, int], 
     ended = next((made for made, _ in (first, second) if made.is_end), None)
     if ended is later:
         first, second, ranks = second, first, ranks[::-1]
+    sides = (made.side(row, each.reach) for made, row in (first, second))
     return words.launch_race(
-        first[0].side(first[1]), second[0].side(second[1]), words.NO_RANK_EDGE if ended is None else words.RANK_ENDED,
+        *sides, words.NO_RANK_EDGE if ended is None else words.RANK_ENDED,
         words.StreamEdge(f"rank {ranks[0]}", f"rank {ranks[1]}", ""), ahead=int(second[1]["address"]) - int(first[1]["address"]),
         count=each.count, ctas=each.ctas, same_value=each.same_value,
     )  # fmt: skip

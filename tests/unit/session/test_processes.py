@@ -59,7 +59,7 @@ class Rank:
         log = self.streams.shares(rank, 2)
         key = log.numbered("memory of 0")
         for owner in (0, 1):
-            log.add_window(key, owner, self.framework.out + HALF * owner, HALF, f'symmetric buffer "data", rank {owner}')
+            log.add_window(key, owner, self.framework.out + HALF * owner, HALF, f'symmetric buffer "data", rank {owner}', 4)
 
     def launch(self, entry: str, number: int = 0, *, stream: int = 0, at: int = 0) -> None:
         """A launch that begins at a time and takes one unit."""
@@ -106,7 +106,7 @@ def test_two_launches_at_the_same_time_race(ranks: list[Rank], tmp_path: Path) -
     (finding, *more), reasons = compared(ranks, tmp_path)
     assert (finding.kind, finding.hazard, finding.situation, more, reasons) == ("global-race", "RAW", "no-rank-edge", [], [])
     assert [access.rank for access in finding.accesses] == [0, 1]
-    assert all(access.name.startswith('symmetric buffer "data", rank 0') for access in finding.accesses), finding.accesses
+    assert all(access.name == 'elements 0..127 of symmetric buffer "data", rank 0' for access in finding.accesses), finding.accesses
     assert "rank 0" in finding.message
 
 
