@@ -19,10 +19,10 @@ from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.program_streams import ProgramStream
 
 if TYPE_CHECKING:
-    from consan.backends.base import Backend
     from consan.checker.compiled.concurrent_launches import Rows
     from consan.session.comparing.captures import Captures, WorkPlace
     from consan.session.comparing.comparisons import Comparisons
+    from consan.session.modules.device import Device
 
 __all__ = ["LAYOUTS", "FollowedStreams", "ProgramOrder", "SeenCall", "follow", "matters"]
 _MATTERS: Final = re.compile(
@@ -76,15 +76,6 @@ class SeenCall(Protocol):
     @property
     def waited(self) -> bool:
         """Of a call that is noted: whether the host has waited for its stream."""
-
-
-class FollowedDevice(Protocol):
-    """A device of a session."""
-
-    backend: Backend
-
-    def give_back(self) -> None:
-        """Free what no launch uses."""
 
 
 Meaning = Callable[["ProgramOrder", SeenCall], None]
@@ -153,7 +144,7 @@ class ProgramOrder:
             self.streams.host_waits(place.stream)
 
 
-def follow(comparisons: Comparisons, device: FollowedDevice, *, looks_at_global: bool) -> FollowedStreams:
+def follow(comparisons: Comparisons, device: Device, *, looks_at_global: bool) -> FollowedStreams:
     """The streams of a session's program, by the driver's calls from now on. Where these are not seen, the streams know why."""
     streams, calls, contexts = FollowedStreams(comparisons, looks_at_global), device.backend.calls, device.backend.contexts
     if contexts is not None:
