@@ -76,7 +76,7 @@ def test_parameters_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
     why, heard, _ = followed(monkeypatch, None, cupti)
     assert not why
     assert cupti.enabled == set(NAMES) - {"cuInit"}
-    handle, config = ctypes.c_uint64(0x77), (ctypes.c_uint64 * 8)(*range(8))
+    handle, config = ctypes.c_uint64(0x77), (ctypes.c_uint64 * 8)(*range(5), 0, 0, 0)  # its attributes: none
     cupti.called("cuEventRecord_ptsz", 3, 4)
     cupti.called("cuStreamCreate", ctypes.addressof(handle), 1)
     cupti.called("cuLaunchKernelEx", ctypes.addressof(config), 9, 0, 0)
