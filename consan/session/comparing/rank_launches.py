@@ -196,7 +196,7 @@ def _race(earlier: _MadeTogether, later: _MadeTogether, ranks: tuple[int, int], 
     ended = next((made for made, _ in (first, second) if made.is_end), None)
     if ended is later:
         first, second, ranks = second, first, ranks[::-1]
-    sides = (made.side(row, each.reach) for made, row in (first, second))
+    sides = first[0].side(first[1], each.reach), second[0].side(second[1], each.reach)
     return words.launch_race(
         *sides, words.NO_RANK_EDGE if ended is None else words.RANK_ENDED,
         words.StreamEdge(f"rank {ranks[0]}", f"rank {ranks[1]}", ""), ahead=int(second[1]["address"]) - int(first[1]["address"]),
