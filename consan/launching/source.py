@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from consan.toolchain.nvrtc import CompileResult
 
 _INLINE_ASSEMBLY: Final = "// begin inline asm"
+_NO_HEADER: Final = "cannot open source file"  # of the compiler
 CUDA_SUFFIXES: Final = (".cu", ".cuh")
 DEFAULT_ARCH: Final = "sm_90a"
 DEFAULT_STD: Final = "c++17"
@@ -61,21 +62,22 @@ def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
 
 
 def compile_text(text: str, args: argparse.Namespace, arch: str, *, optimised: bool = True) -> str:
-    """The PTX of the text of `args.file`, or of another one in its place."""
+    """The PTX of the text of `args.file`, or of another one in its place.
+
+    A text that includes headers of the host compiles without its host code, where the command says how (`args.without_host`).
+    """
     for folder in args.include_dirs:
         if not Path(folder).is_dir():
             raise UsageError(f"-I: there is no folder {folder}")
     defines, wanted = parse_defines(args.defines), getattr(args, "instance", None) or getattr(args, "entry", None)
-    result, symbol = compile_for(
-        text,
-        wanted,
-        name=args.file,
-        arch=args.arch or arch,
-        std=args.std or DEFAULT_STD,
-        defines=defines,
-        include_dirs=args.include_dirs,
-        optimised=optimised,
-    )
+    how = {"name": args.file, "arch": args.arch or arch, "std": args.std or DEFAULT_STD, "defines": defines, "optimised": optimised}
+    try:
+        result, symbol = compile_for(text, wanted, include_dirs=args.include_dirs, **how)
+    except late.nvrtc.CompileError as error:
+        if getattr(args, "without_host", None) is None or _NO_HEADER not in str(error):
+            raise
+        text, folder = args.without_host(args.file, text, wanted)
+        result, symbol = compile_for(text, wanted, include_dirs=[*args.include_dirs, folder], **how)
     if result.log and getattr(args, "verbose", False):
         print(result.log, file=sys.stderr)
     if symbol is not None and symbol != wanted:

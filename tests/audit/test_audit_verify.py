@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from importlib import util
 from pathlib import Path
 
@@ -79,6 +80,13 @@ def test_what_is_not_reached_is_not_correct() -> None:
 def test_hiding_a_race_scores_less_than_showing_it() -> None:
     hidden = RACE.replace("k<<<", "if (false) k<<<") % ("", ALL)
     assert verify(hidden, budget=20).score < verify(RACE % ("", ALL), budget=20).score
+
+
+def test_several_threads_may_verify_at_once() -> None:
+    sources = [RACE % (wait, ALL) for wait in ("__syncthreads();", "")]
+    with ThreadPoolExecutor(2) as pool:
+        verdicts = list(pool.map(lambda source: verify(source, budget=20).verdict, sources))
+    assert verdicts == ["clean", "violations"]
 
 
 def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Triton kernels of liger-kernel and fla-core, forward and backward, on the virtual machine: one line for each operation.
+"""Triton kernels of liger-kernel and fla-core, forward and backward, and of FlagGems, on the virtual machine: a line for each operation.
 
     .venv-triton/bin/python tests/suites/triton_libraries.py [NAME ...]     needs torch (CPU), liger-kernel, fla-core, einops
     CONSAN_PROVE=10 .venv-triton/bin/python tests/suites/triton_libraries.py          the same, and which kernels are proven in 10 s (z3)
+    PYTHONPATH=FlagGems/src GEMS_VENDOR=nvidia .venv-triton/bin/python tests/suites/triton_libraries.py --flag-gems [NAME ...]
 
 The inputs are small, so that all programs of a launch are checked together. `torch.cuda` tells of a device of four multiprocessors.
 """
@@ -25,6 +26,8 @@ PROPERTIES = {
     "get_device_capability": lambda *_: (9, 0),
     "device": lambda *_: contextlib.nullcontext(),
     "current_device": lambda: 0,
+    "device_count": lambda: 1,
+    "is_available": lambda: True,
 }
 
 
@@ -37,7 +40,9 @@ def _rand(*shape: int) -> Any:
 def _back(found: Any) -> None:
     """Sum up the results and go back."""
     results = found if isinstance(found, tuple) else (found,)
-    sum(each.sum() for each in results if each is not None and each.requires_grad).backward()
+    wanted = [each.sum() for each in results if each is not None and each.requires_grad]
+    if wanted:
+        sum(wanted).backward()
 
 
 def liger() -> dict[str, Callable[[], Any]]:
@@ -107,6 +112,31 @@ def fla() -> dict[str, Callable[[], Any]]:
     }
 
 
+def flag_gems() -> dict[str, Callable[[], Any]]:
+    """Operations of FlagGems that are no products: those choose among many forms, each of which would be compiled."""
+    import torch
+
+    with consan.triton.cpu(arch=ARCH):  # it asks for the driver
+        import flag_gems as gems
+    rand = torch.rand
+    return {
+        "softmax": lambda: gems.softmax(rand(12, 100), -1),
+        "log_softmax": lambda: gems.log_softmax(rand(12, 100), -1),
+        "layer_norm": lambda: gems.layer_norm(rand(12, 64), (64,), rand(64), rand(64)),
+        "rms_norm": lambda: gems.rms_norm(rand(12, 64), (64,), rand(64)),
+        "group_norm": lambda: gems.group_norm(rand(2, 8, 16), rand(8), rand(8), 2, 8, 16, 4, 1e-5),
+        "sum": lambda: gems.sum(rand(3000)),
+        "sum_dim": lambda: gems.sum_dim(rand(12, 100), [1]),
+        "mean": lambda: gems.mean(rand(3000)),
+        "max": lambda: gems.max(rand(3000)),
+        "argmax": lambda: gems.argmax(rand(12, 100), 1),
+        "cumsum": lambda: gems.cumsum(rand(4, 100), 1),
+        "prod": lambda: gems.prod(rand(3000)),
+        "any": lambda: gems.any(rand(3000) > 0.5),
+        "mv": lambda: gems.mv(rand(64, 64), rand(64)),
+    }
+
+
 def run(name: str, operation: Callable[[], Any]) -> None:
     """One operation and its derivative: what consan says of their kernels."""
     start, ended = time.monotonic(), "not begun"
@@ -138,9 +168,10 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         for name, value in PROPERTIES.items():
             stack.enter_context(mock.patch(f"torch.cuda.{name}", value))
-        for library in (liger, fla):
+        names = [each for each in sys.argv[1:] if each != "--flag-gems"]
+        for library in (liger, fla) if len(names) == len(sys.argv[1:]) else (flag_gems,):
             for name, operation in library().items():
-                if not sys.argv[1:] or name in sys.argv[1:]:
+                if not names or name in names:
                     run(f"{library.__name__} {name}", operation)
 
 

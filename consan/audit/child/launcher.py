@@ -30,6 +30,8 @@ from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import unqualified_name
 from consan.instrument.ptx.extents import three_extents
+from consan.launching.entries import choose_entry
+from consan.launching.source import read_module
 from consan.launching.types_by_name import element_bytes
 from consan.reports.source.variables import Argument
 from consan.toolchain.nvrtc import CompileError, MisnamedKernelError
@@ -204,7 +206,9 @@ class LaunchHooks:
         key = program.path, entry
         if key not in self._parameters:
             prepared: Any = self.checked.opened().prepare(ptx, name=program.source.name)
-            self._parameters[key] = [each.nbytes for each in prepared.loaded.entry(entry).params]
+            on_gpu = self.checked.audited.is_gpu  # where what is loaded has no declarations
+            declared = choose_entry(read_module(ptx, program.source.name), entry, "") if on_gpu else prepared.loaded.entry(entry)
+            self._parameters[key] = [each.nbytes for each in declared.params]
         return self._parameters[key]
 
     def _is_enough(self, name: str, key: tuple[Any, ...]) -> bool:

@@ -36,6 +36,14 @@ _OF_HEADERS: Final = re.compile(
 _DEVICE: Final = str(Path(__file__).parent / "source" / "device")
 
 
+def device_text(name: str, text: str, wanted: str | None) -> tuple[str, str]:
+    """A source without its host code, with lines where they were, and the folder of the headers that it includes instead of the host's.
+
+    `wanted`: the instance of a template that is to be in it.
+    """
+    return sources.for_device(sources.whole(name, text), names=(wanted,) if wanted else ()), _DEVICE
+
+
 class DeviceProgram:
     """The device's part of one source, as PTX."""
 

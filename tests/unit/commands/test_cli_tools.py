@@ -194,6 +194,17 @@ def test_ptx_lists_what_is_not_modelled(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @needs_nvrtc
+def test_host_code_with_headers_of_the_host_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.cu"
+    kernel = "__shared__ T tile[64];\n  tile[threadIdx.x] = x[threadIdx.x];\n  *out = std::max(float(tile[63 - threadIdx.x]), -INFINITY);\n"
+    host = "torch::Tensor run(torch::Tensor x) { k<float><<<1, 64>>>(x.data_ptr<float>(), nullptr); return x; }\n"
+    file.write_text(f"#include <torch/extension.h>\n{host}template <class T> __global__ void k(const T *x, float *out) {{\n  {kernel}}}\n")
+    launch = ["--grid", "1", "--block", "64", "--arg", "f16[64]=zeros", "--arg", "f32[1]=zeros"]
+    assert main(["check", str(file), "--entry", "k<at::Half>", *launch, "--device", "cpu", "--format", "short"]) == 66
+    assert "k.cu:6:3: " in capsys.readouterr().out
+
+
+@needs_nvrtc
 def test_cuda_that_does_not_compile_shows_the_compilers_own_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "k.cu"
     file.write_text("__global__ void k() { nonsense; }\n")
