@@ -11,7 +11,6 @@ itself.
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -63,9 +62,11 @@ class TorchProcesses(Seam):
 
     def _collective(self, module: Any, name: str, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         result = original(*args, **how)
-        if self._session is not None and "RANK" in os.environ:
+        if self._session is not None and self._keys:  # memory is shared
             given = inspect.signature(original).bind(*args, **how).arguments
             group = given.get("group") or module.group.WORLD
+            if not isinstance(group, module.ProcessGroup):  # the process is none of the group
+                return result
             on_host = module.get_backend(group) in _ON_HOST
             self._met(f"group {_name_of(group)}", on_host=on_host, waits=name == _BARRIER and not given.get("async_op"))
         return result
