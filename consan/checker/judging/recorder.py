@@ -94,8 +94,7 @@ def check(
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
         checker.check_all(found.groups)
-    # A cluster whose launch another one has cancelled never runs.
-    cancelled = {cluster for cluster in found.unended if recorded.takes_clusters and not launch.histories([cluster])[0].log.any()}
+    cancelled = checker.cancelled(found.unended)
     left = tuple(cluster for cluster in found.unended if cluster not in cancelled)
     first = (stop.cluster,) if stop is not None and stop.cluster in left else ()
     unended = (*first, *(cluster for cluster in left if cluster not in first))
@@ -229,6 +228,10 @@ class _Checker:
             for cluster, own in zip(clusters, self.replayed(clusters), strict=True):
                 self.checked.add(cluster, 1, own)
         self.skipped += len(group.members) - len(members)
+
+    def cancelled(self, unended: Sequence[int]) -> set[int]:
+        """The clusters that never run, since another one has cancelled their launch."""
+        return {each for each in unended if self.recorded.takes_clusters and not self.launch.histories([each])[0].log.any()}
 
     def check_unended(self, clusters: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
         """The clusters that did not end and were checked, as far as they came: those for which there is time."""

@@ -20,6 +20,7 @@ from consan.commands.parts.unoptimised import with_unoptimised
 from consan.launching.room import bytes_of
 from consan.launching.source import is_cuda
 from consan.reports.model import VIOLATIONS, Finding, KernelSummary, Report
+from consan.reports.verdict.conclusion import with_gaps
 from consan.session.planning.options import OFF
 
 if TYPE_CHECKING:
@@ -75,10 +76,9 @@ def _with(report: Report, ran: Report) -> Report:
         each if each.schedules is None or each.schedules.holds else replace(each, schedules=explored.get(each.name) or each.schedules)
         for each in report.kernels
     )
-    verdict = VIOLATIONS if any(each.severity == "error" and each.suppressed is None for each in found) else report.verdict
     findings = late.merging.sort_findings((*report.findings, *found))
     notes = (*report.notes, *(each for each in ran.notes if each not in report.notes), *([_NOTE] if found else []))
-    return replace(report, findings=findings, kernels=kernels, verdict=verdict, notes=notes, sources={**ran.sources, **report.sources})
+    return with_gaps(report, (), findings=findings, kernels=kernels, notes=notes, sources={**ran.sources, **report.sources})
 
 
 def _key(finding: Finding) -> tuple[object, ...]:

@@ -76,9 +76,6 @@ class MachineCode:
         return self.cubin
 
 
-_CHAINS = "griddepcontrol"
-
-
 @dataclass(eq=False)
 class Prepared:
     """One module. `number` and `counter` place it in the shadow's tables."""
@@ -102,7 +99,7 @@ class Prepared:
     @functools.cached_property
     def chains(self) -> bool:
         """Whether a kernel may start while the launch before it runs, or lets the next one start."""
-        return _CHAINS in self.plain
+        return any(each.grid_controls for each in self.instrumented.functions)
 
     @property
     def gets_logs(self) -> bool:
