@@ -236,7 +236,7 @@ class LaunchHooks:
             for number, (value, element) in enumerate(zip(values, elements, strict=True), 1)
             if len(value) == 8
         ]
-        return [Argument(f"argument {number}", *each, "", size) for number, each, size in found if each is not None]
+        return [Argument(f"argument {number}", each[0], each[1], element=size) for number, each, size in found if each is not None]
 
 
 def _why(error: ConsanError) -> tuple[str, str]:
