@@ -111,7 +111,7 @@ def test_the_report_names_ranks_and_the_buffer() -> None:
     [
         ((FILL + MEET + TAKE,), True),
         ((FILL + MEET + TAKE, "barrier"), False),
-        pytest.param((FILL + MEET + TAKE + "meet(signals, 2);",), False, marks=pytest.mark.slow),
+        ((FILL + MEET + TAKE + "meet(signals, 2);",), False),
     ],
 )
 def test_a_rank_that_ends_while_others_use_its_memory(steps: tuple[str, ...], *, said: bool) -> None:

@@ -502,8 +502,8 @@ RULES = {
     "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
     "R-GM6: fences of a CTA": ("launch.hpp", "cta_sc_ |= near", "cta_sc_ |= false && near", "fence_of_lanes_too_early", False),
     "R-MO2: in a loop": ("flags.hpp", "seen ? may_miss(store, other) : !again", "!seen && !again", "peterson_in_a_loop", True),
-    "R-MO2: seen before": ("flags.hpp", "if (all_[at].rank > missed.rank) return false;", "", "handshake_of_four_steps", False),
-    "R-MO2: ways on": ("flags.hpp", "each.value != stored(missed) && ", "", "crossed_polls_in_shared", False),
+    "R-MO2: seen before": ("flags.hpp", "if (look.rank > missed.rank) return false;", "", "handshake_of_four_steps", False),
+    "R-MO2: ways on": ("flags.hpp", "each.value == missed.finds && ", "", "crossed_polls_in_shared", False),
     "R-MO2: plain first values": ("flags.hpp", "exact || (known && !wrong) ? owner_of", "exact ? owner_of", "peterson_in_a_loop", True),
     "same value": ("race_rule.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

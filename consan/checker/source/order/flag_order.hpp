@@ -25,6 +25,7 @@ struct FlagAccess {
     u32 parts;  // of the access, each with a number of its own
     u64 before, after, address;
     Value old, first, second;
+    Value finds = 0;  // what is at its place before it, in their order: of flags of one thread
     u32 operation;
     Scope scope;
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write

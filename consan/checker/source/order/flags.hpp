@@ -59,10 +59,11 @@ class Flags {
             }
             bool known = !has_sizes(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
             bool exact = known && !has_plain(each.first);
-            u32 wrong = order_from_best(found, exact, held_at_first(launch, each.first));
+            Value held = held_at_first(launch, each.first);
+            u32 wrong = order_from_best(found, exact, held);
             // A plain store that sets the flag to its first value leaves no contradiction.
             i32 owner = exact || (known && !wrong) ? owner_of(found) : -1;
-            for (u32 one : found) all_[one].intent = owner >= 0 && same_thread(all_[(u32)owner], all_[one]), all_[one].changes |= !exact;
+            note_own(found, owner, exact, held);
             if (exact) contradictions_ += wrong;
         }
         note_ways_on();
@@ -137,16 +138,16 @@ class Flags {
         return false;
     }
 
-    // Whether the thread of a store could have gone on, had it not seen another store behind it: it did so elsewhere in this run, with this value in
-    // its own flag. What it had seen before its own store it cannot miss.
+    // Whether the thread of a store could have gone on, had it loaded what was there before another store: it did so elsewhere in this run, with this
+    // value in its own flag. What it had seen before its own store it cannot miss.
     bool may_miss(u32 store, u32 other) const {
         const FlagAccess &first = all_[store], &missed = all_[other];
-        for (u32 at = store; at-- > 0 && same_thread(all_[at], first);)
-            if (looks(all_[at]) && same_place(all_[at], missed)) {
-                if (all_[at].rank > missed.rank) return false;
+        for (u32 at = store; at > 0 && same_thread(all_[at - 1], first); --at)
+            if (const FlagAccess &look = all_[at - 1]; looks(look) && same_place(look, missed)) {
+                if (look.rank > missed.rank) return false;
                 break;
             }
-        auto goes_on = [&](const WayOn &each) { return each.looked_at == missed.address && each.value != stored(missed) && each.own_value == stored(first); };
+        auto goes_on = [&](const WayOn &each) { return each.looked_at == missed.address && each.value == missed.finds && each.own_value == stored(first); };
         auto found = ways_on_.equal_range({first.cluster, first.thread});
         return std::any_of(found.first, found.second, [&](const auto &each) { return goes_on(each.second); });
     }
@@ -173,6 +174,16 @@ class Flags {
         auto found = ways_on_.equal_range({own.cluster, own.thread});
         auto same = [&](const auto &each) { return each.second == way; };
         if (std::none_of(found.first, found.second, same)) ways_on_.emplace(std::make_pair(own.cluster, own.thread), way);
+    }
+
+    // Keep of the accesses of one place which are of the thread whose flag it is (`owner`: a store of it, or -1), and what each finds there.
+    void note_own(std::vector<u32> places, i32 owner, bool exact, Value held) {
+        std::sort(places.begin(), places.end(), [&](u32 a, u32 b) { return all_[a].rank < all_[b].rank; });
+        for (u32 each : places) {
+            FlagAccess &access = all_[each];
+            access.intent = owner >= 0 && same_thread(all_[(u32)owner], access), access.changes |= !exact;
+            access.finds = held, held = looks(access) ? held : stored(access);
+        }
     }
 
     static Value stored(const FlagAccess &access) { return (access.operation & 255) == FlagOrder::CAS ? access.second : access.first; }
@@ -287,19 +298,18 @@ class Flags {
     }
 
     // `held`: what the place held at first. If that does not fit, or nobody knows, it is one of the values that the first accesses have read.
-    u32 order_from_best(const std::vector<u32> &places, bool exact, Value held) {
+    u32 order_from_best(const std::vector<u32> &places, bool exact, Value &held) {
         std::vector<Value> values{held};
         for (u32 each : places)
             if (all_[each].observes && std::find(values.begin(), values.end(), all_[each].old) == values.end() && values.size() < TRIED)
                 values.push_back(all_[each].old);
         FlagOrder order(all_, places);
         for (Value value : values)
-            if (exact && order.find(value)) return 0;
+            if (exact && order.find(value)) return held = value, 0;
         u32 best = NOTHING;
-        Value first = 0;
         for (Value value : values)
-            if (u32 wrong = order.guess(value); wrong < best) best = wrong, first = value;
-        return order.guess(first);
+            if (u32 wrong = order.guess(value); wrong < best) best = wrong, held = value;
+        return order.guess(held);
     }
 
     std::vector<FlagAccess> all_;
