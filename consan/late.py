@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from consan import adapters, config, suppressions
     from consan.adapters.standin import context as standin_context
     from consan.audit import runner as audit_runner
-    from consan.backends import cuda as cuda_backend, second_context, virtual as virtual_backend
+    from consan.audit.host import program as audit_program
+    from consan.backends import second_context, virtual as virtual_backend
     from consan.backends.cpu.decode import patience
     from consan.backends.cpu.state import faults as machine_faults, memory as machine_memory
     from consan.commands.parts import all_launches
     from consan.instrument import ptx
     from consan.instrument.isa import features as isa_features, table as isa_table
     from consan.launching import arguments
-    from consan.native import build as native_build, run as native_run
+    from consan.native import run as native_run
     from consan.plugin import (
         fixture as plugin_fixture,
         ledger as plugin_ledger,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from consan.reports.verdict.speaking import merging, precedence
     from consan.session import session
     from consan.session.asking import advice, reruns, timing
+    from consan.session.comparing import processes
     from consan.session.executing import recording
     from consan.session.modules import device, hooks, layouts
     from consan.session.planning import launch_proofs, schedules
@@ -62,8 +64,8 @@ HOMES: Final = {
     "patience": "consan.backends.cpu.decode.patience",
     "machine_faults": "consan.backends.cpu.state.faults",
     "machine_memory": "consan.backends.cpu.state.memory",
+    "audit_program": "consan.audit.host.program",
     "audit_runner": "consan.audit.runner",
-    "cuda_backend": "consan.backends.cuda",
     "second_context": "consan.backends.second_context",
     "virtual_backend": "consan.backends.virtual",
     "config": "consan.config",
@@ -71,7 +73,6 @@ HOMES: Final = {
     "isa_table": "consan.instrument.isa.table",
     "ptx": "consan.instrument.ptx",
     "arguments": "consan.launching.arguments",
-    "native_build": "consan.native.build",
     "native_run": "consan.native.run",
     "plugin_fixture": "consan.plugin.fixture",
     "plugin_ledger": "consan.plugin.ledger",
@@ -87,6 +88,7 @@ HOMES: Final = {
     "advice": "consan.session.asking.advice",
     "reruns": "consan.session.asking.reruns",
     "timing": "consan.session.asking.timing",
+    "processes": "consan.session.comparing.processes",
     "recording": "consan.session.executing.recording",
     "device": "consan.session.modules.device",
     "hooks": "consan.session.modules.hooks",

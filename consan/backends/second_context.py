@@ -44,3 +44,8 @@ class SecondContext(CudaBackend):
             self._streams.close()
             if self._retained:
                 self._driver.call("cuDevicePrimaryCtxRelease_v2", self._device)
+
+
+def primary() -> CudaBackend:
+    """The GPU through its primary context."""
+    return CudaBackend()

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.audit.host.program import device_text
 from consan.commands.parts.again import checked_again
 from consan.commands.parts.both_orders import with_outcomes
 from consan.commands.parts.deliver import deliver, judged_launch, shown_by
@@ -54,6 +53,11 @@ EXPLORES: Final = 2.0  # seconds
 _CLUSTER, _SMEM = "1", "0"  # defaults of --cluster and --smem
 
 
+def _device_text(name: str, text: str, wanted: str | None) -> tuple[str, str]:
+    """A file's text without its host code, and its folder of headers."""
+    return late.audit_program.device_text(name, text, wanted)
+
+
 class CheckCommand:
     """Run one kernel once, sanitized."""
 
@@ -62,7 +66,7 @@ class CheckCommand:
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
-        parser.set_defaults(without_host=device_text)
+        parser.set_defaults(without_host=_device_text)
         options.add(parser, (*options.SESSION, options.PROVE, options.UNOPTIMIZED, *options.STATUS), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         parser.add_argument("--patch", metavar="FILE", help="write the verified fixes as a unified diff, of the .cu file or of the PTX")

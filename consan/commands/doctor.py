@@ -23,6 +23,7 @@ from rich.text import Text
 from consan import config, late, options
 from consan.commands.parts.output import add_output, chosen_output, put
 from consan.instrument.isa import features
+from consan.native.build import INTERPOSER
 from consan.reports.counts import plural
 from consan.toolchain.extras import install
 
@@ -216,7 +217,7 @@ def _recording() -> Iterator[Line]:
 
 
 def _native() -> Iterator[Line]:
-    origin = late.native_build.INTERPOSER.origin()
+    origin = INTERPOSER.origin()
     hint = "pip install ziglang  # or install gcc or clang; it is then compiled at first use"
     yield Line("other programs", "interposer", OK if origin else MISSING, origin or "not built, and no compiler", hint)
 

@@ -35,8 +35,6 @@ from consan.reports.formats.json_format import ReportError, dumps, loads
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
-from consan.session.comparing.process_log import SUFFIX
-from consan.session.comparing.processes import compared
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.session.spent import spent
@@ -84,7 +82,7 @@ def merged(report: Report, folder: Path, own: str = "") -> Report:
     reasons = [*stored.reasons, *(_lost(stem, folder) for stem in stored.lost)]
     if not stored.reports and not reasons:
         return report
-    findings, between = compared(folder)
+    findings, between = late.processes.compared(folder)
     together = combine([report, *stored.reports, *([assemble(device="", findings=findings)] if findings else [])])
     reasons += between
     number = len(stored.reports)
@@ -189,7 +187,7 @@ class Handover:
         session.news.on_found = None
         followed = vars(session).get("followed")
         if followed is not None and (log := followed.log) is not None:
-            log.save(self._folder / f"{self.stem}{SUFFIX}")
+            log.save(self._folder / self.stem)
         self._write(session.take())
         self._mark.unlink(missing_ok=True)
 

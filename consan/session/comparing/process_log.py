@@ -126,15 +126,15 @@ class ProcessLog:
         """Whether all memory of others that the last launch has touched is in windows. `holder`: who else has the memory at an address."""
         return len(self.outside) <= _MOST_PAGES and not any(holder(int(page) << _PAGE) for page in self.outside)
 
-    def save(self, path: Path) -> None:
-        """Write it."""
+    def save(self, stem: Path) -> None:
+        """Write it, to a file that begins with `stem`."""
         about = {"rank": self.rank, "world": self.world, "full": self.full, "entries": self._entries}
         about["windows"] = [asdict(each) for each in self.windows]
         data = io.BytesIO()
         np.savez_compressed(data, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **self._rows)  # type: ignore[arg-type]
-        partial = path.with_suffix(".partial-ranks")
+        partial = stem.with_suffix(".partial-ranks")
         partial.write_bytes(data.getvalue())
-        partial.replace(path)
+        partial.replace(stem.with_suffix(SUFFIX))
 
     def _in_windows(self, rows: Rows) -> tuple[Rows, npt.NDArray[np.uint32]]:
         """The accesses to windows, each by its offset, and the numbers of their windows."""

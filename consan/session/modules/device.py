@@ -25,7 +25,7 @@ def open_backend(device: str) -> Backend:
     if device == "cpu":
         return late.virtual_backend.VirtualBackend()
     try:
-        return late.cuda_backend.CudaBackend()
+        return late.second_context.primary()
     except (EnvironmentFailure, OSError) as error:
         if device == "gpu":
             raise EnvironmentFailure(f"--device gpu: {error}") from None

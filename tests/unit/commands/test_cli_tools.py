@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from consan import late
 from consan.__main__ import main
 from consan.commands import doctor
+from consan.native.build import INTERPOSER
 from consan.reports.formats import text
 from consan.reports.formats.json_format import dumps, loads
 from consan.toolchain import find
@@ -126,7 +127,7 @@ def _advice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     monkeypatch.setattr(find, "ptxas", lambda: None)
     monkeypatch.setattr(doctor.metadata, "version", lambda name: (_ for _ in ()).throw(doctor.metadata.PackageNotFoundError(name)))
     monkeypatch.setattr(late.recording, "describe", lambda memory: ("", ""))
-    monkeypatch.setattr(type(late.native_build.INTERPOSER), "origin", lambda library: "")
+    monkeypatch.setattr(type(INTERPOSER), "origin", lambda library: "")
     monkeypatch.setattr(doctor.os, "access", lambda *_: False)
     monkeypatch.setenv("CONSAN_DEVISE", "gpu")
     assert main(["doctor"]) == 2

@@ -73,7 +73,7 @@ class Rank:
         report = self.framework.report()
         log = self.streams.log
         assert log is not None
-        log.save(folder / f"{self.rank}{SUFFIX}")
+        log.save(folder / str(self.rank))
         return report
 
 
