@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sampled import mark_samples
 from twin_file import COMPILED
 
 from consan.backends import driver
@@ -38,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CONSAN_UNOPTIMIZED"] = "off"  # tests/kernels/test_unoptimised.py asks for it
         folder = os.environ[COMPILED] = tempfile.mkdtemp(prefix="consan-tests-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before cases are chosen by their markers."""
+    mark_samples(items, TESTS)
 
 
 def pytest_collection_finish() -> None:

@@ -14,7 +14,7 @@ from planted import Plant, break_checker
 
 from consan.checker.compiled import concurrent_launches as checked, replay
 from consan.checker.judging import grid
-from consan.session.comparing import concurrent_launches, streams
+from consan.session.comparing import concurrent_launches, launch_memory, streams
 from consan.session.modules import prepared
 
 
@@ -133,7 +133,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
     "flags": (concurrent_launches, "_may_signal", "return releases and", "return False and releases and", signalled),
     "variables of the module": (prepared, "Prepared.variables", "if each.space in", "if False and each.space in", handed_on),
-    "places of arrays": (concurrent_launches, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
+    "places of arrays": (launch_memory, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
 
 

@@ -214,7 +214,7 @@ def _cta_is_known(old: Any) -> Any:
 
 
 def _one_word(old: Any) -> Any:
-    return lambda *given: old(*given[:-1], 1)
+    return lambda *given: replace(old(*given), most=1)
 
 
 def _stays(old: Any) -> Any:

@@ -21,6 +21,8 @@ _UNOPENED: Final = re.compile(r"^consan: it could not open (.+)$", re.MULTILINE)
 _UNSERVED: Final = re.compile(r"^.*: undefined symbol: (\w+).*$", re.MULTILINE)  # what the loader prints
 _OF_A_FILE: Final = re.compile(r"(?!-)[^\s=]*(?:/|\.(?=[A-Za-z])[A-Za-z0-9]+$)[^\s=]*")
 _MOST: Final = 160  # characters of a line
+_OF_THE_LIBRARY: Final = re.compile(r"(std|__gnu_cxx|__cxxabiv1)::|__cxa_|_Unwind_")  # of C++, which the program has a copy of
+
 
 
 def ending(status: int, printed: str, program: HostProgram) -> str:
@@ -43,9 +45,10 @@ def _place(calls: Sequence[int], program: HostProgram) -> str:
     # A call that does not return may be the last of its function: the place behind it is another's.
     for address in (*calls[:1], *(each - 1 for each in calls[1:])):
         found = program.function(address - program.base) if address >= program.base else None
-        if found is not None:
-            return f" in {expression(found.name)}" + (f", which had called {called}" if called else "")
-        called = _of_library(address) or called
+        name = "" if found is None else expression(found.name)
+        if name and not _OF_THE_LIBRARY.match(name):
+            return f" in {name}" + (f", which had called {called}" if called else "")
+        called = name or _of_library(address) or called
     return f" in {called}" if called else ""
 
 

@@ -39,6 +39,7 @@ class FakeSession:
     recorded: list[Any] = field(default_factory=list)  # launches
     frameworks: Any = field(default_factory=lambda: SimpleNamespace(repeated=lambda prepared, launch: None))
     other: str | None = None  # the module whose kernel is launched instead of a recorded one
+    unoptimised: Any = field(default_factory=lambda: SimpleNamespace(texts={}))
 
     def instrument_for_framework(self, ptx: str, *, name: str, unseen: str = "") -> Any:
         self.names.append(name)
