@@ -123,7 +123,7 @@ class ValueUses:
 
     @cached_property
     def _readers(self) -> list[tuple[Instruction, set[str]]]:
-        """The instructions that may read memory, and the state spaces that they read; those too of which the text does not tell."""
+        """The instructions that may read memory, and the state spaces that they read. Those too whose space the text does not name."""
         rows = ((each, lookup(each.parts)) for each in self._instructions.values())
         found = ((each, row, touched_spaces(row, each, "read")) for each, row in rows)
         return [(each, read) for each, row, read in found if read or row is None or row.calls or row.is_of_tensor_memory or row.is_product]

@@ -78,8 +78,8 @@ def _own_cxx_library() -> tuple[str, ...]:
     NVRTC brings one, too, whose unique symbols (locale::id) all libraries of the process share. With those of another version
     `std::cout << 1` calls a function of another facet.
     """
-    asked = [*_compiler(), "-print-file-name=libstdc++.a"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    command = [*_compiler(), "-print-file-name=libstdc++.a"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     return ("-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL") if Path(found).is_absolute() and Path(found).is_file() else ()
 
 

@@ -42,7 +42,7 @@ class Pairs:
 
     @classmethod
     def fitting(cls, clusters: int, few: int, most_bytes: int) -> Pairs:
-        """For so many clusters, so `few` of which have logs of `most_bytes`."""
+        """For so many clusters: the logs of so `few` are `most_bytes` long."""
         sets = 2
         while 2 * -(-clusters // sets) > max(few, LEAST):
             sets *= 2

@@ -144,7 +144,7 @@ class FollowedStreams(ProgramStreams):
         return self.concurrent.log
 
     def shares(self, rank: int, world: int) -> ProcessLog:
-        """From now on memory is shared with other processes, each of which is a rank."""
+        """From now on memory is shared with other processes. Each process is a rank."""
         with self.lock:
             if self.concurrent.log is None:
                 self.concurrent.log = ProcessLog(rank, world)

@@ -48,7 +48,7 @@ template <class I, class O, class C, class P> void selected(I in, O out, C chose
   *chosen = kept;
 }
 
-// The order of the keys, of which only the bits from `begin` to `end` count.
+// The order of the keys: only the bits from `begin` to `end` count.
 template <class K, class F> std::vector<size_t> order(const K *keys, size_t count, F before) {
   std::vector<size_t> found(count);
   std::iota(found.begin(), found.end(), size_t(0));
