@@ -55,7 +55,7 @@ class SessionLike(Protocol):
 
     @property
     def unoptimised(self) -> Any:
-        """What it knows of the CUDA C++ that the program compiles: consan.session.without_optimisation.WithoutOptimisation."""
+        """The CUDA C++ that the program compiles, as far as it is known: consan.session.without_optimisation.WithoutOptimisation."""
 
     @property
     def streams(self) -> Any:

@@ -26,7 +26,7 @@ _PARTS: dict[str, tuple[str, ...]] = {}
 
 
 class Once:
-    """What follows from a part of the tree is computed once: when it has been read, it does not change."""
+    """Results of functions of a part of the tree, each computed once: a part that has been read does not change."""
 
     __slots__ = ()
     _once: dict[Callable[[Any], Any], Any]

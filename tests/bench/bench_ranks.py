@@ -1,4 +1,4 @@
-"""What an all-reduce in one shot costs on the virtual machine, checked, with one rank and with several."""
+"""Times an all-reduce in one shot on the virtual machine, checked, with one rank and with several."""
 
 from __future__ import annotations
 

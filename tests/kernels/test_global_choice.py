@@ -138,7 +138,7 @@ def test_pairs_of_sets_are_compared_where_all_logs_are_too_long(shift: int, choi
 
 
 def _launches_until(shift: int, times: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[consan.Report]:
-    """The report behind each launch, of which each has time for one pair."""
+    """The report behind each launch. A launch has time for one pair."""
     _too_long_for_all(monkeypatch)
     monkeypatch.setattr(launch_check, "LONGEST_PAIRS", 0.0)
     session = Session(SessionOptions.of({"device": "cpu", "global_memory": "auto"}), private=True)

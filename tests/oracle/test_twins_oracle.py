@@ -31,7 +31,7 @@ NOT_SEEN = {
     "bulk_result_loaded_by_peer": "policy isa",
     "cluster_completion_cta_scope": "policy isa",
     "cluster_pushed_then_stored": "policy isa",
-    "cluster_st_async_bytes_short": "it tells the store that nobody waits for, and counts no bytes",
+    "cluster_st_async_bytes_short": "it reports the store that nobody waits for, and counts no bytes",
     "cluster_arrived_twice": "a second arrival in one phase: undefined",
     "bulk_reductions_of_two_sizes_in_flight": "it reports a missing wait before the second operation",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",

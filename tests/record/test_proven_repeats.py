@@ -22,7 +22,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrar
 
 @pytest.fixture
 def program(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
-    """What `picks` does follows from data, so no earlier launch tells it."""
+    """Data decide what `picks` does, so it does not follow from an earlier launch."""
     made = known("cupy picks", library, monkeypatch)
     made.session.frameworks.judge.always = LaunchProofs(60.0, made.session.note, lambda address: (address // MiB * MiB, MiB))
     yield made

@@ -113,7 +113,7 @@ def fla() -> dict[str, Callable[[], Any]]:
 
 
 def flag_gems() -> dict[str, Callable[[], Any]]:
-    """Operations of FlagGems that are no products: those choose among many forms, each of which would be compiled."""
+    """Operations of FlagGems that are no products: products choose among many forms, and all would be compiled."""
     import torch
 
     with consan.triton.cpu(arch=ARCH):  # it asks for the driver

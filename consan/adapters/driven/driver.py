@@ -109,7 +109,7 @@ def _ptx_program(adapter: DriverStandIn, base: Any, options_type: Any, object_co
                 options = with_lines(given, options_type) if optimised else dataclasses.replace(given, lineinfo=True, debug=True)
                 try:
                     return text_of(base(at.directive() + text, "c++", options).compile("ptx", name_expressions).code)
-                except Exception as error:  # as cuda.core tells it
+                except Exception as error:  # as cuda.core raises it
                     raise UsageError(str(error)) from None
 
             adapter.made(ptx, CudaText(at.path, at.line, self._consan_code, compiled, took))

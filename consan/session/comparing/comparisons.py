@@ -65,7 +65,7 @@ class Comparisons:
         self.kernels.lacks_global_races(prepared, entry, why)
 
     def launch_lacks(self, prepared: Prepared, entry: str, why: str) -> None:
-        """The same of a launch that reaches memory of another GPU: the report is incomplete."""
+        """A launch that reaches memory of another GPU was not compared: the report is incomplete."""
         self.kernels.lacks_comparison(prepared, entry, why)
 
     def streams_lack(self, why: str) -> None:

@@ -202,7 +202,7 @@ class FollowedStreams(ProgramStreams):
             return found
 
     def key(self, handle: int, thread: int = 0) -> int:
-        """What stands for a stream in the context that is looked at: each one has default streams of its own. `thread`: 0 is this one."""
+        """The key of a stream in the context that is looked at: each one has default streams of its own. `thread`: 0 is this one."""
         if handle == THREAD_STREAM:
             return ((self.context << _THREAD_BITS) + (thread or threading.get_ident())) << 2 | THREAD_STREAM
         return self.context << 2 | _LEGACY if self.context and handle in DEFAULT_STREAMS else handle

@@ -1,4 +1,4 @@
-"""What a process of a program of several ranks has done in the memory that they share, for a comparison of all (processes.py; R-RK7).
+"""The log of one process of several ranks: its accesses to the memory that they share, for a comparison of all (processes.py; R-RK7).
 
 Bytes are named by window and offset: a window is the memory of one rank in an allocation, and has another address in each process. Of each
 launch the log has its accesses to windows, the earlier ones that it may run beside, and when it ran: its host waits for all work before it,

@@ -171,7 +171,7 @@ def _race(first: _Made, second: _Made, each: Conflict) -> Finding:
 
 
 class _Knowledge:
-    """What each launch comes behind, in its own rank and in others."""
+    """The launches that come before each launch, in its own rank and in others."""
 
     def __init__(self, processes: list[_Process]) -> None:
         self._exchanges: dict[int, list[dict[str, Any]]] = {each.rank: each.exchanges for each in processes}
@@ -187,7 +187,7 @@ class _Knowledge:
                     changed |= _join(self._given.setdefault(exchange["key"], {}), known)
 
     def of(self, rank: int, before: int, number: int) -> Known:
-        """What others had done before an operation of a rank."""
+        """The launches of others before an operation of a rank."""
         found: Known = {}
         for exchange in self._exchanges.get(rank, ()):
             if exchange["number"] <= number and exchange["receives"] and (before >> exchange["number"] & 1 or exchange["number"] == number):

@@ -308,7 +308,7 @@ class Repeating:
             self._decided.setdefault(_whatever_its_log(shape), DecidedLaunches(compact.decides)).add(receipt.results, account)
 
     def decided(self, shape: Shape) -> DecidedLaunches[ReceiptGroup] | None:
-        """What the launches of a shape did, where their parameters decide that; None while none is known."""
+        """The launches of a shape whose parameters decide their accesses; None while none is known."""
         return self._decided.get(_whatever_its_log(shape))
 
     def of(self, prepared: Prepared, shape: Shape, stream: int) -> Repeats | None:
