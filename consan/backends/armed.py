@@ -94,7 +94,7 @@ class Armed:
     """A launch that is armed. `retained`: what C has the addresses of."""
 
     def __init__(self, functions: ArmedFunctions, handle: int, slots: int, parameters: _Parameters, retained: object) -> None:
-        self._functions, self._handle, self._slots, self._parameters, self._retained = functions, handle, slots, parameters, retained
+        self._functions, self._handle, self.slots, self._parameters, self._retained = functions, handle, slots, parameters, retained
 
     def begin(self) -> int | None:
         """Before a launch that Python makes: its slot, 0 where there are none. None: it is not made like this."""
@@ -102,7 +102,7 @@ class Armed:
         return slot - 1 if slot else None
 
     def end(self, *, made: bool) -> None:
-        """Behind it. `made`: whether the driver has taken it."""
+        """Behind one that has a slot. `made`: whether the driver has taken it."""
         self._functions.end(self._handle, made)
 
     def take_back(self) -> MadeLaunches | None:
@@ -110,7 +110,7 @@ class Armed:
         handle, self._handle = self._handle, 0
         if not handle:
             return None
-        words = (ctypes.c_int64 * (_NUMBERS + self._slots))()
+        words = (ctypes.c_int64 * (_NUMBERS + self.slots))()
         self._functions.call("consan_take_back", handle, ctypes.addressof(words))
         sets, equal, nanoseconds, status, last, busy, *numbers = words
         launches = self._parameters.launches(sets)
@@ -205,7 +205,8 @@ class AlikeLaunches(ABC, Generic[S]):
 
     lock: threading.RLock  # of the launches in flight
     times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
-    _armed: Armed | None = None
+    instead: int = 0  # the handle of the kernel that is launched in place of the recorded one; 0: none
+    armed: Armed | None = None  # C has them
     _taken: Sequence[S] = ()
     _resumed: S | None = None  # of the launch that is made now, if it is an armed one
 
@@ -238,15 +239,14 @@ class AlikeLaunches(ABC, Generic[S]):
         """Whether their parameters are wanted."""
         return False
 
-    @property
-    def is_armed(self) -> bool:
-        """Whether C has them."""
-        return self._armed is not None
+    def covers(self, args: Values | None) -> bool:
+        """Whether a launch with these parameters is one of them."""
+        return True
 
     def resume(self) -> S | None:
         """Before a launch that is armed. None: it is not."""
         with self.lock:
-            at = None if self._armed is None else self._armed.begin()
+            at = None if self.armed is None else self.armed.begin()
             self._resumed = None if at is None else self._taken[at]
             return self._resumed
 
@@ -267,25 +267,26 @@ class AlikeLaunches(ABC, Generic[S]):
     def _ends(self, taken: S, *, made: bool) -> bool:
         """Whether C ends a launch: it does not where the launch was taken back since it began."""
         resumed, self._resumed = self._resumed, None
-        if self._armed is None or resumed is not taken:
+        if self.armed is None or resumed is not taken:
             return False
-        self._armed.end(made=made)
+        if self.armed.slots:
+            self.armed.end(made=made)
         return True
 
     def arm(self, arming: Arming) -> None:
         """Let C make the launches that follow, if it can."""
         with self.lock:
-            lent = self.lends() if self._armed is None else None
+            lent = self.lends() if self.armed is None else None
             if lent is None:
                 return
             given = arming.key, arming.here, arming.values, lent, arming.followed
-            self._armed, self._taken = arming.functions.arm(*given), lent.taken
-            if self._armed is not None:
+            self.armed, self._taken = arming.functions.arm(*given), lent.taken
+            if self.armed is not None:
                 self.lent()
 
     def take_back(self) -> None:
         """Make the launches with Python again."""
-        armed, self._armed, self._resumed = self._armed, None, None
+        armed, self.armed, self._resumed = self.armed, None, None
         made = None if armed is None else armed.take_back()
         if made is not None:
             COST.add(made.seconds)

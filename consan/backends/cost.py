@@ -69,7 +69,8 @@ class CostMeter:
 
     def add(self, seconds: float) -> None:
         """This thread has worked so long for consan, outside of such blocks."""
-        self._thread().seconds += seconds
+        thread: _Thread | None = getattr(self._local, "thread", None)
+        (thread or self._thread()).seconds += seconds
 
     @property
     def seconds(self) -> float:

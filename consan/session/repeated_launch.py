@@ -81,16 +81,6 @@ class PlainLaunches(SilentLaunches):
     instead: int
     _unknown: int = 0  # launches that are none of them
 
-    def covers(self, args: Parameters | None) -> bool:
-        """Whether a launch with these parameters is one of them."""
-        found = self.has(args)
-        self._unknown += not found
-        return found
-
-    def has(self, args: Parameters | None) -> bool:
-        """The same; nothing is counted."""
-        raise NotImplementedError
-
     @property
     def serves(self) -> bool:
         """Whether most launches are such."""
@@ -108,10 +98,11 @@ class LaunchesByProof(PlainLaunches):
     proves: Callable[[Parameters], AllLaunchesProof | None]
     _proof: AllLaunchesProof | None = None
 
-    def has(self, args: Parameters | None) -> bool:
+    def covers(self, args: Parameters | None) -> bool:
         """Whether the proof covers a launch."""
         found = None if args is None else self.proves(args)
         self._proof = found or self._proof
+        self._unknown += found is None
         return found is not None
 
     def lends(self) -> None:
@@ -134,12 +125,13 @@ class KnownLaunches(PlainLaunches):
     decided: DecidedLaunches[ReceiptGroup]
     _known: Parameters | None = None  # the parameters of one
 
-    def has(self, args: Parameters | None) -> bool:
+    def covers(self, args: Parameters | None) -> bool:
         """Whether it is known what a launch does."""
         if args is not None and args is self._known:
             return True
         known = self.decided.of(args) is not None
         self._known = args if known else self._known
+        self._unknown += not known
         return known
 
     @property
@@ -187,11 +179,11 @@ class RepeatedLaunch:
         the driver, which is not 0 if the launch was refused.
         """
         frameworks, alike, began = self.frameworks, self.alike, time.perf_counter()
-        if isinstance(alike, PlainLaunches):
+        if alike.instead:
             given = (*given[:at], alike.instead, *given[at + 1 :])
         with frameworks.device.lock:
-            args = asked() if self.asks or self.alike.asks else None
-            taken = self._begins(args)
+            args = asked() if self.asks or alike.asks else None
+            taken = self._begins(alike, args)
             if taken is None:
                 return NOT_REPEATED
             own = frameworks.streams.own
@@ -217,25 +209,27 @@ class RepeatedLaunch:
         COST.add(time.perf_counter() - until + reached - began)
         return result
 
-    def _begins(self, args: Parameters | None) -> Any:
+    def _begins(self, alike: AlikeLaunches[Any], args: Parameters | None) -> Any:
         """What the launch takes. None: it takes the long way."""
-        if isinstance(self.alike, PlainLaunches) and not self.alike.covers(args):
+        if alike.instead and not alike.covers(args):
             return None
         if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
-            taken = self.alike.resume()
+            taken = alike.resume()
             if taken is not None:
                 return taken
         with self.frameworks.background.lock:
-            self.alike.take_back()
-        return None if self._differs() else self.alike.begin()
+            alike.take_back()
+        return None if self._differs() else alike.begin()
 
     def arm(self, key: Sequence[int | None] = ()) -> None:
         """Let C make the launches that follow, if it can. The launch before was made by `make`.
 
         `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
         """
+        if self.alike.armed is not None:
+            return
         work = self.frameworks.device.backend.work
-        if self.alike.is_armed or work is None or (functions := armed_functions()) is None:
+        if work is None or (functions := armed_functions()) is None:
             return
         streams, stream, asks = self.frameworks.streams, self.launch.stream, self.asks or self.alike.asks
         with self.frameworks.device.lock:

@@ -77,9 +77,11 @@ class FakeDriver:
 
     def launcher_cls(self, src: Any, metadata: Any) -> Any:
         def launch(x: int, y: int, z: int, stream: int, function: Any, packed: Any, told: Any, enter: Any, leave: Any, *args: Any) -> None:
-            enter(told)
+            if enter is not None:
+                enter(told)
             self.launches.append((x, y, z, function))
-            leave(told)
+            if leave is not None:
+                leave(told)
 
         return launch
 

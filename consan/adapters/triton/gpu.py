@@ -43,18 +43,19 @@ from consan.session.repeated_launch import NOT_REPEATED
 _EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
 _FUNCTION = 4  # the place of the handle of the kernel
 _BEFORE_ARGUMENTS = 4  # behind the handle of the kernel: two pieces of metadata, two hooks
+UNHEARD = object()  # metadata of a launch of which no hook but consan's hears
 
 
 class CheckedDevice(int):
     """A device number as key of instrumented kernels. It equals no plain number, and no number for other hooks."""
 
     hooks: str
-    place: int  # of the key in a table
+    __hash__ = int.__hash__  # no Python for each launch
 
     def __new__(cls, number: int, hooks: str) -> CheckedDevice:
         """The device `number`, for one set of hooks."""
         made = super().__new__(cls, number)
-        made.hooks, made.place = hooks, hash((number, hooks))
+        made.hooks = hooks
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -62,9 +63,6 @@ class CheckedDevice(int):
 
     def __ne__(self, other: object) -> bool:
         return not self == other
-
-    def __hash__(self) -> int:
-        return self.place
 
 
 class CheckedDriver:
@@ -81,9 +79,11 @@ class CheckedDriver:
         """The device's number, as a separate key. Triton asks before each launch, and finds an object that it has seen at once."""
         real = self._given if self._given is not None else self._config.default
         number = real.get_current_device()
-        if number not in self._devices:
-            self._devices[number] = CheckedDevice(number, self._hooks)
-        return self._devices[number]
+        found = self._devices.get(number)
+        if found is None:
+            found = self._devices[number] = CheckedDevice(number, self._hooks)
+            self.get_current_stream = real.get_current_stream  # each launch calls it
+        return found
 
 
 class RecordedRun:
@@ -101,16 +101,18 @@ class RecordedRun:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
 
-    def __call__(self, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> Any:
-        """Launch, as Triton's launcher, which takes the arguments of the kernel behind these."""
+    def __call__(self, x: int, y: int, z: int, stream: int, function: int, packed: Any, metadata: Any, *rest: Any) -> Any:
+        """Launch, as Triton's launcher, which takes two hooks and the arguments of the kernel behind these."""
         recorded, session, key = self._adapter.recorded, self._adapter.session, (function, x, y, z, stream)
-
-        def args(_: object = None) -> Parameters | None:
-            return self._parameters(rest[_BEFORE_ARGUMENTS:])
-
-        result = recorded.repeat(session, key, args, self.plain, (x, y, z, stream, function, *rest), at=_FUNCTION)
-        if result is not NOT_REPEATED:
-            return result
+        rest = (packed, metadata, *rest) if metadata is not UNHEARD else (packed, None, None, None, *rest[2:])
+        args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
+        found = recorded.repeated(session, key)
+        if found is not None:
+            result = found.make(args, self.plain, (x, y, z, stream, function, *rest), at=_FUNCTION)
+            if result is not NOT_REPEATED:
+                if found.alike.armed is None:
+                    found.arm()
+                return result
         known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
@@ -175,10 +177,11 @@ class TritonAdapter(TritonSeam):
         self._patches.set(config, "_active", CheckedDriver(config, config._active, policy))  # as `set_active` does
         self._wrap(sys.modules["triton.compiler.compiler"].CompiledKernel, "_init_handles", self._load)
         self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._open)
-        self._wrap(sys.modules["triton.compiler.compiler"].CompiledKernel, "launch_metadata", self._name)
-        chain = triton.knobs.runtime.launch_enter_hook
-        chain.add(self._count)
-        self._undo.append(lambda: chain.remove(self._count))
+        chain, count = triton.knobs.runtime.launch_enter_hook, self._count
+        chain.add(count)
+        self._undo.append(lambda: chain.remove(count))
+        compiled = sys.modules["triton.compiler.compiler"].CompiledKernel
+        self._patches.set(compiled, "launch_metadata", self._described(compiled.launch_metadata, triton.knobs.runtime, count))
         if self._open.options.skip_benchmarks:
             self._when("triton.testing", self._skip_benchmarks)
         self._when("torch._inductor.config", self._patch_inductor)
@@ -225,15 +228,30 @@ class TritonAdapter(TritonSeam):
         self._attach(found, kernel)
         return found
 
-    def _name(self, original: Callable[..., Any], kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
-        """Wraps `CompiledKernel.launch_metadata`, which every launch calls with its arguments. A recorded one names its buffers itself."""
-        result = original(kernel, grid, stream, *args)  # loads the kernel
-        if isinstance(getattr(kernel, "_run", None), RecordedRun):
+    def _described(self, original: Callable[..., Any], knobs: Any, count: Any) -> Callable[..., Any]:
+        """Stands for `CompiledKernel.launch_metadata`, which each launch calls with its arguments: the text for hooks of launches.
+
+        `count`: consan's own hook, which wants no text of a recorded kernel. Such a launch names its buffers itself.
+        """
+
+        ours = [count]
+
+        def launch_metadata(kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
+            if type(kernel._run) is RecordedRun and kernel.function in self._functions:
+                alone = getattr(knobs.launch_enter_hook, "calls", None) == ours and getattr(knobs.launch_exit_hook, "calls", None) == []
+                return UNHEARD if alone else original(kernel, grid, stream, *args)
+            result = original(kernel, grid, stream, *args)  # loads the kernel
+            if type(kernel._run) is not RecordedRun:
+                self._name(kernel, args)
             return result
+
+        return launch_metadata
+
+    def _name(self, kernel: Any, args: Sequence[Any]) -> None:
+        """Name the buffers of a launch with hooks."""
         prepared = next((prepared for prepared, reference in self._attached if reference() is kernel), None)
         if prepared is not None:
             self._open.launched(prepared, kernel.name, buffers(args, argument_names(kernel)))
-        return result
 
     def _count(self, metadata: Any) -> None:
         """Wraps `launch_enter_hook`: lists kernels without hooks."""

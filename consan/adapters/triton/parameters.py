@@ -71,13 +71,14 @@ def number_bytes(kind: str, value: Any, label: str) -> bytes:
 def identities(values: Sequence[Any]) -> tuple[Any, ...] | None:
     """A key of arguments: equal keys give equal parameters. None if one is neither a number nor an array."""
     try:
-        return tuple([each if each.__class__ in _WHOLE else _identity(each) for each in values])
+        return tuple(
+            [
+                each if each.__class__ in _WHOLE else each.hex() if isinstance(each, float) else each.data_ptr()  # -0.0 == 0.0
+                for each in values
+            ]
+        )
     except AttributeError:
         return None
-
-
-def _identity(value: Any) -> Any:
-    return value.hex() if isinstance(value, float) else value.data_ptr()  # -0.0 == 0.0
 
 
 def on_gpu(types: Sequence[Any], values: Sequence[Any], metadata: Any, declared: DeclaredSizes) -> Parameters | None:

@@ -24,7 +24,6 @@ _MOST: Final = 160  # characters of a line
 _OF_THE_LIBRARY: Final = re.compile(r"(std|__gnu_cxx|__cxxabiv1)::|__cxa_|_Unwind_")  # of C++, which the program has a copy of
 
 
-
 def ending(status: int, printed: str, program: HostProgram) -> str:
     """In one line. `status`: below zero a signal. `printed`: what the program printed."""
     what = f"the host's code ended by signal {-status}" if status < 0 else f"main ended with status {status}"

@@ -205,16 +205,16 @@ EXPORTED uint64_t consan_begin(struct Armed *armed) {
     struct Slot *slot = NULL;
     bool noted = !armed->filter || load(&armed->filter->notes) == armed->notes;
     bool ready = armed->armed && !armed->busy && noted && take_receipts(armed, nanoseconds()) && find_slot(armed, &slot);
-    if (ready && prepare(armed, slot)) armed->busy = slot ? (uint64_t)(slot - armed->slots) + 1 : 1;
-    uint64_t busy = ready ? armed->busy : 0;
+    uint64_t found = ready && prepare(armed, slot) ? (slot ? (uint64_t)(slot - armed->slots) + 1 : 1) : 0;
+    if (slot) armed->busy = found;
     pthread_mutex_unlock(&launches.lock);
-    return busy;
+    return found;
 }
 
-// Behind it. `made`: whether the driver has taken it. It was not taken back since.
+// Behind one that has a slot. `made`: whether the driver has taken it. It was not taken back since.
 EXPORTED void consan_end(struct Armed *armed, int made) {
     pthread_mutex_lock(&launches.lock);
-    struct Slot *slot = armed->slot_count ? &armed->slots[armed->busy - 1] : NULL;
+    struct Slot *slot = &armed->slots[armed->busy - 1];
     armed->busy = 0;
     if (made) finish(armed, slot);
     pthread_mutex_unlock(&launches.lock);
