@@ -43,7 +43,7 @@ from consan.session.repeated_launch import NOT_REPEATED
 _EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
 _FUNCTION = 4  # the place of the handle of the kernel
 _BEFORE_ARGUMENTS = 4  # behind the handle of the kernel: two pieces of metadata, two hooks
-UNHEARD = object()  # metadata of a launch of which no hook but consan's hears
+UNHEARD = object()  # metadata of a launch that no hook but consan's gets
 
 
 class CheckedDevice(int):
