@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from consan import late
 from consan.backends.base import Backend
-from consan.backends.virtual import VirtualBackend
 from consan.checker.compiled.build import CHECKER, library
 from consan.checker.compiled.patience import Patience
 from consan.checker.judging.checked import Checked, Histories
@@ -97,7 +97,7 @@ class Recording:
         done, waits = rewriting.done()
         library()
         if rewriting.made:  # else its histories are mostly known
-            begin(done, VirtualBackend)
+            begin(done, _machine)
         return _as_instrumented(read, done, waits), done
 
     def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
@@ -119,7 +119,7 @@ class Recording:
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, ranks_of(prepared.plain))
         most = self.most_bytes(memory.backend, roomy=prepared.logs.roomy)
         room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
-        how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": VirtualBackend}
+        how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": _machine}
         memory.most_retained = self.pool_bytes
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         if log.slow:
@@ -210,6 +210,11 @@ class Recording:
         self.notes.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
+
+
+def _machine() -> Backend:
+    """A virtual machine. Only kernels whose logs leave something out need one, and a thread makes it while the kernel is assembled."""
+    return late.virtual_backend.VirtualBackend()
 
 
 def _most_bytes(gpu_memory: int | None) -> int:
