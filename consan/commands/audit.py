@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from consan import late, options
 from consan._errors import UsageError
@@ -20,6 +20,8 @@ from consan.audit import table
 from consan.commands.parts.output import DOCUMENT, JSON, add_output, chosen_output, put
 from consan.files import read_file
 from consan.progress import remark
+
+_MOST_ON_GPU: Final = 4
 
 
 class AuditCommand:
@@ -31,7 +33,7 @@ class AuditCommand:
             "paths", nargs="+", metavar="PATH", help="CUDA C++ (.cu), Python modules with kernels (.py), PTX (.ptx), folders of them"
         )
         group = parser.add_argument_group("audit")
-        group.add_argument("-j", "--jobs", metavar="N", help="files at a time [cores]")
+        group.add_argument("-j", "--jobs", metavar="N", help="files at a time [cores; on a GPU 4 at most]")
         group.add_argument("--executor", metavar="dask://HOST:PORT", help="audit on an existing Dask cluster (install consan[dask])")
         group.add_argument("--reference", metavar="FILE", help="a module whose Model gives the right results")
         group.add_argument("--arguments", default="", metavar="TEXT", help="of each main [those of `make run`, with smaller numbers]")
@@ -78,11 +80,17 @@ def _check(limits: dict[str, Any]) -> None:
         raise UsageError("--seeds is for --device cpu: nobody chooses the schedule of a GPU")
 
 
+def _default_jobs(args: argparse.Namespace) -> int:
+    """As many as there are cores; on a GPU each file has a context, with logs in the memory of the device."""
+    cores = os.cpu_count() or 1
+    return min(cores, _MOST_ON_GPU) if args.device == "gpu" else cores
+
+
 @contextlib.contextmanager
 def _executor(args: argparse.Namespace) -> Iterator[Executor]:
     """What audits the files: threads that each have a server, or the workers of a cluster."""
     if args.executor is None:
-        jobs = os.cpu_count() or 1 if args.jobs is None else options.read_as("--jobs", args.jobs, options.read_positive)
+        jobs = _default_jobs(args) if args.jobs is None else options.read_as("--jobs", args.jobs, options.read_positive)
         yield ThreadPoolExecutor(jobs)
         return
     client = late.executors.connected(args.executor)

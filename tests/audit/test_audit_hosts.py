@@ -41,6 +41,19 @@ class Host:
 _POINTERS = "float by = 2; void *args[] = {&p, &by};"
 _DYNAMIC = f"extern __shared__ float tile[];\n__global__ void k(float *p, float by) {{ {REVERSED} }}\n"
 HOSTS = {
+    "a template's instance as an argument of a template": Host(
+        "k<float, by_two<float, 2>><<<1, 64>>>(p);",
+        "template <class T, int N> __device__ T by_two(const T &x) { return N * x; }\n"
+        "constexpr int bits(unsigned n) { return 32 - __builtin_clz(n) - (__builtin_popcount(n) == 1); }\n"
+        "template <class T, T (*F)(const T &)> __global__ void k(T *p) { __shared__ T tile[1 << bits(64)];"
+        f" tile[threadIdx.x] = p[threadIdx.x]; {WAIT}; p[threadIdx.x] = F(tile[63 - threadIdx.x]); }}\n",
+        kernels=(("k<float, &by_two<float, 2>>", 1, "1 x 64"),),
+        racy="k<float, &by_two<float, 2>>",
+    ),
+    "cudaPointerGetAttributes": Host(
+        "cudaPointerAttributes of[2]; cudaPointerGetAttributes(of, p + 5); cudaPointerGetAttributes(of + 1, h);"
+        " if (of[0].type != cudaMemoryTypeDevice || of[1].type == cudaMemoryTypeDevice) return 9; k<<<1, 64>>>(p, 2.0f);"
+    ),
     "cudaLaunchKernel": Host(f"{_POINTERS} cudaLaunchKernel((void *)k, dim3(1), dim3(64), args, 0, 0);"),
     "cudaLaunchKernel of a template": Host(
         f"{_POINTERS} cudaLaunchKernel((const void *)k<float, 64>, 1, 64, args, 0, nullptr);",

@@ -210,3 +210,48 @@ def test_an_extension_of_files_has_findings_in_their_lines(tmp_path: Path) -> No
     (tmp_path / "module.py").write_text(LOADED)
     found = verify(tmp_path / "module.py", budget=20)
     assert [(each.file, each.lines) for each in found.places] == [(str(tmp_path / "turned.cu"), (5, 6))], found.to_json()
+
+
+FROM_THE_HOST = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+source = """
+#include <ATen/cuda/CUDAContext.h>
+#include <THC/THCAtomics.cuh>
+#include <cub/block/block_reduce.cuh>
+__global__ void summed(float **rows, float *out, int n) {
+    using Reduce = cub::BlockReduce<float, 64>;
+    __shared__ typename Reduce::TempStorage storage;
+    float found = Reduce(storage).Reduce(rows[blockIdx.x][threadIdx.x + SHIFT], cub::Sum(), n);
+    if (threadIdx.x == 0) out[blockIdx.x] = found;
+}
+torch::Tensor sums(std::vector<torch::Tensor> rows) {
+    std::vector<int64_t> pointers;
+    for (auto &row : rows) pointers.push_back(reinterpret_cast<int64_t>(row.data_ptr<float>()));
+    auto table = torch::from_blob(pointers.data(), {int64_t(pointers.size())}, torch::kInt64).to(rows[0].device());
+    auto out = torch::empty({int64_t(rows.size())}, rows[0].options());
+    summed<<<rows.size(), 64>>>(reinterpret_cast<float **>(table.data_ptr<int64_t>()), out.data_ptr<float>(), 64);
+    return out;
+}
+"""
+functions = {"functions": ["sums"], "extra_cuda_cflags": ["-O3", "-DSHIFT=AT"]}
+extension = load_inline("sums", "torch::Tensor sums(std::vector<torch::Tensor> rows);", source, **functions)
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.sum(1)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return extension.sums([row.clone() for row in x])
+def get_inputs():
+    return [torch.rand(3, 64).cuda()]
+'''
+
+
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.timeout(MINUTES)
+@pytest.mark.parametrize(("shift", "verdict"), [("0", "clean"), ("1", "violations")])
+def test_a_tensor_of_the_host_is_a_copy_on_the_device(shift: str, verdict: str) -> None:
+    """Its pointers are in memory of the device; macros come from options, and names from earlier versions of torch and CUB."""
+    found = verify(FROM_THE_HOST.replace("=AT", f"={shift}"), budget=20)
+    assert found.verdict == verdict, found.to_json()

@@ -18,6 +18,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -47,7 +48,8 @@ class PublicSet:
 
     `contains`: a pattern that a file has to have. `every`: one file in so many, by name. `problem`: the path of a problem of KernelBench
     with `{}` for its level and number, which the pattern `named` finds in a solution's name, or a JSON file `index`. It is appended to the
-    solution. `launches`: files of the folder launches that say how a source is launched, which become its launch file.
+    solution. `launches`: files of the folder launches for the sources that a glob names: launch files, or modules that call a source's
+    functions, which are audited in place of it.
     """
 
     name: str
@@ -119,8 +121,9 @@ def fetch(chosen: PublicSet, into: Path, mirrors: Path | None) -> int:
         wanted = [*chosen.files, *chosen.beside, *filter(None, [chosen.index, chosen.problem.format("*", "*")])]
         _git("checkout", "-q", chosen.commit, "--", *(f":(glob){each}" for each in wanted), at=whole)
         _append_problems(chosen, whole)
-        for source, launches in chosen.launches.items():
-            (whole / source).with_suffix(".toml").write_text((HERE / "launches" / launches).read_text())
+        for sources, launches in chosen.launches.items():
+            for source in _matching([sources], whole):
+                shutil.copyfile(HERE / "launches" / launches, _beside(source, launches))
         whole.rename(folder)
     return _listed(chosen, folder)
 
@@ -140,7 +143,17 @@ def _sample(chosen: PublicSet, folder: Path) -> list[Path]:
     """The files of a set that are audited."""
     left_out = set(_matching(chosen.without, folder))
     found = (path for path in _matching(chosen.files, folder) if path not in left_out)
-    return [path for path in found if re.search(chosen.contains, path.read_text(errors="replace"))][:: chosen.every]
+    kept = [path for path in found if re.search(chosen.contains, path.read_text(errors="replace"))][:: chosen.every]
+    modules = {
+        source: _beside(source, name) for sources, name in chosen.launches.items() if name.endswith(".py")
+        for source in _matching([sources], folder)
+    }  # fmt: skip
+    return [modules.get(path, path) for path in kept]
+
+
+def _beside(source: Path, launches: str) -> Path:
+    """What says how a source is launched."""
+    return source.with_suffix(Path(launches).suffix)
 
 
 def _append_problems(chosen: PublicSet, folder: Path) -> None:

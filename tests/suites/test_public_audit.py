@@ -68,6 +68,13 @@ def test_a_source_has_its_launch_file(mirrors: Path, tmp_path: Path) -> None:
     assert (tmp_path / "set/src/a.toml").read_text().startswith("# Two rows")
 
 
+def test_a_source_has_a_module_that_calls_it(mirrors: Path, tmp_path: Path) -> None:
+    """The module is audited in place of the sources that the glob names."""
+    fetch(_set(mirrors, files=["src/*.cu"], launches={"src/[ab].cu": "vllm.py"}), tmp_path, mirrors)
+    assert _listed(tmp_path) == ["src/a.py", "src/b.py", "src/c.cu"]
+    assert "load(" in (tmp_path / "set/src/a.py").read_text()
+
+
 def test_a_set_that_is_there_is_left_as_it_is(mirrors: Path, tmp_path: Path) -> None:
     chosen = _set(mirrors, files=["src/*.cu"])
     fetch(chosen, tmp_path, mirrors)

@@ -21,22 +21,22 @@ from consan.audit.files import text_of
 from consan.audit.host import sources
 from consan.audit.host.building import HostBuildError, built, converting, first_error
 from consan.audit.host.program import DeviceProgram, HostProgram
-from consan.audit.host.sources import AuditedSource
 
 _HEADER: Final = "#include <torch/extension.h>\n#include <cuda_runtime.h>\n"
+_FLAGS: Final = ("extra_cflags", "extra_cuda_cflags")
 _TORCH_LIBRARIES: Final = ("libc10.so", "libtorch_cpu.so", "libtorch_python.so")
 
 
 class Extensions:
-    """The extensions of one module. `path`, `text`: the module's file."""
+    """The extensions of one module. `path`, `text`: the module's file. `work`: its FileWork."""
 
-    def __init__(self, launcher: LaunchHooks, events: Any, folder: Path, path: str, text: str, torch: Any) -> None:
-        self._launcher, self._events, self._folder = launcher, events, folder
+    def __init__(self, launcher: LaunchHooks, work: Any, path: str, text: str, torch: Any) -> None:
+        self._launcher, self._events, self._folder, self._headers = launcher, work.events, work.folder, work.folders
         self._path, self._text = path, text
         self._numbers = itertools.count()
         for name in _TORCH_LIBRARIES:
             ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name), mode=ctypes.RTLD_GLOBAL)
-        library = folder / "converting.so"
+        library = self._folder / "converting.so"
         library.write_bytes(converting())
         self._converting = ctypes.PyDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         self._converting.consan_call.restype = self._converting.consan_bound.restype = ctypes.py_object
@@ -58,22 +58,21 @@ class Extensions:
         *others: Any,
         **options: Any,
     ) -> types.ModuleType:
-        """As torch's, without the options."""
-        del sycl_sources, others, options
+        """As torch's. Of the options, macros and folders of headers count."""
+        del sycl_sources, others
         pieces = [*_listed(cpp_sources), *_listed(cuda_sources)]
         names = _listed(functions) if not isinstance(functions, Mapping) else list(functions)
         bindings = "".join(f'm.def("{each}", &{each}, ""); ' for each in names)
         module = f"\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ {bindings}}}\n" if names else ""
-        return self._loaded(name, _HEADER + "\n".join(map(self._lined, pieces)) + module, ())
+        return self._loaded(name, _HEADER + "\n".join(map(self._lined, pieces)) + module, (), options)
 
     def load(self, name: str, sources: str | Sequence[str], *others: Any, **options: Any) -> types.ModuleType:
-        """As torch's: sources are files."""
+        """As torch's: sources are files. Of the options, macros and folders of headers count."""
         del others
         folder = Path(self._path).parent
         found = [path if path.is_absolute() else folder / path for path in map(Path, _listed(sources))]
         text = "".join(f'#line 1 "{path}"\n{text_of(path)}\n' for path in found)
-        more = options.get("extra_include_paths") or ()
-        return self._loaded(name, _HEADER + text, (*(path.parent for path in found), *map(Path, more)))
+        return self._loaded(name, _HEADER + text, [path.parent for path in found], options)
 
     def _lined(self, piece: str) -> str:
         """A source with the line of the module where it begins."""
@@ -82,8 +81,9 @@ class Extensions:
             return f'#line 1 "{self._path}: a source that it makes"\n{piece}'
         return f'#line {self._text.count(chr(10), 0, at) + 1} "{self._path}"\n{piece}'
 
-    def _loaded(self, name: str, text: str, folders: Sequence[Path]) -> types.ModuleType:
-        source = AuditedSource(self._path, sources.whole(self._path, text, folders).text)
+    def _loaded(self, name: str, text: str, folders: Sequence[Path], options: Mapping[str, Any]) -> types.ModuleType:
+        further = (*folders, *map(Path, _listed(options.get("extra_include_paths"))), *self._headers)
+        source = sources.whole(self._path, text, further).defining(_macros(options))
         self._events.send("kernels", names=source.kernels)
         try:
             with self._events.builds():
@@ -117,6 +117,12 @@ def _rest(names: Sequence[str], defaults: Sequence[Any], named: Mapping[str, Any
     for name, value in zip(names, defaults, strict=True):
         if name in named or value is not ...:
             yield named.get(name, value)
+
+
+def _macros(options: Mapping[str, Any]) -> list[str]:
+    """Those of the compilers' options."""
+    words = [word for name in _FLAGS for word in _listed(options.get(name))]
+    return [word.removeprefix("-D") for word in dict.fromkeys(words) if word.startswith("-D")]
 
 
 def _listed(value: Any) -> list[str]:

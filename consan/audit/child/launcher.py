@@ -52,6 +52,7 @@ SIGNATURES: Final = {
     "texture": ctypes.CFUNCTYPE(ctypes.c_ulonglong, ctypes.POINTER(ctypes.c_longlong)),
     "release_texture": ctypes.CFUNCTYPE(None, ctypes.c_ulonglong),
     "copy": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
+    "known": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p),
 }
 
 
@@ -157,6 +158,10 @@ class LaunchHooks:
         """Copy between host and device, where a variable of the device is in memory that the host does not reach. Returns a cudaError_t."""
         self._backend.copy(to, origin, nbytes)
         return 0
+
+    def known(self, address: int | None) -> int:
+        """Whether an address is in memory that was allocated here."""
+        return int(self._backend.allocation(address or 0) is not None)
 
     # -- launches -------------------------------------------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ def _torch() -> Any:
 
 def _build_extensions(work: Any, path: str, text: str, torch: Any) -> None:
     launcher = work.launcher()
-    extensions = Extensions(launcher, work.events, work.folder, path, text, torch)
+    extensions = Extensions(launcher, work, path, text, torch)
     _own_memory(extensions, launcher)
     extension: Any = importlib.import_module("torch.utils.cpp_extension")
     extension.load_inline, extension.load = extensions.load_inline, extensions.load

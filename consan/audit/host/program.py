@@ -171,7 +171,20 @@ def _used(ptx: str) -> str:
 def expression(symbol: str) -> str:
     """A kernel's name in C++, with the arguments of its template and without its parameters."""
     name, begin, end = _named(symbol)
-    return _OF_FUNCTION.sub(r"\1", name[begin:end]) if "<" in name[:end] else name[begin:end]
+    return _OF_FUNCTION.sub(r"\1", _templates_by_name(name[begin:end])) if "<" in name[:end] else name[begin:end]
+
+
+def _templates_by_name(name: str) -> str:
+    """`&(int f<int>(int))`, as demanglers have an instance as an argument of a template, as `&f<int>`."""
+    at = 0
+    while (at := name.find("&(", at)) >= 0:
+        end = cuda.closing(name, at + 1)
+        whole = name[at + 2 : end - 1]
+        begin, stop = _extent(whole)
+        if "<" in whole[begin:stop]:
+            name = f"{name[:at]}&{whole[begin:stop]}{name[end:]}"
+        at += 1
+    return name
 
 
 def _overload(symbol: str) -> str:
@@ -183,6 +196,11 @@ def _overload(symbol: str) -> str:
 def _named(symbol: str) -> tuple[str, int, int]:
     """A function as the demangler has it, and where its name begins and ends."""
     name = demangled(symbol).replace("(anonymous namespace)::", "")
+    return name, *_extent(name)
+
+
+def _extent(name: str) -> tuple[int, int]:
+    """Where the name of a function begins and ends, between its type and its parameters."""
     depth, end, begin = 0, len(name), 0
     for at, character in enumerate(name):
         depth += ((character in "<(" and not name.startswith("(", at)) or character == "<") - (character == ">")
@@ -191,7 +209,7 @@ def _named(symbol: str) -> tuple[str, int, int]:
             break
         if depth == 0 and character == " ":
             begin = at + 1
-    return name, begin, end
+    return begin, end
 
 
 def _base(path: str) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from consan.audit.host import text as cuda
+from consan.audit.host.branches import for_this_compiler
 from consan.toolchain.headers import VIRTUAL_HEADERS
 
 _LOCAL: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*', re.MULTILINE)
@@ -63,6 +64,7 @@ _STANDARD: Final = (
     ("consan_halves.h", r"\b(?:scalar_t|(?:c10|at)::(?:Half|BFloat16))\b"),
     *((f"cub/block/block_{name}.cuh", _OF_CUB.format(f"Block{word}")) for name, word in _BLOCKS),
     *((f"cub/warp/warp_{name}.cuh", _OF_CUB.format(f"Warp{word}")) for name, word in _WARPS),
+    ("consan_before_cub3.h", r"\bcub\s*::\s*(?:Sum|Max|Min)\b"),
     ("algorithm", r"\bstd::(?:max|min|swap|clamp)\b"),
     ("limits", r"\bnumeric_limits\b"),
     ("type_traits", r"\bstd::(?:is_|enable_|conditional|decay|aligned_|remove_|make_(?:un)?signed|underlying_)"),
@@ -119,6 +121,7 @@ def whole(name: str, text: str, folders: Iterable[Path] = (), others: Iterable[P
 def _expanded(name: str, text: str, folders: tuple[tuple[Path, ...], tuple[Path, ...]], seen: set[Path]) -> str:
     """`folders`: of the files that include this one, and those where `<header>` is looked for, too."""
     near, further = folders
+    text = for_this_compiler(text, cuda.uncommented(text)) if "#" in text else text
 
     def replaced(found: re.Match[str]) -> str:
         header = found[1] or found[2]

@@ -13,7 +13,7 @@ from audit_events import events_of, launch, rows_of
 from consan.audit import confirming, partial, rows
 from consan.audit.child import endings
 from consan.audit.confirming import Confirmation, ResultConfirmation
-from consan.audit.host import building, makefile, sizes, sources
+from consan.audit.host import branches, building, makefile, program, sizes, sources
 from consan.audit.host.building import FOLDER
 from consan.audit.partial import LaunchRepeats
 from consan.audit.rows import FileEvents
@@ -22,6 +22,8 @@ from consan.toolchain import nvrtc
 if TYPE_CHECKING:
     from consan.audit.host.program import HostProgram
 
+_TWO_SIDES = "#ifdef __CUDA_ARCH__\nint device;\n#else\nint host;\n#endif\n"
+_UNKNOWN = "#if FAST\nint fast;\n#elif 1\nint one;\n#else\nint other;\n#endif\n"
 LOOP = "int main() { for (int bs = 64; bs <= 1024; bs *= 2) k<<<n / bs, bs>>>(); }"
 
 
@@ -173,6 +175,18 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "what is behind a header is of the first source": (
         *(sources, "_expanded", "{file or name}", "{name}"),
         lambda: sources.whole(str(FOLDER / "m.py"), '#line 7 "k.cu"\n#include "cublasLt.h"\nint k;\n').text,
+    ),
+    "what the device alone is told is known": (
+        *(branches, "_value", "for arch in (0, _DEVICE)", "for arch in (_DEVICE,)"),
+        lambda: branches.for_this_compiler(_TWO_SIDES, _TWO_SIDES),
+    ),
+    "a branch behind one that may be taken goes": (
+        *(branches, "_next_branch", "chain.taken = None", "pass"),
+        lambda: branches.for_this_compiler(_UNKNOWN, _UNKNOWN),
+    ),
+    "an instance keeps its type": (
+        *(program, "_templates_by_name", "whole[begin:stop]}", "whole}"),
+        lambda: program.expression("_Z1kIXadL_Z1fIiET_S1_EEEvv"),
     ),
     "objects name no sources": (
         *(makefile, "_sources", '_CODE if _OBJECTS.match(name) and file.suffix == ".o" else ()', "()"),

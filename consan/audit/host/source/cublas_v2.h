@@ -104,6 +104,9 @@ template <class T, class F> cublasStatus_t summed(int n, T *result, F function) 
   }
 CONSAN_GEMM(S, float)
 CONSAN_GEMM(D, double)
+#ifdef __CUDA_FP16_TYPES_EXIST__
+CONSAN_GEMM(H, __half)
+#endif
 #undef CONSAN_GEMM
 
 #define CONSAN_VECTORS(letter, T)                                                                                                          \

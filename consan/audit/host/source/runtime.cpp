@@ -28,6 +28,8 @@ struct Hooks {
     void (*release_texture)(unsigned long long handle);
     // Copies between host and device, and returns a cudaError_t; null: the process reaches all memory of the device.
     int (*copy)(void *to, const void *from, size_t bytes);
+    // Whether an address is in memory that was allocated through the hooks.
+    int (*known)(const void *address);
 } hooks;
 
 struct Shape {
@@ -197,7 +199,7 @@ cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol) { return hooks.
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = size_t(1) << 34, cudaSuccess; }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
     std::memset(attributes, 0, sizeof *attributes);
-    attributes->type = cudaMemoryTypeDevice;
+    attributes->type = hooks.known(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
     attributes->devicePointer = attributes->hostPointer = const_cast<void *>(pointer);
     return cudaSuccess;
 }

@@ -26,6 +26,13 @@ typedef unsigned int uint;
 typedef unsigned short ushort;
 typedef unsigned char uchar;
 typedef unsigned long ulong;
+// Functions of the host's compiler, which nvcc knows in functions of both sides.
+constexpr int __builtin_popcountll(unsigned long long x) { return x ? int(x & 1) + __builtin_popcountll(x >> 1) : 0; }
+constexpr int __builtin_clzll(unsigned long long x) { return x >> 63 ? 0 : 1 + __builtin_clzll(x << 1 | 1); }
+constexpr int __builtin_ctzll(unsigned long long x) { return x & 1 ? 0 : 1 + __builtin_ctzll(x >> 1 | 1ull << 63); }
+constexpr int __builtin_popcount(unsigned x) { return __builtin_popcountll(x); }
+constexpr int __builtin_clz(unsigned x) { return __builtin_clzll(x) - 32; }
+constexpr int __builtin_ctz(unsigned x) { return __builtin_ctzll(x); }
 // The shuffles and votes of before Volta, of the lanes that run together.
 template <class T> __device__ T __shfl(T value, int lane, int width = 32) { return __shfl_sync(__activemask(), value, lane, width); }
 template <class T> __device__ T __shfl_up(T value, unsigned by, int width = 32) { return __shfl_up_sync(__activemask(), value, by, width); }

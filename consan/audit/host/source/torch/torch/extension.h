@@ -17,5 +17,17 @@ constexpr auto kInt32 = at::kInt;
 constexpr auto kInt64 = at::kLong;
 using std::nullopt;
 using std::optional;
+// A tensor over memory of the host that moves to the device is a copy there. Here both have one memory.
+inline at::Tensor consan_on_device(const void *data, at::Tensor made) {
+    cudaPointerAttributes found;
+    cudaPointerGetAttributes(&found, data);
+    return found.type == cudaMemoryTypeDevice ? made : made.clone();
+}
+inline at::Tensor from_blob(void *data, at::IntArrayRef sizes, const at::TensorOptions &options = {}) {
+    return consan_on_device(data, at::from_blob(data, sizes, options));
+}
+inline at::Tensor from_blob(void *data, at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions &options = {}) {
+    return consan_on_device(data, at::from_blob(data, sizes, strides, options));
+}
 inline at::TensorOptions dtype(at::ScalarType type) { return at::dtype(type); }
 } // namespace torch
