@@ -257,13 +257,14 @@ class AllLaunchesProof:
     """No launch of a kernel with blocks of this shape has a race in shared or global memory, under these assumptions.
 
     `whole`: nothing else is looked for in its global memory. It has no strong accesses, whose order a proof does not judge. `checked`: what
-    it assumes beyond `assumptions` was checked for each launch that was made.
+    it assumes beyond `assumptions` was checked for each launch that was made; `relations`: of parameters, part of that.
     """
 
     block: tuple[int, int, int]
     assumptions: tuple[str, ...]
     whole: bool = False
     checked: bool = False
+    relations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,13 @@ class Environment:
         """The size of a variable in shared memory, at most."""
         return self.shared.get(name, _MOST_SHARED)
 
+    def word(self, place: int, offset: int, bits: int) -> Number:
+        """A word of the parameters that is an integer."""
+        name = next(name for name, each in self._places.items() if each == place)
+        found = self.parameter(name, offset, bits)
+        assert found is not None
+        return found
+
     def parameter(self, name: str, offset: int, bits: int) -> Number | None:
         """A word of the parameters: a pointer, or an integer."""
         if name not in self._places:

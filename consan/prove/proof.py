@@ -17,6 +17,7 @@ from consan.prove.intervals import ENDS, Compared, Intervals
 from consan.prove.kernel import Unproven, calls_through_pointers, kernel_of
 from consan.prove.numbers import Base, Symbols
 from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
+from consan.prove.parameters import ParameterRelation
 from consan.prove.solver import Formula
 from consan.prove.step import ThreadAccess
 
@@ -26,6 +27,7 @@ UNKNOWN: Final = "unknown"
 MEET: Final = "two threads may access the same bytes"
 NOWHERE: Final = "an address is no sum of a parameter or a variable, and a number"
 NEVER: Final = "no thread comes here under what is assumed"
+GAVE_UP: Final = "the solver gave up"
 MOST_PAIRS: Final = 20_000
 MOST_SECONDS: Final = 10.0  # of one question
 
@@ -42,7 +44,8 @@ class ProofReason:
 class KernelProof:
     """The answer for one kernel. `overflows`: lines of the PTX whose results are assumed not to overflow.
 
-    `conflicts`: pairs that may race. `bases`: what the addresses begin at, and whether the kernel writes there.
+    `conflicts`: pairs that may race. `open`: these, and those on which the solver gave up. `relations`: of its parameters.
+    `bases`: what the addresses begin at, and whether the kernel writes there.
     `calls`: calls through pointers are taken to reach functions of the module.
     """
 
@@ -51,6 +54,8 @@ class KernelProof:
     overflows: list[int] = field(default_factory=list)
     pairs: int = 0
     conflicts: list[PossibleRace] = field(default_factory=list)
+    open: list[PossibleRace] = field(default_factory=list)
+    relations: tuple[ParameterRelation, ...] = ()
     environment: Environment | None = None
     bases: dict[Base, bool] = field(default_factory=dict)
     calls: bool = False
@@ -118,8 +123,10 @@ class PairDecision:
                 used |= {id(each): each for each in (pair.first, pair.second)}
                 continue
             reasons[ProofReason(why, tuple(sorted({pair.first.line, pair.second.line})))] = None
+            if why in (MEET, GAVE_UP):
+                proof.open.append(PossibleRace(pair, self._questions, self._environment))
             if why == MEET:
-                proof.conflicts.append(PossibleRace(pair, self._questions, self._environment))
+                proof.conflicts.append(proof.open[-1])
         reasons |= {ProofReason(ENDS, (each.line,)): None for each in compared.unfinished}
         for each in compared.whole:
             if each.base is not None:
@@ -141,7 +148,7 @@ class PairDecision:
             return self._leaves(pair) if one[0] == other[0] == "shared" else None
         left = self._ends - time.monotonic()
         found = None if left <= 0 else self._questions.model(pair, min(MOST_SECONDS, left))
-        return None if found is False else MEET if found is not None else "the time was over" if left <= 0 else "the solver gave up"
+        return None if found is False else MEET if found is not None else "the time was over" if left <= 0 else GAVE_UP
 
     def _leaves(self, pair: AccessPair) -> str | None:
         """Two variables in shared memory: accesses have to stay in theirs."""

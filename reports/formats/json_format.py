@@ -268,7 +268,13 @@ def _kernel_from_json(data: Json) -> Any:
 
 
 def _proof_from_json(data: Json) -> Any:
-    return _flat(AllLaunchesProof, data, block=tuple(data["block"]), assumptions=tuple(data["assumptions"]))
+    return _flat(
+        AllLaunchesProof,
+        data,
+        block=tuple(data["block"]),
+        assumptions=tuple(data["assumptions"]),
+        relations=tuple(data.get("relations", ())),
+    )
 
 
 def finding_from_json(data: Json) -> Any:

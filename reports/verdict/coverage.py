@@ -352,7 +352,8 @@ def _assumed(proof: AllLaunchesProof) -> str:
     """What is assumed, in parentheses."""
     if not proof.checked:
         return " (consan prove prints what it assumes)"
-    return f" (checked at each launch: arrays do not overlap, integers do not overflow; assumed: {'; '.join(proof.assumptions)})"
+    held = ", ".join(("arrays do not overlap", "integers do not overflow", *proof.relations))
+    return f" (checked at each launch: {held}; assumed: {'; '.join(proof.assumptions)})"
 
 
 def _unrecorded(kernel: KernelSummary) -> str:

@@ -13,7 +13,7 @@ pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 import test_unrecorded_launches as tests
 from planted import plant_in_module
 
-from consan.prove import conditions
+from consan.prove.launched import conditions, relations
 from consan.session.executing import judging
 from consan.session.executing.checked_kernels import CheckedKernels
 from consan.session.planning import launch_proofs, plan
@@ -45,6 +45,24 @@ FAULTS: dict[str, tuple[ModuleType, str, str, object]] = {
         "if False",
         tests.test_a_grid_along_another_axis_is_recorded_and_its_race_is_found,
     ),
+    "relations of parameters": (
+        conditions,
+        "if not each.holds(parameters)",
+        "if False",
+        tests.test_rows_that_overlap_behind_a_proof_are_recorded_and_their_race_is_found,
+    ),
+    "relations that a launch has": (
+        relations,
+        "if values[one] >= values[other]",
+        "",
+        tests.test_no_relation_makes_a_proof_of_rows_that_overlap,
+    ),
+    "a kept proof of other parameters": (
+        launch_proofs,
+        "stored.relations and",
+        "False and",
+        tests.test_a_kept_proof_that_a_launch_does_not_fit_is_made_anew,
+    ),
     "overflows": (conditions, "is not False:", "is None:", tests.test_an_integer_that_may_overflow_is_recorded),
     "the first launch of a shape": (plan, "and launch.judged:", ":", tests.test_each_shape_has_a_launch_that_is_recorded),
     "histories that are wanted": (
@@ -54,7 +72,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, object]] = {
         tests.test_histories_that_are_kept_need_each_launch,
     ),
 }
-USERS = (launch_proofs, judging, conditions, plan, tests)
+USERS = (relations, launch_proofs, judging, conditions, plan, tests)
 
 
 @pytest.mark.parametrize("rule", FAULTS)

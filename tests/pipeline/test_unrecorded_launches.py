@@ -47,6 +47,11 @@ extern "C" __global__ void shifted(int *out, const int *in, int by) {
     int i = blockIdx.x * 64 + threadIdx.x;
     out[i + by] = in[i];
 }
+extern "C" __global__ void rows(float *out, int by, int n) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < n; i += 64)
+        out[(long long)blockIdx.x * by + i] = i;
+}
 extern "C" __global__ void bump(int *out) { out[blockIdx.x * 64 + threadIdx.x] += 1; }
 """
 STATE = """
@@ -186,6 +191,43 @@ def test_an_integer_that_may_overflow_is_recorded() -> None:
     assert any(each.endswith("an integer may overflow") for each in report.notes)
 
 
+def test_rows_that_a_stride_keeps_apart_need_no_record() -> None:
+    launches = Launches()
+    out, _ = launches.arrays
+    for by, n in ((64, 64), (100, 70), (90, 90)):
+        launches("rows", out, by, n)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.launches, kernel.global_accesses) == ("clean", 3, 0)
+    (row,) = proof_rows(report)
+    assert "integers do not overflow, parameter 2 >= parameter 3; assumed" in row
+
+
+def test_rows_that_overlap_behind_a_proof_are_recorded_and_their_race_is_found() -> None:
+    launches = Launches()
+    out, _ = launches.arrays
+    for by in (64, 60):
+        launches("rows", out, by, 64)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof) == ("violations", None)
+    assert any(each.endswith("not parameter 2 >= parameter 3") for each in report.notes)
+
+
+def test_no_relation_makes_a_proof_of_rows_that_overlap() -> None:
+    launches = Launches()
+    launches("rows", launches.arrays[0], 60, 64)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof) == ("violations", None)
+    assert any("not proven for all launches: two threads may access the same bytes" in each for each in report.notes)
+
+
+def test_a_kept_proof_that_a_launch_does_not_fit_is_made_anew() -> None:
+    kept = Launches()
+    kept("rows", kept.arrays[0], 64, 64)
+    later = Launches()
+    later("rows", later.arrays[0], -1, 0)
+    assert later.report()[1].proof is not None
+
+
 def test_a_kernel_with_a_race_has_no_proof() -> None:
     launches = Launches()
     for _ in range(2):
@@ -215,7 +257,7 @@ def test_without_the_option_nothing_is_proven() -> None:
 def test_a_proof_is_kept_for_later_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Launches()
     first("turn", *first.arrays)
-    monkeypatch.setattr("consan.session.planning.launch_proofs.prove", lambda *_: pytest.fail("it is known"))
+    monkeypatch.setattr("consan.session.planning.launch_proofs.prove_as_launched", lambda *_: pytest.fail("it is known"))
     later = Launches()
     for _ in range(2):
         later("turn", *later.arrays)

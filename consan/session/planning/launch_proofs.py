@@ -1,8 +1,9 @@
 """Kernels that have no race in any launch (`--prove`): proven once, kept on disk, and used for the launches that the proof covers.
 
-The assumptions of a proof are checked before each launch (consan/prove/conditions.py): the extents of the grid, that integers do not
-overflow, that each array has an allocation of its own, and, where text and parameters determine the bytes that the launch touches, that
-they are in these allocations. A launch for which that is not known is recorded as if there were no proof.
+The assumptions of a proof are checked before each launch (consan/prove/launched/conditions.py): the extents of the grid, relations of the
+parameters that the first launch has shown, that integers do not overflow, that each array has an allocation of its own, and, where text and
+parameters determine the bytes that the launch touches, that they are in these allocations. A launch for which that is not known is recorded
+as if there were no proof.
 
 Not handled: kernels with strong accesses, whose order a proof does not judge, and modules whose variables keep state: each form would have
 variables of its own.
@@ -17,9 +18,9 @@ from typing import Final
 
 from consan.backends.base import Dim3
 from consan.instrument.stored import fingerprint
-from consan.prove.conditions import LaunchConditions, conditions_of
 from consan.prove.kernel import has_strong_accesses
-from consan.prove.proof import prove
+from consan.prove.launched.conditions import LaunchConditions, conditions_of
+from consan.prove.launched.relations import prove_as_launched
 from consan.prove.solver import require
 from consan.reports.model import AllLaunchesProof
 from consan.session.modules.prepared import Prepared
@@ -80,13 +81,14 @@ class LaunchProofs:
         if why := self._covered[case]:
             self.note(f"{launch.entry}: a launch was recorded though a proof holds for all that fit its assumptions: {why}")
             return None
-        return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True)
+        return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True, relations=conditions.related())
 
     def _conditions(self, prepared: Prepared, launch: ProvedLaunch) -> LaunchConditions | None:
         """The assumptions of a proof about each launch of a kernel; None: there is no proof."""
         text = Cache().get(name := key("all launches", prepared.plain, launch.entry, repr(launch.block), fingerprint("consan.prove")))
-        if text is not None:
-            return LaunchConditions.restored(text.decode())
+        stored = None if text is None else LaunchConditions.restored(text.decode())
+        if stored is not None and not (stored.relations and stored.refuses(launch.grid, launch.parameters) and self.seconds > 0):
+            return stored
         found, why = self._proven(prepared, launch) if self.seconds > 0 else (None, "the time for proofs was over (--prove)")
         if found is None:
             self.note(f"{launch.entry}: not proven for all launches: {why}")
@@ -103,14 +105,18 @@ class LaunchProofs:
             return None, f"its module has a variable ({state}), of which each form would have its own"
         pointers = [place for place, each in enumerate(function.params) if each.pointer is not None]
         try:
-            proof = prove(function, module, launch.block, pointers, (), self.seconds)
+            proof = prove_as_launched(function, module, launch.block, pointers, launch.parameters, self.seconds)
         finally:
             self.seconds -= time.monotonic() - began
         return conditions_of(proof), next((each.why for each in proof.reasons), "a launch does not show whether what it assumes holds")
 
     def _refusal(self, kernel: _OfShape, conditions: LaunchConditions, launch: ProvedLaunch) -> str:
         """Why a proof does not cover a launch; empty if it does."""
-        return conditions.refuses(launch.grid) or next(self._overlaps(conditions, launch), "") or self._overflow(kernel, conditions, launch)
+        return (
+            conditions.refuses(launch.grid, launch.parameters)
+            or next(self._overlaps(conditions, launch), "")
+            or self._overflow(kernel, conditions, launch)
+        )
 
     def _overflow(self, kernel: _OfShape, conditions: LaunchConditions, launch: ProvedLaunch) -> str:
         case = kernel, conditions.key(launch.grid, launch.parameters)

@@ -16,6 +16,7 @@ from itertools import combinations
 
 from consan.instrument.ptx import parse
 from consan.prove import proof
+from consan.prove.launched import relations
 
 _MASK = (1 << 32) - 1
 LEAVES = ("tid", "ctaid", "n", "tid", "tid")
@@ -41,6 +42,7 @@ class Term:
         found = {
             "add": one + other, "sub": one - other, "addc": one + other, "mulc": one * other, "shlc": one << (other & 31),
             "shrc": one >> (other & 31), "andc": one & other, "xorc": one ^ other,
+            "mul": one * other,
             "remc": one % max(1, other), "divc": one // max(1, other),
         }[self.how]  # fmt: skip
         return found & _MASK
@@ -225,6 +227,28 @@ class Maker:
         return Term(how, (one,), self._random.randint(1, small))
 
 
+class StrideMaker(Maker):
+    """Makes a random program on rows that the parameter is the stride of, or the length of, or both."""
+
+    def program(self) -> list[Statement]:
+        """A few accesses of elements of rows, most of them under a condition."""
+        some = self._random
+        body = [self._element() for _ in range(some.randint(1, 2))]
+        if some.random() < 0.7:
+            limit = some.choice((Term("n"), Term("n"), Term("addc", (Term("n"),), 1), Term("const", constant=some.randint(1, 4))))
+            body = [Statement("if", Term(some.choice(("tid", "tid", "ctaid"))), limit=limit, body=body)]
+        return [*body, self._element()] if some.random() < 0.3 else body
+
+    def _element(self) -> Statement:
+        some = self._random
+        row, column = some.choice((("ctaid", "tid"), ("ctaid", "tid"), ("tid", "ctaid")))
+        place = Term("mul", (Term(row), Term("n")))
+        if some.random() < 0.2:
+            place = Term("mulc", (place,), some.choice((2, 3)))
+        place = Term("add", (place, Term(column)))
+        return Statement("access", Term("addc", (place,), some.choice((0, 0, 0, 1, 4))), some.random() < 0.8, shared=False)
+
+
 class CopyMaker(Maker):
     """Makes a random program with copies: any statements, or a pipeline with a fault in most cases."""
 
@@ -291,9 +315,10 @@ class CopyMaker(Maker):
 
 
 class Writer:
-    """Writes a program as PTX."""
+    """Writes a program as PTX. `bounds`: indices are taken modulo the size of the array."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bounds: bool = True) -> None:
+        self._bounds = bounds
         self._lines: list[str] = []
         self._count = 0
         self._registers: dict[str, str] = {}
@@ -322,7 +347,7 @@ class Writer:
         other = self._term(term.parts[1]) if len(term.parts) > 1 else str(term.constant)
         opcode = {
             "add": "add.s32", "sub": "sub.s32", "addc": "add.s32", "mulc": "mul.lo.s32", "shlc": "shl.b32", "shrc": "shr.u32",
-            "andc": "and.b32", "xorc": "xor.b32", "remc": "rem.u32", "divc": "div.u32",
+            "andc": "and.b32", "xorc": "xor.b32", "mul": "mul.lo.s32", "remc": "rem.u32", "divc": "div.u32",
         }[term.how]  # fmt: skip
         found = self._new()
         self._lines.append(f"{opcode} {found}, {one}, {other};")
@@ -338,7 +363,7 @@ class Writer:
     def _place(self, term: Term, *, shared: bool) -> str:
         """A register with the address of an element."""
         index, masked, wide = self._term(term), self._new(), f"%rd{self._count + 5}"
-        self._lines.append(f"and.b32 {masked}, {index}, {ELEMENTS - 1};")
+        self._lines.append(f"and.b32 {masked}, {index}, {ELEMENTS - 1};" if self._bounds else f"mov.u32 {masked}, {index};")
         if not shared:
             self._lines += [f"mul.wide.u32 {wide}, {masked}, 4;", f"add.s64 {wide}, %rd2, {wide};"]
             return wide
@@ -398,4 +423,18 @@ def wrong(seeds: Iterable[int], maker: type[Maker] = Maker, block: int = 4) -> t
         if proof.prove(module.functions[0], module, (block, 1, 1), (0,), [], _SECONDS).answer == "proven":
             proven += 1
             found += [seed] if any(races(body, block, ctas, n) for ctas in range(1, 5) for n in range(7)) else []
+    return found, proven
+
+
+def wrong_as_launched(seeds: Iterable[int], block: int = 4) -> tuple[list[int], int]:
+    """The same of programs that are proven under relations that a launch with a parameter has: in launches that have them too."""
+    found, proven = [], 0
+    for seed in seeds:
+        body = StrideMaker(seed).program()
+        module, given = parse(Writer(bounds=False).text(body, block), f"{seed}.ptx"), [bytes(8), (1 + seed % 6).to_bytes(4, "little")]
+        answer = relations.prove_as_launched(module.functions[0], module, (block, 1, 1), (0,), given, _SECONDS)
+        if answer.answer == "proven" and answer.relations:
+            proven += 1
+            covered = [n for n in range(9) if all(each.holds([bytes(8), n.to_bytes(4, "little")]) for each in answer.relations)]
+            found += [seed] if any(races(body, block, ctas, n) for ctas in range(1, 5) for n in covered) else []
     return found, proven

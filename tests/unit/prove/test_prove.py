@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
-from affine_programs import CopyMaker, wrong
+from affine_programs import CopyMaker, wrong, wrong_as_launched
 from proof_cases import HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
 from ring_programs import wrong_rings
@@ -74,6 +74,21 @@ def test_no_random_program_whose_copies_race_is_proven() -> None:
     found, proven = wrong(range(12), CopyMaker)
     assert found == []
     assert proven
+
+
+def test_no_random_program_with_a_race_is_proven_as_launched() -> None:
+    found, proven = wrong_as_launched((2, 10, 22, 26, 31, 32, 40, 47))
+    assert found == []
+    assert proven == 8
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("first", range(20, 1020, 250))
+def test_no_random_program_of_many_with_a_race_is_proven_as_launched(first: int) -> None:
+    found, proven = wrong_as_launched(range(first, first + 250))
+    assert found == []
+    assert proven > 40
 
 
 @pytest.mark.parametrize("name", [*PROVEN_RINGS][:2])

@@ -2,6 +2,7 @@
 
 - Along axes of the grid on which the kernel does not read the number of its CTA there is one CTA.
 - Arrays that different parameters point to do not overlap: the caller compares their allocations (`arrays`).
+- Relations of the parameters that a launch has shown (relations.py) hold.
 - No parameter points to a variable of the module: a session asks only about modules without.
 - Integers do not overflow. Each assumed range is a question: may the term leave it, with the parameters and the grid of the launch? In the
   order in which a thread computes them, the ranges before it hold, so a question may use these (`_known`).
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 from consan.prove.environment import Environment, Shape
 from consan.prove.numbers import AssumedRange, Symbols
+from consan.prove.parameters import LaunchWord, ParameterRelation
 from consan.prove.proof import PROVEN, KernelProof
 from consan.prove.solver import Formula, ask, z3
 
@@ -28,26 +30,11 @@ STAYS: Final = "no access leaves its array"
 
 
 @dataclass(frozen=True)
-class LaunchWord:
-    """A word of the parameters. `name`: of its variable; empty for a pointer. `written`: whether the kernel writes where it points to."""
-
-    place: int
-    offset: int
-    bits: int = 64
-    name: str = ""
-    written: bool = False
-
-    def value(self, parameters: Sequence[bytes]) -> int:
-        """Its value in a launch: pointers are unsigned."""
-        data = parameters[self.place][self.offset : self.offset + self.bits // 8]
-        return int.from_bytes(data, "little", signed=bool(self.name))
-
-
-@dataclass(frozen=True)
 class LaunchConditions:
     """What holds of each launch that a proof covers. `flat`: axes with one CTA.
 
     `grid`: the variables of its extents; empty where it does not matter. `overflows`: questions to the solver, which have no answer.
+    `relations`: of its parameters.
     """
 
     block: Shape
@@ -56,15 +43,22 @@ class LaunchConditions:
     numbers: tuple[LaunchWord, ...]
     grid: tuple[str, ...]
     overflows: tuple[str, ...]
+    relations: tuple[ParameterRelation, ...] = ()
 
     def assumed(self) -> tuple[str, ...]:
         """What stays assumed of each launch, in words."""
         return (STAYS,)
 
-    def refuses(self, grid: Shape) -> str:
-        """Why a grid is not covered; empty if it is."""
+    def related(self) -> tuple[str, ...]:
+        """The relations of the parameters, in words."""
+        return tuple(map(str, self.relations))
+
+    def refuses(self, grid: Shape, parameters: Sequence[bytes]) -> str:
+        """Why a launch is not covered, by its grid and its parameters; empty if it is."""
         axis = next((axis for axis in self.flat if grid[axis] != 1), None)
-        return "" if axis is None else f"gridDim.{_AXES[axis]} is not 1, and the kernel does not read the number of a CTA there"
+        if axis is not None:
+            return f"gridDim.{_AXES[axis]} is not 1, and the kernel does not read the number of a CTA there"
+        return next((f"not {each}" for each in self.relations if not each.holds(parameters)), "")
 
     def key(self, grid: Shape, parameters: Sequence[bytes]) -> tuple[int, ...]:
         """What the answers about overflows follow from."""
@@ -89,7 +83,7 @@ class LaunchConditions:
         given: dict[str, Any] = json.loads(text)
         words: dict[str, Any] = {name: tuple(LaunchWord(**each) for each in given[name]) for name in ("arrays", "numbers")}
         plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows")}
-        return cls(**words, **plain)
+        return cls(**words, **plain, relations=tuple(map(ParameterRelation.restored, given["relations"])))
 
 
 def conditions_of(proof: KernelProof) -> LaunchConditions | None:
@@ -107,6 +101,7 @@ def conditions_of(proof: KernelProof) -> LaunchConditions | None:
         numbers=tuple(LaunchWord(*key, name=str(each.term)) for key, each in environment.parameters.items()),
         grid=_extents(environment),
         overflows=tuple(overflows),
+        relations=proof.relations,
     )
 
 
