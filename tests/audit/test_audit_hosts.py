@@ -50,6 +50,16 @@ HOSTS = {
         kernels=(("k<float, &by_two<float, 2>>", 1, "1 x 64"),),
         racy="k<float, &by_two<float, 2>>",
     ),
+    "a captured graph": Host(  # what is captured is not done before the graph is launched, and then each time
+        "cudaStream_t stream; cudaStreamCreate(&stream); cudaGraph_t graph; cudaGraphExec_t made; float by = 2, first = 0; size_t nodes;"
+        " cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal); k<<<1, 64, 0, stream>>>(p, by); by = 9;"
+        " cudaMemcpyAsync(&first, p, 4, cudaMemcpyDeviceToHost, stream); cudaStreamEndCapture(stream, &graph);"
+        " cudaGraphGetNodes(graph, nullptr, &nodes); if (nodes != 2 || p[0] != 0) return 8;"
+        " cudaGraphInstantiate(&made, graph, 0); cudaGraphLaunch(made, stream); if (first != 126) return 9;"
+        " cudaGraphLaunch(made, stream); if (first != 0) return 7; cudaGraphExecDestroy(made); cudaGraphDestroy(graph);",
+        first=0,
+        kernels=(("k", 2, "1 x 64"),),
+    ),
     "cudaPointerGetAttributes": Host(
         "cudaPointerAttributes of[2]; cudaPointerGetAttributes(of, p + 5); cudaPointerGetAttributes(of + 1, h);"
         " if (of[0].type != cudaMemoryTypeDevice || of[1].type == cudaMemoryTypeDevice) return 9; k<<<1, 64>>>(p, 2.0f);"

@@ -39,7 +39,7 @@ from consan.toolchain.nvrtc import CompileError, MisnamedKernelError
 _REPEATS: Final = 2
 _MOST: Final = 24  # launches of one kernel
 _LAUNCH_FAILURE, _ILLEGAL_ADDRESS, _INVALID_VALUE = 719, 700, 1
-_FAILED: Final = dict.fromkeys(("launch", "attributes", "copy"), _LAUNCH_FAILURE)  # what a hook that fails returns
+_FAILED: Final = dict.fromkeys(("launch", "attributes", "copy", "replay"), _LAUNCH_FAILURE)  # what a hook that fails returns
 SIGNATURES: Final = {
     "allocate": ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t),
     "release": ctypes.CFUNCTYPE(None, ctypes.c_void_p),
@@ -53,6 +53,8 @@ SIGNATURES: Final = {
     "release_texture": ctypes.CFUNCTYPE(None, ctypes.c_ulonglong),
     "copy": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
     "known": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p),
+    "capture": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int),
+    "replay": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int),
 }
 
 
@@ -79,6 +81,8 @@ class LaunchHooks:
     _parameters: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
     _last: tuple[Any, ...] = ()  # the name and the arguments of the last launch that was made
+    _graphs: list[tuple[str, Callable[[], int]]] = field(default_factory=list)  # the launches of graphs, by their numbers
+    _captures: bool = False
 
     def install(self, library: bytes, path: Path) -> ctypes.CDLL:
         """Load the runtime, and let its calls come here."""
@@ -172,10 +176,22 @@ class LaunchHooks:
         if program is None or found is None:
             self.failed("?", rows.CRASHED, "a launch of what is no kernel of the file")
             return _INVALID_VALUE
-        name = expression(found.name)
-        numbers = [int(shape[index]) for index in range(9)]
+        stub_name, numbers = found.name, [int(shape[index]) for index in range(9)]
+        given = numbers, shared, bool(cooperative), (count, values, sizes)
+        return self._tried(expression(stub_name), lambda: self._launch(program, stub_name, *given))
+
+    def capture(self, begins: int) -> int:
+        """The launches from here on are a graph's, or no longer. Returns the number of the next one."""
+        self._captures = bool(begins)
+        return len(self._graphs)
+
+    def replay(self, number: int) -> int:
+        """Make a launch of a graph. Returns a cudaError_t."""
+        return self._tried(*self._graphs[number])
+
+    def _tried(self, name: str, launch: Callable[[], int]) -> int:
         try:
-            return self._launch(program, found.name, numbers, shared, bool(cooperative), (count, values, sizes))
+            return launch()
         except ConsanError as error:
             self.failed(name, *_why(error))
             return _LAUNCH_FAILURE
@@ -196,11 +212,20 @@ class LaunchHooks:
             return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
         name, (result, entry) = expression(stub), program.compiled(stub)
         values = _values(given, self._sizes(program, result.ptx, entry))
-        if self._is_enough(name, (entry, grid, block, shared, *values)):
+        shape = LaunchSize(grid, block, shared, cluster, cooperative)
+        made = functools.partial(self._made_with, program.source.name, result.ptx, (name, entry), shape, values)
+        if self._captures:
+            self._graphs.append((name, made))
+            return 0
+        return made()
+
+    def _made_with(self, file: str, ptx: str, names: tuple[str, str], shape: LaunchSize, values: Sequence[bytes]) -> int:
+        """Make a launch, unless it was made often enough. Returns a cudaError_t."""
+        name, entry = names
+        if self._is_enough(name, (entry, shape.grid, shape.block, shape.shared, *values)):
             return 0
         session = self.checked.opened()
-        prepared: Any = session.prepare(result.ptx, name=program.source.name)
-        shape = LaunchSize(grid, block, shared, cluster, cooperative)
+        prepared: Any = session.prepare(ptx, name=file)
         started = time.monotonic()
         report = self.checked.launch(AuditedKernel(name, entry, prepared, session), shape, values, self._buffers(entry, values))
         self._seconds[name] += time.monotonic() - started

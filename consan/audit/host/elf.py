@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 _SYMBOLS: Final = 2  # SHT_SYMTAB
 _TYPES: Final = {1: "variable", 2: "function"}
@@ -13,8 +12,7 @@ _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _ENTRY: Final = struct.Struct("<IBBHQQ")
 
 
-@dataclass(frozen=True, order=True)
-class ElfSymbol:
+class ElfSymbol(NamedTuple):
     """A function or a variable: its offset in the library, its size in bytes, its mangled name."""
 
     offset: int

@@ -128,7 +128,8 @@ class HostProgram:
     def stubs(self) -> list[str]:
         """The symbols of the kernels that have a stub on the host."""
         kernels = set(self.source.kernels)
-        found = {each.name for each in self._symbols if each.kind == "function"}
+        mangled = re.compile("|".join(f"{len(each)}{each}" for each in kernels) or "(?!)")  # most symbols are of the C++ library
+        found = {each.name for each in self._symbols if each.kind == "function" and mangled.search(each.name)}
         return sorted(each for each in found if unqualified_name(expression(each)) in kernels)
 
     def compiled(self, stub: str) -> tuple[CompileResult, str]:

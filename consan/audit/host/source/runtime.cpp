@@ -2,7 +2,7 @@
 // on a GPU all but its variables. A launch goes to the device, by the functions that consan sets, and has ended when the call returns: streams and events order
 // nothing more.
 //
-// Not here: graphs, surfaces, peers. A program that calls one of these ends with the name of the function.
+// Not here: graphs that are built node by node, surfaces, peers. A program that calls one of these ends with the name of the function.
 #include "cuda_runtime.h"
 #include <cerrno>
 #include <csignal>
@@ -10,9 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <execinfo.h>
+#include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 struct Hooks {
@@ -30,7 +33,14 @@ struct Hooks {
     int (*copy)(void *to, const void *from, size_t bytes);
     // Whether an address is in memory that was allocated through the hooks.
     int (*known)(const void *address);
+    // The launches from here on are kept for a graph, or no longer. Returns the number of the next one, by which `replay` makes it.
+    int (*capture)(int begins);
+    int (*replay)(int number);
 } hooks;
+
+// A graph is what a capture saw, in its order: the order of one stream.
+using Work = std::vector<std::function<cudaError_t()>>;
+std::unique_ptr<Work> captured; // null: nothing is captured
 
 struct Shape {
     dim3 grid, block;
@@ -47,8 +57,18 @@ cudaError_t noted(cudaError_t error) {
 }
 
 cudaError_t launch(const void *stub, const Shape &shape, int cooperative, dim3 cluster, int count, const void *const *values, const size_t *sizes) {
+    const int number = captured ? hooks.capture(1) : 0;
     const unsigned numbers[] = {shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z, cluster.x, cluster.y, cluster.z};
-    return noted(cudaError_t(hooks.launch(stub, numbers, shape.shared, cooperative, count, values, sizes)));
+    const auto status = noted(cudaError_t(hooks.launch(stub, numbers, shape.shared, cooperative, count, values, sizes)));
+    if (captured && hooks.capture(0) > number) captured->push_back([number] { return noted(cudaError_t(hooks.replay(number))); });
+    return status;
+}
+
+// Does something, or keeps it for the graph that is captured.
+template <class F> cudaError_t in_stream(F work) {
+    if (!captured) return work();
+    captured->push_back(work);
+    return cudaSuccess;
 }
 
 cudaError_t allocated(void **address, size_t bytes) {
@@ -168,7 +188,9 @@ cudaError_t cudaFreeAsync(void *address, cudaStream_t) { return released(address
 cudaError_t cudaFreeHost(void *address) { return released(address); }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) { return copied(to, from, bytes); }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t) { return copied(to, from, bytes); }
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+    return in_stream([=] { return copied(to, from, bytes); });
+}
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, cudaMemcpyKind) {
     return copied_rows(to, to_pitch, from, from_pitch, width, height);
 }
@@ -178,7 +200,9 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 cudaError_t cudaMemcpyPeer(void *to, int, const void *from, int, size_t bytes) { return copied(to, from, bytes); }
 cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t bytes, cudaStream_t) { return copied(to, from, bytes); }
 cudaError_t cudaMemset(void *to, int value, size_t bytes) { return bytes ? (std::memset(to, value, bytes), cudaSuccess) : cudaSuccess; }
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) { return cudaMemset(to, value, bytes); }
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
+    return in_stream([=] { return cudaMemset(to, value, bytes); });
+}
 cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height) {
     for (size_t row = 0; row < height; ++row) std::memset(static_cast<char *>(to) + row * pitch, value, width);
     return cudaSuccess;
@@ -295,7 +319,44 @@ cudaError_t cudaStreamSynchronize(cudaStream_t) { return last; }
 cudaError_t cudaStreamQuery(cudaStream_t) { return last; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void *, size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void *data) { return function(data), cudaSuccess; }
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void *data) {
+    return in_stream([=] { return function(data), cudaSuccess; });
+}
+
+// Graphs by capture. Those that are built node by node are not served: a program that calls such a function ends, and its row says which.
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+    if (captured) return noted(cudaErrorIllegalState);
+    captured = std::make_unique<Work>();
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph) {
+    *graph = reinterpret_cast<cudaGraph_t>(captured.release());
+    return *graph ? cudaSuccess : noted(cudaErrorIllegalState);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus *status) {
+    *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *) { return cudaSuccess; }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long) {
+    *made = reinterpret_cast<cudaGraphExec_t>(new Work(*reinterpret_cast<Work *>(graph)));
+    return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long flags) {
+    return cudaGraphInstantiate(made, graph, flags);
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+    for (const auto &work : *reinterpret_cast<Work *>(graph))
+        if (const cudaError_t error = in_stream(work)) return error;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete reinterpret_cast<Work *>(graph), cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return delete reinterpret_cast<Work *>(graph), cudaSuccess; }
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+    if (nodes != nullptr) return noted(cudaErrorNotSupported);
+    return *count = reinterpret_cast<Work *>(graph)->size(), cudaSuccess;
+}
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned) {
     return function(stream, last, data), cudaSuccess;
 }
