@@ -184,7 +184,7 @@ def _of_memory(row: Coverage) -> Iterator[str]:
     if row.checked and row.missed:
         more = f" and {len(row.missed) - SHOWN} more" if len(row.missed) > SHOWN else ""
         shapes = f"{plural(len(row.missed), 'shape')} ({', '.join(row.missed[:SHOWN])}{more})"
-        yield f"{what}: none of the launches of {shapes} was looked at: {'; '.join(row.why)}".rstrip(": ")
+        yield f"{what}: none of the launches of {shapes} was compared in full: {'; '.join(row.why)}".rstrip(": ")
         return
     yield from (f"{what}: {why}" for why in row.why)
     if not row.why:

@@ -116,7 +116,7 @@ def test_few_launches_of_a_kernel_are_looked_at(monkeypatch: pytest.MonkeyPatch)
     report = framework.report()
     assert "scatters: 1 of 2 launches" in gap(report)
     assert report.verdict == "incomplete"
-    assert "none of the launches of 1 shape (3x1x1 x 64x1x1) was looked at: 1 of 2 launches" in report.incomplete[0]
+    assert "none of the launches of 1 shape (3x1x1 x 64x1x1) was compared in full: 1 of 2 launches" in report.incomplete[0]
 
 
 def test_a_large_launch_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

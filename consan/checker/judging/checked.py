@@ -63,6 +63,11 @@ class Checked:
         """Whether each CTA was checked in full."""
         return not (self.gaps or self.left)
 
+    @property
+    def compares_all_pairs(self) -> bool:
+        """Whether no pair of sets of CTAs is left to later launches."""
+        return self.pairs is None or not self.pairs.left
+
     def leave(self, name: HistoryName, why: str, clusters: int) -> None:
         """So many clusters have a history that was not replayed."""
         self.left[name] = LeftOut(why, clusters * self.collected.cluster_ctas)

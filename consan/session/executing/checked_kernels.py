@@ -65,7 +65,7 @@ class CheckedKernels:
         if checked.pairs is not None:
             kernel.pairs[started.shape] = checked.pairs
         kernel.partial += bool(checked.global_races)
-        compared = started.recorded.has_global(entry) and not checked.global_races
+        compared = started.recorded.has_global(entry) and not checked.global_races and checked.compares_all_pairs
         self.shapes.ran(prepared.plain, entry, launched.grid, launched.block, looked=compared or started.proven.accesses > 0)
         kernel.tally.add(checked.tally)
         if started.proven.always is not None:

@@ -153,9 +153,9 @@ def test_a_gap_says_why() -> None:
 def test_a_shape_of_which_no_launch_was_looked_at_is_named() -> None:
     some = replace(LOOKED, launches=9, global_shapes=("a",), global_missed=("b", "c"), global_gaps=WHY)
     (sentence,) = report(some).incomplete
-    assert sentence == "global memory was not checked in full in k: none of the launches of 2 shapes (b, c) was looked at: why not"
+    assert sentence == "global memory was not checked in full in k: none of the launches of 2 shapes (b, c) was compared in full: why not"
     (sentence,) = report(replace(some, global_missed=tuple("bcdef"), global_gaps=())).incomplete
-    assert sentence.endswith("none of the launches of 5 shapes (b, c, d and 2 more) was looked at")
+    assert sentence.endswith("none of the launches of 5 shapes (b, c, d and 2 more) was compared in full")
 
 
 def test_what_one_of_two_reports_has_looked_at_is_no_gap_of_the_whole() -> None:
