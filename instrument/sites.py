@@ -129,10 +129,12 @@ class FunctionStats:
     unmodelled: list[UnmodelledInstruction] = field(default_factory=list)
     annotations: tuple[str, ...] = ()  # what a report lists of them (functions/annotated.py)
     calls: set[str] = field(default_factory=set)
+    fence_scopes: set[str] = field(default_factory=set)  # of its fences
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function
-    placed: tuple[str, ...] = ()  # shared variables whose addresses the kernel stores for the host (passes/symbols.py)
-    first_placed: int = 0  # the word of the module that the first of them goes to
+    placed: dict[str, int] = field(
+        default_factory=dict
+    )  # words of the module to which addresses of shared variables go (passes/symbols.py)
 
 
 @dataclass(frozen=True)

@@ -90,9 +90,8 @@ def _stats(function: FunctionStats) -> list[Any]:
     sites = (function.memory_sites, function.sync_sites, function.private)
     counts = (*sites, astuple(function.writes))
     seen = (function.open_points, function.grid_controls)
-    placed = (function.placed, function.first_placed)
-    named = (function.annotations, sorted(function.calls), sorted(function.families))
-    return [function.name, function.kind, *counts, *seen, unmodelled, *named, shared, *placed]
+    named = (function.annotations, *map(sorted, (function.calls, function.fence_scopes, function.families)))
+    return [function.name, function.kind, *counts, *seen, unmodelled, *named, shared, function.placed]
 
 
 def restore(text: str, plain: Callable[[], Module]) -> Instrumented:
@@ -138,11 +137,15 @@ def _variant(values: list[Any]) -> Variant:
 def _function(values: list[Any]) -> FunctionStats:
     found = _named(FunctionStats, values)
     unmodelled = [UnmodelledInstruction(*each) for each in found["unmodelled"]]
-    sets = {name: set(found[name]) for name in ("calls", "families")}
+    sets = {name: set(found[name]) for name in ("calls", "fence_scopes", "families")}
     shared = tuple(SharedVariable(*each) for each in found["shared"])
-    lists = {name: tuple(found[name]) for name in ("annotations", "placed")}
-    made = {"unmodelled": unmodelled, "shared": shared, "writes": GlobalWrites(*found["writes"])}
-    return FunctionStats(**(found | made | lists | sets))
+    made = {
+        "annotations": tuple(found["annotations"]),
+        "unmodelled": unmodelled,
+        "shared": shared,
+        "writes": GlobalWrites(*found["writes"]),
+    }
+    return FunctionStats(**(found | made | sets))
 
 
 def _hazard(values: list[Any]) -> StaticFinding:

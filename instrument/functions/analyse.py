@@ -48,8 +48,11 @@ def _plan(function: Function, recorded: bool) -> FunctionPlan:
     plan = FunctionPlan(function, stats)
     assert function.body is not None
     for instruction in function.body.instructions():
+        row = row_of(instruction)
         _classify(plan, instruction, recorded)
-        stats.grid_controls += row_of(instruction).is_of_grids
+        stats.grid_controls += row.is_of_grids
+        if row.is_fence:
+            stats.fence_scopes.add(row.semantics(row.modifiers(instruction.parts)).scope)
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
     plan.changes_state = any(_moves_state(w.row) or w.event.first.is_strong for w in plan.work)
     return plan

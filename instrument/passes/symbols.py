@@ -26,7 +26,7 @@ def run(context: Context) -> None:
     for plan in context.entries():
         symbols = _visible(context, plan)
         if plan.needs_slot and len(symbols) > 1:
-            plan.stats.placed, plan.stats.first_placed = symbols, first
+            plan.stats.placed = {symbol: first + place for place, symbol in enumerate(symbols)}
             _insert(context, plan.function, _stores(context, symbols, first))
             first += len(symbols)
 

@@ -114,6 +114,13 @@ BETWEEN_LAUNCHES: Final = {
         "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {both_at}, and"
         " may run at the same time",
     ),
+    "no-device-edge": Situation(
+        "an edge between the GPUs: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
+        "record an event in {first_stream} behind {first_kernel}, and let {second_stream} wait for it before {second_kernel}{stream_edge};"
+        " or let the host wait for {first_stream} between the two (cudaStreamSynchronize)",
+        "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {both_at}, and"
+        " may run at the same time",
+    ),
     "no-rank-edge": Situation(
         "an order between the ranks: nothing lets {second_kernel} of {second_stream} come after {first_kernel} of {first_stream}",
         "put a barrier of all ranks between the two launches (handle.barrier() of symmetric memory, torch.distributed.barrier()), or let"

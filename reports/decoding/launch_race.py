@@ -22,10 +22,11 @@ from consan.reports.words.wording import describe
 NO_GRID_WAIT: Final = "no-grid-wait"
 NO_CHAINED_WAIT: Final = "no-chained-wait"
 NO_STREAM_EDGE: Final = "no-stream-edge"
+NO_DEVICE_EDGE: Final = "no-device-edge"
 NO_RANK_EDGE: Final = "no-rank-edge"
 RANK_ENDED: Final = "rank-ended"
 GIVEN_AGAIN: Final = "memory-given-again"
-BETWEEN_LAUNCHES: Final = frozenset((NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, NO_RANK_EDGE, RANK_ENDED, GIVEN_AGAIN))
+BETWEEN_LAUNCHES: Final = frozenset((NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, NO_DEVICE_EDGE, NO_RANK_EDGE, RANK_ENDED, GIVEN_AGAIN))
 
 
 class Side(Protocol):

@@ -9,13 +9,14 @@ Not followed: an order that the two launches make by a flag in memory. Then noth
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 GPU_SCOPE, SYS_SCOPE = 2, 3
+_SCOPES = ("cta", "cluster", "gpu", "sys")  # by their numbers
 Rows = npt.NDArray[np.void]
 Numbers = npt.NDArray[np.int64]
 
@@ -63,7 +64,7 @@ class Conflict:
     reach: tuple[int, int]
 
 
-def conflicts(earlier: Rows, later: Rows, *, waited: bool, scope: int = GPU_SCOPE) -> Iterator[Conflict]:
+def conflicts(earlier: Rows, later: Rows, *, waited: bool, scope: int) -> Iterator[Conflict]:
     """The pairs of sites that race. `waited`: what is behind a wait of the later launch comes after the earlier one.
 
     `scope`: the narrowest one that includes threads of both.
@@ -74,25 +75,44 @@ def conflicts(earlier: Rows, later: Rows, *, waited: bool, scope: int = GPU_SCOP
                 yield found
 
 
+def racing(earlier: Rows, later: Rows, *, waited: bool, scope: int) -> tuple[list[Conflict], bool]:
+    """The pairs of sites that race for certain; and, if there are none, whether accesses do that the launches perhaps do not make."""
+    certainly = certain(earlier), certain(later)
+    found = list(conflicts(*certainly, waited=waited, scope=scope))
+    if found or [*map(len, certainly)] == [len(earlier), len(later)]:
+        return found, False
+    return found, any(True for _ in conflicts(earlier, later, waited=waited, scope=scope))
+
+
 def certain(rows: Rows) -> Rows:
     """Those that the launch makes for any values that it reads."""
     return rows[~_has(rows, RetainedFlag.POSSIBLE)]
 
 
-def orders(rows: Rows) -> RetainedFlag:
-    """Whether an access releases, and whether one acquires."""
-    found = int(np.bitwise_or.reduce(rows["flags"], initial=0))
-    return RetainedFlag(found) & (RetainedFlag.RELEASES | RetainedFlag.ACQUIRES)
+def widest(scopes: Iterable[str]) -> int:
+    """The number of the widest of some scopes; -1: there are none."""
+    return max(map(_SCOPES.index, scopes), default=-1)
 
 
-def may_observe(one: Rows, other: Rows) -> bool:
-    """Whether a strong read of the other launch may observe a strong write of the one."""
-    writes, reads = _strong(one, RetainedFlag.WRITES), _strong(other, RetainedFlag.READS)
-    return bool(writes.size and reads.size and _overlaps(writes, reads).any())
+def releases(rows: Rows, fences: int, scope: int) -> bool:
+    """Whether a launch may release at a scope, or a wider one. `fences`: the scope of its widest fence."""
+    return _orders(rows, RetainedFlag.RELEASES, fences, scope) and bool(_strong(rows, RetainedFlag.WRITES, scope).size)
 
 
-def _strong(rows: Rows, flag: RetainedFlag) -> Rows:
-    return rows[_has(rows, RetainedFlag.STRONG | flag)]
+def may_signal(one: Rows, other: Rows, fences: tuple[int, int], scope: int) -> bool:
+    """Whether a release of the one may meet an acquire of the other, both of a scope that includes threads of both."""
+    if not (releases(one, fences[0], scope) and _orders(other, RetainedFlag.ACQUIRES, fences[1], scope)):
+        return False
+    reads = _strong(other, RetainedFlag.READS, scope)
+    return bool(reads.size and _overlaps(_strong(one, RetainedFlag.WRITES, scope), reads).any())
+
+
+def _orders(rows: Rows, flag: RetainedFlag, fences: int, scope: int) -> bool:
+    return fences >= scope or bool((_has(rows, flag) & (rows["scope"] >= scope)).any())
+
+
+def _strong(rows: Rows, flag: RetainedFlag, scope: int) -> Rows:
+    return rows[_has(rows, RetainedFlag.STRONG | flag) & (rows["scope"] >= scope)]
 
 
 def _has(rows: Rows, flags: RetainedFlag) -> npt.NDArray[np.bool_]:

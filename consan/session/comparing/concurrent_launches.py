@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consan.checker.compiled.concurrent_launches import GPU_SCOPE, SYS_SCOPE, RetainedFlag, Rows, certain, conflicts, may_observe, orders
+from consan.checker.compiled.concurrent_launches import GPU_SCOPE, SYS_SCOPE, Conflict, RetainedFlag, Rows, may_signal, racing, widest
 from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
@@ -57,7 +57,7 @@ class _Launched:
     module: ModuleSites
     shape: LaunchShape
     stream: Stream | None
-    fences: bool  # the kernel has a fence
+    fences: int  # the scope of the widest fence of the kernel; -1: it has none
     rows: Rows | None
     names: AddressName
 
@@ -108,7 +108,7 @@ class _Operated:
     stream: Stream | None
     rows: Rows | None
     owners: Sequence[Any] = ()
-    fences: bool = False
+    fences: int = -1
     reaches: str = ""
 
     @functools.cached_property
@@ -156,7 +156,7 @@ class ConcurrentLaunches:
     _rows: int = 0  # of these
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _names: dict[Stream, str] = field(default_factory=dict)
-    _kernels: dict[_EntryOf, tuple[ModuleSites, bool]] = field(default_factory=dict)  # their sites, and whether they have a fence
+    _kernels: dict[_EntryOf, tuple[ModuleSites, int]] = field(default_factory=dict)  # their sites, and the scopes of their fences
     _strangers: dict[_EntryOf, set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
 
     def nodes(self) -> tuple[GraphNode, ...] | None:
@@ -203,7 +203,7 @@ class ConcurrentLaunches:
         retained, place = by.accesses.last, self.place(stream, programmatic=programmatic)
         kernel = prepared, shape.entry
         if kernel not in self._kernels:
-            fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
+            fences = max(widest(function.fence_scopes) for function in prepared.instrumented.reachable(shape.entry))
             self._kernels[kernel] = by.sites_of(prepared), fences
         module, fences = self._kernels[kernel]
         rows = (
@@ -301,16 +301,19 @@ class ConcurrentLaunches:
                 done.lacks(_LEFT_OUT, needed=bool(done.reaches))
 
     def _compare(self, by: Comparisons, earlier: _Done, later: _Done, *, waited: bool) -> None:
-        found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
-        if earlier.rows is None or later.rows is None or (not found and _meet_perhaps(earlier.rows, later.rows, waited=waited)):
+        unknown, found = earlier.rows is None or later.rows is None, list[Conflict]()
+        scope = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE
+        if earlier.rows is not None and later.rows is not None and _may_meet(earlier, later):
+            found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
+        if unknown:
             if earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
                 self._tell_unknown(by, earlier, later)
-        elif found and (_may_signal(earlier, later) or _may_signal(later, earlier)):
+        elif found and (_may_signal(earlier, later, scope) or _may_signal(later, earlier, scope)):
             names = f"{earlier.name} and {later.name}"
             why = f"the launches of {names} touch the same bytes, and they may synchronise through memory: they were not judged"
             by.incomplete(why)
         else:
-            by.found(found)
+            by.found(list(self._races(earlier, later, found, waited=waited)))
 
     def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done) -> None:
         """Tell that two were not compared: of a program, each kernel has the reason."""
@@ -334,14 +337,12 @@ class ConcurrentLaunches:
             names.add(other.name)
         return other.name if other.name in names else "others"
 
-    def _compared(self, earlier: _Done, later: _Done, *, waited: bool) -> Iterator[Finding]:
-        if earlier.rows is None or later.rows is None:
-            return
-        situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else words.NO_STREAM_EDGE
+    def _races(self, earlier: _Done, later: _Done, found: Sequence[Conflict], *, waited: bool) -> Iterator[Finding]:
+        unordered = words.NO_DEVICE_EDGE if _on_two_devices(earlier, later) else words.NO_STREAM_EDGE
+        situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else unordered
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
-        scope = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE
-        for each in conflicts(certain(earlier.rows), certain(later.rows), waited=waited, scope=scope):
+        for each in found:
             again = int(each.first["flags"]) & RetainedFlag.GIVEN_AGAIN
             first, second = both_in(each.first, each.second)
             yield words.launch_race(
@@ -367,17 +368,7 @@ def _may_meet(one: _Done, other: _Done) -> bool:
     return one.span[0] < other.span[1] and other.span[0] < one.span[1]
 
 
-def _meet_perhaps(one: Rows, other: Rows, *, waited: bool) -> bool:
-    """Whether accesses meet that the launches perhaps do not make."""
-    if len(certain(one)) == len(one) and len(certain(other)) == len(other):
-        return False
-    return any(True for _ in conflicts(one, other, waited=waited))
-
-
-def _may_signal(one: _Done, other: _Done) -> bool:
-    """Whether a release of one may meet an acquire of the other."""
+def _may_signal(one: _Done, other: _Done, scope: int) -> bool:
     assert one.rows is not None
     assert other.rows is not None
-    releases = one.fences or RetainedFlag.RELEASES in orders(one.rows)
-    acquires = other.fences or RetainedFlag.ACQUIRES in orders(other.rows)
-    return releases and acquires and may_observe(one.rows, other.rows)
+    return may_signal(one.rows, other.rows, (one.fences, other.fences), scope)

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, orders
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Rows, releases
 from consan.reports.formats.json_format import access_to_json
 
 SUFFIX: Final = ".ranks"
@@ -57,8 +57,8 @@ class Done(Protocol):
         """Of the kernel."""
 
     @property
-    def fences(self) -> bool:
-        """Whether the kernel has a fence."""
+    def fences(self) -> int:
+        """The scope of the widest fence of the kernel; -1: it has none."""
 
     def side(self, row: np.void) -> Any:
         """An access for the report."""
@@ -110,12 +110,11 @@ class ProcessLog:
         self.full = self.full or self._logged > MOST_LOGGED
         if self.full:
             return
-        strong = rows["flags"] & (RetainedFlag.STRONG | RetainedFlag.WRITES) == RetainedFlag.STRONG | RetainedFlag.WRITES
-        signals = bool(strong.any()) and (done.fences or RetainedFlag.RELEASES in orders(rows))
+        signals = releases(rows, done.fences, SYS_SCOPE)
         self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
         self._entries.append(
             {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "signals": signals}
-            | {"fences": done.fences, "sides": dict(self._sides(done, rows))}
+            | {"sides": dict(self._sides(done, rows))}
         )  # fmt: skip
 
     def begins(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, certain, conflicts
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, racing
 from consan.reports.decoding import launch_race as words
 from consan.reports.formats.json_format import access_from_json
 from consan.reports.model import Access, Finding
@@ -144,8 +144,7 @@ def _pairs(processes: list[_Process]) -> Iterator[tuple[_Made, _Made]]:
 
 def _judge(first: _Made, second: _Made, findings: list[Finding], reasons: dict[str, None]) -> None:
     """Compare two launches that no seen order is between."""
-    found = list(conflicts(certain(first.rows), certain(second.rows), waited=False, scope=SYS_SCOPE))
-    perhaps = not found and any(True for _ in conflicts(first.rows, second.rows, waited=False, scope=SYS_SCOPE))
+    found, perhaps = racing(first.rows, second.rows, waited=False, scope=SYS_SCOPE)
     names = (
         f"the launches of {first.name} (rank {first.rank}) and {second.name} (rank {second.rank}) touch the same bytes of symmetric memory"
     )

@@ -213,5 +213,5 @@ def _offsets(device: Device, prepared: Prepared, entry: str, found: Sequence[Sha
 def known_offsets(shadow: Shadow, prepared: Prepared, entry: str) -> dict[str, int]:
     """The offsets that the kernel itself has stored, once it has run."""
     function = next(each for each in prepared.instrumented.functions if each.name == entry)
-    offsets = shadow.placed(prepared.number, function.first_placed, len(function.placed))
+    offsets = shadow.placed(prepared.number, min(function.placed.values(), default=0), len(function.placed))
     return {symbol: offset for symbol, offset in zip(function.placed, offsets, strict=True) if offset is not None}

@@ -17,7 +17,7 @@ DYNAMIC = SharedVariable("dynamic", 0, 16, 0)
 
 
 def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, placed: tuple[str, ...] = ()) -> Any:
-    reached = [SimpleNamespace(name="k", shared=variables, placed=placed, first_placed=3)] * functions
+    reached = [SimpleNamespace(name="k", shared=variables, placed={symbol: 3 + at for at, symbol in enumerate(placed)})] * functions
     return SimpleNamespace(
         instrumented=SimpleNamespace(reachable=lambda entry: reached, functions=reached, module=SimpleNamespace(functions=())),
         plain=plain,
@@ -29,7 +29,7 @@ def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, pl
 
 def assembler(*offsets: int | None) -> Any:
     """A device whose assembler names no offsets, and the offsets that a kernel has stored there."""
-    shadow = SimpleNamespace(placed=lambda module, first, count: list(offsets) if (module, first, count) == (5, 3, len(offsets)) else None)
+    shadow = SimpleNamespace(placed=lambda module, first, count: list(offsets) if (module, first or 3, count) == (5, 3, len(offsets)) else None)
     return SimpleNamespace(backend=SimpleNamespace(shared_offsets=lambda handle, entry: None), shadow=shadow)
 
 

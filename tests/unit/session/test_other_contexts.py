@@ -31,6 +31,15 @@ extern "C" __global__ void waits(unsigned* out) {
     while (((volatile unsigned*)out)[threadIdx.x]) { }
     out[blockIdx.x * blockDim.x + threadIdx.x + 64] = threadIdx.x;
 }
+template <class Fence> __device__ void signal(unsigned* out, Fence fence) {
+    unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+    out[at] = threadIdx.x;
+    fence();
+    if (atomicAdd_system(out + 300, 1u) > 1000) out[at] = 1;
+}
+extern "C" __global__ void signals(unsigned* out) { signal(out, [] { __threadfence_system(); }); }
+extern "C" __global__ void signals_in_gpu(unsigned* out) { signal(out, [] { __threadfence(); }); }
+extern "C" __global__ void signals_relaxed(unsigned* out) { signal(out, [] { }); }
 extern "C" __global__ void follows(unsigned** out) { out[0][blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
 """
 
@@ -157,7 +166,8 @@ def test_launches_of_two_gpus_with_an_order_are_clean(process: Process, order: s
 @pytest.mark.parametrize("order", NO_ORDERS)
 def test_launches_of_two_gpus_without_an_order_race(process: Process, order: str) -> None:
     report = two_launches(process, NO_ORDERS[order])
-    assert [finding.kind for finding in report.findings] == ["global-race"], report.incomplete
+    assert [(finding.kind, finding.situation) for finding in report.findings] == [("global-race", "no-device-edge")], report.incomplete
+    assert "one stream" not in report.findings[0].fix  # a stream belongs to one GPU
     assert report.findings[0].message.startswith("stream 2 of GPU 1 does not wait for stream 1 of GPU 0"), report.findings[0].message
 
 
@@ -171,6 +181,19 @@ def test_each_gpu_has_a_default_stream(process: Process, order: str) -> None:
 def test_atomics_of_two_gpus_need_the_scope_of_the_system(process: Process, entry: str, races: int) -> None:
     report = two_launches(process, NO_ORDERS["nothing"], entry=entry)
     assert (len(report.findings), report.incomplete) == (races, ())
+
+
+def test_a_signal_of_system_scope_may_order_two_gpus(process: Process) -> None:
+    report = two_launches(process, NO_ORDERS["nothing"], entry="signals")
+    assert report.verdict == "incomplete"
+    assert any("they may synchronise through memory" in why for why in report.incomplete)
+
+
+@pytest.mark.parametrize("entry", ["signals_in_gpu", "signals_relaxed"])
+def test_a_signal_of_a_narrower_scope_orders_no_two_gpus(process: Process, entry: str) -> None:
+    report = two_launches(process, NO_ORDERS["nothing"], entry=entry)
+    assert {finding.situation for finding in report.findings} == {"no-device-edge"}
+    assert not report.incomplete
 
 
 @pytest.mark.parametrize(("edge", "name"), [(False, "cuMemcpyPeerAsync"), (True, "cuMemcpyPeerAsync"), (False, "cuMemcpyDtoDAsync")])

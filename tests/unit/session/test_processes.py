@@ -26,10 +26,19 @@ extern "C" __global__ void reads(unsigned* out, unsigned* from, int number) {
     from[at] = out[at + number];
 }
 extern "C" __global__ void adds(unsigned* out, unsigned* from, int number) { atomicAdd_system(out + number, 1u); }
-extern "C" __global__ void raises(unsigned* out, unsigned* from, int number) {
-    out[threadIdx.x + number] = 1;
-    __threadfence_system();
+extern "C" __global__ void adds_in_gpu(unsigned* out, unsigned* from, int number) { atomicAdd(out + number, 1u); }
+template <class Fence> __device__ void raise(unsigned* out, Fence fence) {
+    out[threadIdx.x] = 1;
+    fence();
     if (!threadIdx.x) atomicExch_system(out + 300, 1u);
+}
+extern "C" __global__ void raises(unsigned* out, unsigned* from, int) { raise(out, [] { __threadfence_system(); }); }
+extern "C" __global__ void raises_in_gpu(unsigned* out, unsigned* from, int) { raise(out, [] { __threadfence(); }); }
+extern "C" __global__ void raises_relaxed(unsigned* out, unsigned* from, int) { raise(out, [] { }); }
+extern "C" __global__ void raises_narrow(unsigned* out, unsigned* from, int) {
+    out[threadIdx.x] = 1;
+    __threadfence_system();
+    if (!threadIdx.x) atomicExch(out + 300, 1u);
 }
 """
 HALF = 1024  # bytes of a window: two ranks have the halves of an array
@@ -66,8 +75,8 @@ class Rank:
         self.clock.now = at
         self.framework.launch(entry, number, stream=stream)
 
-    def meets(self, handle: int | None = 0, *, waits: bool = True, sends: bool = True, receives: bool = True) -> None:
-        self.streams.met("group 0", handle, waits=waits, sends=sends, receives=receives)
+    def meets(self, handle: int | None = 0, *, key: str = "group 0", waits: bool = True, sends: bool = True, receives: bool = True) -> None:
+        self.streams.met(key, handle, waits=waits, sends=sends, receives=receives)
 
     def end(self, folder: Path) -> Any:
         report = self.framework.report()
@@ -96,7 +105,7 @@ def ranks(monkeypatch: pytest.MonkeyPatch) -> list[Rank]:
 
 def compared(ranks: list[Rank], folder: Path) -> tuple[list[Finding], list[str]]:
     reports = [rank.end(folder) for rank in ranks]
-    assert [report.incomplete for report in reports] == [(), ()]
+    assert not any(report.incomplete for report in reports)
     return processes.compared(folder)
 
 
@@ -160,6 +169,24 @@ def test_meetings_are_transitive(ranks: list[Rank], tmp_path: Path) -> None:
     assert compared(ranks, tmp_path) == ([], [])
 
 
+def handed_on(folder: Path, clock: Clock) -> tuple[list[Finding], list[str]]:
+    """Rank 0 signals to rank 1, and that to rank 2."""
+    first, second, third = ranks = [Rank(rank, clock) for rank in range(3)]
+    first.launch("fills")
+    first.meets(key="one", receives=False)
+    second.launch("fills", 256)
+    second.meets(key="one", sends=False)
+    second.meets(key="two", receives=False)
+    third.meets(key="two", sends=False)
+    third.launch("reads", at=10)
+    return compared(ranks, folder)
+
+
+def test_signals_are_handed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process_log, "now", clock := Clock())
+    assert handed_on(tmp_path, clock) == ([], [])
+
+
 def test_atomics_of_system_scope_do_not_race(ranks: list[Rank], tmp_path: Path) -> None:
     for rank in ranks:
         rank.launch("adds")
@@ -172,6 +199,22 @@ def test_a_kernel_that_may_signal_is_not_judged(ranks: list[Rank], tmp_path: Pat
     findings, (reason,) = compared(ranks, tmp_path)
     assert not findings
     assert "they may synchronise through memory" in reason
+
+
+@pytest.mark.parametrize("entry", ["raises_in_gpu", "raises_relaxed", "raises_narrow"])
+def test_a_signal_of_no_other_gpu_orders_nothing(ranks: list[Rank], tmp_path: Path, entry: str) -> None:
+    """A release, or the write that others may see, is of a narrower scope than that of the system, or there is no release."""
+    ranks[0].launch(entry)
+    ranks[1].launch("reads")
+    (finding,), reasons = compared(ranks, tmp_path)
+    assert (finding.situation, finding.hazard, reasons) == ("no-rank-edge", "RAW", [])
+
+
+def test_atomics_of_gpu_scope_race(ranks: list[Rank], tmp_path: Path) -> None:
+    for rank in ranks:
+        rank.launch("adds_in_gpu")
+    (finding,), reasons = compared(ranks, tmp_path)
+    assert (finding.situation, reasons) == ("no-rank-edge", [])
 
 
 def test_a_process_that_has_written_nothing(ranks: list[Rank], tmp_path: Path) -> None:

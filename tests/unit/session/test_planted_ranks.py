@@ -1,0 +1,149 @@
+"""Faults planted in R-RK6 and R-RK7 change what is found in programs of several GPUs, and of several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import test_other_contexts as gpus
+import test_processes as members
+
+from consan.checker.compiled import concurrent_launches as checked
+from consan.session.comparing import concurrent_launches, followed_streams, process_log, processes
+
+Program = Callable[[pytest.MonkeyPatch, Path], Any]
+
+
+def _of_gpus(between: gpus.Between, **how: Any) -> Program:
+    def ran(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> Any:
+        report = gpus.two_launches(gpus.Process(monkeypatch), between, **how)
+        return sorted(finding.situation for finding in report.findings), report.incomplete
+
+    return ran
+
+
+def _of_processes(first: str, second: str, between: members.Between, number: int = 0, at: int = 10) -> Program:
+    def ran(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
+        clock = members.Clock()
+        monkeypatch.setattr(process_log, "now", clock)
+        ranks = [members.Rank(rank, clock) for rank in (0, 1)]
+        ranks[0].launch(first)
+        for rank in ranks:
+            between(rank)
+        ranks[1].launch(second, number, at=at)
+        findings, reasons = members.compared(ranks, folder)
+        return [finding.hazard for finding in findings], reasons
+
+    return ran
+
+
+def _handed_on(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
+    monkeypatch.setattr(process_log, "now", clock := members.Clock())
+    return members.handed_on(folder, clock)
+
+
+def _nothing(_rank: members.Rank) -> None:
+    """They do not meet."""
+
+
+_APART = gpus.NO_ORDERS["nothing"]
+# The function that changes, what is replaced by what in it, and the program that shows it.
+FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
+    "GPUs: the scope of accesses": (
+        *(concurrent_launches, "ConcurrentLaunches._compare", "SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE", "GPU_SCOPE"),
+        _of_gpus(_APART, entry="adds"),
+    ),
+    "GPUs: the scope of fences": (checked, "_orders", "fences >= scope", "fences >= 0", _of_gpus(_APART, entry="signals_in_gpu")),
+    "GPUs: releases and acquires": (checked, "_orders", "fences >= scope", "True", _of_gpus(_APART, entry="signals_relaxed")),
+    "GPUs: signals": (checked, "may_signal", "return bool(", "return False and bool(", _of_gpus(_APART, entry="signals")),
+    "GPUs: default streams": (
+        *(followed_streams, "FollowedStreams.key", "self.context << 2 | _LEGACY if self.context and handle in DEFAULT_STREAMS else handle"),
+        *("handle", _of_gpus(_APART, default=True)),
+    ),
+    "GPUs: a wait for another context": (
+        *(followed_streams, "FollowedStreams.synchronize", "stream.context == self.context", "True"),
+        _of_gpus(gpus.NO_ORDERS["the other context"]),
+    ),
+    "GPUs: a wait for a context": (
+        *(followed_streams, "FollowedStreams.synchronize", "stream.context == self.context", "False"),
+        _of_gpus(gpus.ORDERS["context"]),
+    ),
+    "GPUs: the words": (
+        *(concurrent_launches, "ConcurrentLaunches._races", "words.NO_DEVICE_EDGE if _on_two_devices(earlier, later) else ", ""),
+        _of_gpus(_APART),
+    ),
+    "processes: the scope of accesses": (
+        *(processes, "_judge", "scope=SYS_SCOPE", "scope=2"),
+        _of_processes("adds_in_gpu", "adds_in_gpu", _nothing, at=0),
+    ),
+    "processes: the scope of signals": (
+        *(process_log, "ProcessLog.add", "releases(rows, done.fences, SYS_SCOPE)", "releases(rows, done.fences, 2)"),
+        _of_processes("raises_in_gpu", "reads", _nothing, at=0),
+    ),
+    "processes: the scope of what is signalled": (
+        *(checked, "_strong", ' & (rows["scope"] >= scope)', ""),
+        _of_processes("raises_narrow", "reads", _nothing, at=0),
+    ),
+    "processes: signals": (
+        *(processes, "_judge", 'first.about["signals"] or second.about["signals"]', "False"),
+        _of_processes("raises", "reads", _nothing, at=0),
+    ),
+    "processes: what ran at other times": (
+        *(processes, "_judge", "not _overlap(first, second)", "False"),
+        _of_processes("fills", "reads", _nothing),
+    ),
+    "processes: meetings": (
+        *(processes, "_Knowledge.ordered", "return any(", "return False and any("),
+        _of_processes("fills", "reads", members.ORDERS["a collective"]),
+    ),
+    "processes: who sends": (
+        *(processes, "_Knowledge.__init__", 'if exchange["sends"]:', "if True:"),
+        _of_processes("fills", "reads", lambda rank: rank.meets(sends=bool(rank.rank), receives=bool(rank.rank))),
+    ),
+    "processes: who receives": (
+        *(processes, "_Knowledge.of", 'and exchange["receives"]', ""),
+        _of_processes("fills", "reads", lambda rank: rank.meets(sends=not rank.rank, receives=not rank.rank)),
+    ),
+    "processes: meetings handed on": (processes, "_Knowledge.__init__", '**self.of(rank, exchange["before"], number), ', "", _handed_on),
+    "processes: streams of meetings": (
+        *(concurrent_launches, "ConcurrentLaunches.met", "concurrent = self.timeline.everything - place.start", "concurrent = frozenset()"),
+        _of_processes("fills", "reads", lambda rank: rank.meets(0 if rank.rank else rank.framework.calls.stream(), waits=False)),
+    ),
+    "processes: hosts that meet": (
+        *(
+            concurrent_launches,
+            "ConcurrentLaunches.met",
+            "StreamPlace(frozenset(), frozenset())",
+            "StreamPlace(*[self.timeline.everything] * 2)",
+        ),
+        _of_processes("fills", "reads", members.NO_ORDERS["hosts that have not waited"]),
+    ),
+    "processes: windows of ranks": (
+        *(processes, "_place", "(each.key, each.rank)", "(each.key, 0)"),
+        _of_processes("fills", "fills", _nothing, 256),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module, name, old, new, program = FAULTS[rule]
+    found = []
+    for folder, replaced in ((tmp_path / "right", old), (tmp_path / "wrong", new)):
+        folder.mkdir()
+        text = Path(str(module.__file__)).read_text()
+        assert old in text
+        owner, _, method = name.rpartition(".")
+        changed = dict(vars(module))
+        exec(compile(text.replace(old, replaced), str(module.__file__), "exec"), changed)
+        if owner:
+            monkeypatch.setattr(getattr(module, owner), method, vars(changed[owner])[method])
+        else:  # other modules have the function, too
+            monkeypatch.setattr(getattr(module, name), "__code__", changed[name].__code__)
+        changed.update(vars(module))  # its classes are the others'
+        found.append(program(monkeypatch, folder))
+    assert found[0] != found[1]
