@@ -29,7 +29,9 @@ def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, pl
 
 def assembler(*offsets: int | None) -> Any:
     """A device whose assembler names no offsets, and the offsets that a kernel has stored there."""
-    shadow = SimpleNamespace(placed=lambda module, first, count: list(offsets) if (module, first or 3, count) == (5, 3, len(offsets)) else None)
+    shadow = SimpleNamespace(
+        placed=lambda module, first, count: list(offsets) if (module, first or 3, count) == (5, 3, len(offsets)) else None
+    )
     return SimpleNamespace(backend=SimpleNamespace(shared_offsets=lambda handle, entry: None), shadow=shadow)
 
 
