@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 import twin_file
 from leaving_support import SHADOW, SOURCE, Background, launched, slow_clock
+from planted import break_checker, quick
+from twin_file import KernelFile
 
 import consan
 from consan import api
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
+from consan.backends.cpu.state.mbarriers import MBarriers
+from consan.checker.compiled import replay
 from consan.checker.logs import log_lines
 from consan.commands import check
 from consan.commands.parts import again
@@ -203,6 +207,39 @@ def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> N
         session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
     report = session.report()
     assert ("global-memory" in report.checked, report.verdict) == (True, "violations" if racy else "clean"), report
+
+
+def _bytes_at_once(backend: Background, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, KernelFile]:
+    """The launch of a twin in which the bytes of a warp's st.async pass the number that is expected, so that the phase never ends."""
+    monkeypatch.setattr(MBarriers, "completion", lambda self, unit, size, times=1: lambda: self.signal(unit, tx=-size * times))
+    backend.hangs = True
+    path = Path(twin_file.__file__).parent / "twins" / "cluster_st_async_bytes_short.cu"
+    spec = twin_file.read(path)
+    session = Session(on=Device(backend, arena_bytes=SHADOW))
+    prepared = session.prepare(twin_file.kernel(path, True).module, name=path.name)
+    with placed(session) as placement:
+        values = placement.parameters(spec.parameters(spec.fresh_args()), "argument")
+        session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
+    return session.report(), spec
+
+
+def test_bytes_of_a_warp_that_complete_at_once(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay takes the stores one after the other: its phase ends before the last one."""
+    report, spec = _bytes_at_once(backend, monkeypatch)
+    assert report.verdict == "violations"
+    assert [finding.kind for finding in report.findings] == ["barrier-misuse"]
+    places = [*report.findings[0].pair, *(more for access in report.findings[0].pair for more in access.inlined)]
+    assert all(spec.markers[name] & {place.line for place in places} for name in ("push", "expect"))
+
+
+# Whether the last wait of a thread is compared with what happened in the launch.
+WAIT_PASSED = quick("mbarriers.hpp", "object.pending == object.expected && last != object.seen_at.end()", "false")
+
+
+def test_a_wait_that_failed_in_the_launch_is_compared(backend: Background, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without that nothing is found in a launch whose phase never ended."""
+    break_checker(monkeypatch, tmp_path, (replay,), *WAIT_PASSED)
+    assert _bytes_at_once(backend, monkeypatch)[0].findings == ()
 
 
 def test_rounds_of_a_failed_wait_are_not_counted() -> None:

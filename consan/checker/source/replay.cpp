@@ -91,10 +91,19 @@ class Replay : Rules {
         output_.status = STUCK;
         output_.stuck_lane = turns_.exited();
         if (!input_.closed) return;
-        for (u32 thread = 0; thread < shape_.threads(); ++thread)
-            if (shape_.exists(thread) && !turns_.gone()[thread]) note_position(thread);
+        for (u32 thread = 0; thread < shape_.threads(); ++thread) {
+            if (!shape_.exists(thread) || turns_.gone()[thread]) continue;
+            note_position(thread);
+            if (passed_a_failed_wait(thread)) mbarriers_.failed_there(thread);
+        }
         output_.proven = !gave_up() && waiting_.proven();
         if (output_.proven) waiting_.report();
+    }
+
+    // Whether the last event of a thread is a wait that ended here. If the thread left at it, the wait had failed in the launch.
+    bool passed_a_failed_wait(u32 thread) {
+        LaneLog &log = turns_.logs()[thread];
+        return turns_.stopped(thread) && log.has_event() && log.is_last() && log.event().kind == MBARRIER_WAIT;
     }
 
     // Where a thread stands that cannot continue.

@@ -113,6 +113,16 @@ class Mbarriers {
         }
     }
 
+    // The last wait of a thread ended here, and failed in the launch, which did not end. The copies of one instruction can complete together:
+    // there they brought more bytes than were expected, at once, so that no phase ended (R-M7).
+    void failed_there(u32 thread) {
+        for (Object &object : objects_) {
+            auto last = object.seen_at.find(thread);
+            bool waited = (object.pending == object.expected && last != object.seen_at.end()) && last->second == clocks_.time(thread);
+            if (waited && !object.failed && exceeds(object)) object.failed = true;
+        }
+    }
+
     // The launch has ended.
     void finish() {
         for (const Object &object : objects_) exceeds(object);
@@ -228,7 +238,7 @@ class Mbarriers {
         u32 site = 0, thread = 0;
     };
     struct Object {
-        bool live = false, overwritten = false;
+        bool live = false, overwritten = false, failed = false;
         u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, heeded = 0;
         u32 site = 0, thread = 0, time = 0;  // of the initialisation
         i32 tx = 0;
