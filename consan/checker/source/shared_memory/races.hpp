@@ -5,6 +5,7 @@
 // access between the two in the replay was compared with the earlier one.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -114,6 +115,7 @@ class Races {
     }
 
   private:
+    static constexpr u32 FILTERS = 4;
     static constexpr u32 STRONG_ACCESSES = 64;  // of a cell that are compared
     struct Item {
         Access access;
@@ -122,9 +124,26 @@ class Races {
     };
     struct Cell {
         u32 generation = 0, writes = 0, reads = 0;
-        u64 retained = 0;  // a bit for each item by its thread and site, so that most are known to be new without a search
+        u64 retained[FILTERS] = {};  // a bit in each for each item by its thread and site, so that most are known to be new without a search
         u32 value = 0;
         bool has_value = false;  // the last store of the whole cell gave the value
+
+        void begin(u32 of) {
+            generation = of, writes = reads = 0;
+            std::fill_n(retained, FILTERS, 0);
+        }
+        // Whether it may have an item of a thread and a site. From now on it has.
+        bool retains(u32 thread, u32 site) {
+            // At one site a cell is mostly shared by the lanes of a warp, or by one lane of each warp: those have different bits.
+            u64 mixed = (thread + thread / LANES + 11 * site) % 64 | (u64)(thread * 0x9e3779b1u + site * 0x85ebca6bu) >> 8 << 6;
+            bool known = true;
+            for (u64 &filter : retained) {
+                u64 bit = 1ull << mixed % 64;
+                known &= (filter & bit) != 0;
+                filter |= bit, mixed >>= 6;
+            }
+            return known;
+        }
     };
 
     // Lanes give their rows to a matrix instruction in ascending order: another one begins at another site, or with a lane before the last.
@@ -135,7 +154,7 @@ class Races {
 
     void add_to(u32 number, const Access &access) {
         Cell &cell = cells_[number];
-        if (cell.generation != generation_) cell.generation = generation_, cell.writes = cell.reads = 0, cell.retained = 0;
+        if (cell.generation != generation_) cell.begin(generation_);
         compare(cell.writes, number, access, Later());
         if (access.writes) compare(cell.reads, number, access, Later());
         keep(cell, access.writes ? cell.writes : cell.reads, mask_of(access, number), access);
@@ -270,10 +289,7 @@ class Races {
 
     void keep(Cell &cell, u32 &head, u8 mask, const Access &access) {
         u32 steps = 0;
-        // At one site a cell is mostly shared by the lanes of a warp, or by one lane of each warp: those have different bits.
-        u64 bit = 1ull << (access.thread + access.thread / LANES + 11 * access.site) % 64;
-        bool known = cell.retained & bit;
-        cell.retained |= bit;
+        bool known = cell.retains(access.thread, access.site);
         for (u32 at = known ? head : 0; at && steps < 64; at = items_[at].next, ++steps) {
             Item &item = items_[at];
             if (item.access.thread != access.thread || item.access.site != access.site || item.mask != mask) continue;
