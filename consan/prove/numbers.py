@@ -134,28 +134,11 @@ def chosen(condition: Formula, one: Number, other: Number) -> Number:
     return Number(choice(condition, one.term, other.term), hull(one.range, other.range), hull(one.small, other.small), one.base)
 
 
-def factor(term: Formula) -> int:
-    """A power of two that divides a term."""
-    if z3.is_int_value(term):
-        value = term.as_long()
-        return value & -value if value else 1 << 64
-    if z3.is_mul(term):
-        found = 1
-        for each in term.children():
-            found *= factor(each)
-        return min(found, 1 << 64)
-    if z3.is_add(term) or z3.is_sub(term):
-        return min(map(factor, term.children()))
-    if z3.is_app_of(term, z3.Z3_OP_ITE):
-        return min(map(factor, term.children()[1:]))
-    return factor(term.arg(0)) if z3.is_app_of(term, z3.Z3_OP_UMINUS) else 1
-
-
 class Symbols:
     """The variables of a proof. `facts`: what is known of each; `assumed`: those whose range is assumed, with their lines of the PTX.
 
-    `quotients`: those that are a term divided by a number. `fits`: what is assumed of those that stand for a term. `trials`: loops that are
-    being tried.
+    `quotients`: those that are a term divided by a number. `factors`: powers of two that divide a variable. `fits`: what is assumed of
+    those that stand for a term. `trials`: loops that are being tried.
     """
 
     def __init__(self) -> None:
@@ -167,6 +150,7 @@ class Symbols:
         self._quotients: dict[tuple[int, int], tuple[Formula, Number]] = {}
         self.path: Formula = z3.BoolVal(True)  # the condition under which the current instruction executes
         self.fits: dict[str, AssumedRange] = {}
+        self.factors: dict[str, int] = {}
         self.trials = 0
         self._fitted: dict[tuple[int, int], list[tuple[frozenset[int], Any, Number]]] = {}
         self.ranges: dict[str, tuple[Interval, Interval]] = {}
@@ -248,6 +232,24 @@ class Symbols:
         kinds = {name[0] for name in self.free(term)}
         return next((kind for kind in "tuc" if kind in kinds), "p")
 
+    def factor(self, term: Formula) -> int:
+        """A power of two that divides a term."""
+        if z3.is_int_value(term):
+            value = term.as_long()
+            return value & -value if value else 1 << 64
+        if z3.is_mul(term):
+            found = 1
+            for each in term.children():
+                found *= self.factor(each)
+            return min(found, 1 << 64)
+        if z3.is_add(term) or z3.is_sub(term):
+            return min(map(self.factor, term.children()))
+        if z3.is_app_of(term, z3.Z3_OP_ITE):
+            return min(map(self.factor, term.children()[1:]))
+        if z3.is_app_of(term, z3.Z3_OP_UMINUS):
+            return self.factor(term.arg(0))
+        return self.factors.get(str(term), 1) if z3.is_const(term) else 1
+
     def quotient(self, value: Number, by: int) -> Number:
         """The quotient by a constant, rounded down."""
         if by == 1:
@@ -278,7 +280,7 @@ class Symbols:
     def _without_multiples(self, value: Number, by: int) -> Number:
         """A number with the same remainder: the parts of the sum that a constant divides are left out."""
         parts = list(value.term.children()) if z3.is_add(value.term) else [value.term]
-        left = [each for each in parts if factor(each) % by]
+        left = [each for each in parts if self.factor(each) % by]
         if len(left) == len(parts):
             return value
         rest = z3.Sum(left) if len(left) > 1 else left[0] if left else z3.IntVal(0)
@@ -324,7 +326,7 @@ class Symbols:
         whole = max(interval[0], value.range[0]), min(interval[1], value.range[1])
         found = self.fresh(self.kind_of(value.term), "fits", whole, value.small)
         self.facts[str(found.term)].append(either(opposite(self.path), found.term == value.term))
-        self.assumed[str(found.term)] = line
+        self.assumed[str(found.term)], self.factors[str(found.term)] = line, self.factor(value.term)
         self.fits[str(found.term)] = AssumedRange(self.path, value.term, interval, self.trials > 0)
         known.append((here, (value.term, self.path), found))
         return found

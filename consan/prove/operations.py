@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from consan.prove.numbers import Number, Symbols, chosen, factor, minus, number, plus, times
+from consan.prove.numbers import Number, Symbols, chosen, minus, number, plus, times
 from consan.prove.solver import Formula, both, choice, either, opposite, z3
 
 Value = Any
@@ -102,8 +102,7 @@ def _masked(op: TermOperation, one: Number, mask: int) -> Number:
     found = number(0)
     for begin, end in _runs(mask & ((1 << op.bits) - 1)):
         upper = one if end == op.bits else op.symbols.remainder(one, 1 << end)
-        lower = number(0) if begin == 0 else op.symbols.remainder(one, 1 << begin)
-        piece = minus(upper, lower)
+        piece = times(op.symbols.quotient(upper, 1 << begin), number(1 << begin))
         top = (1 << end) - (1 << begin)
         if end < op.bits:
             piece = Number(
@@ -161,7 +160,7 @@ def _common(op: TermOperation, one: Number, other: Number) -> Number:
 def _are_disjoint(op: TermOperation, one: Number, other: Number) -> bool:
     """Whether all bits of one number are below those of the other."""
     pairs = ((one, other), (other, one))
-    return any(low.range[0] >= 0 and low.range[1] < factor(high.term) for low, high in pairs)
+    return any(low.range[0] >= 0 and low.range[1] < op.symbols.factor(high.term) for low, high in pairs)
 
 
 def _divide(op: TermOperation, one: Number, other: Number) -> Number:

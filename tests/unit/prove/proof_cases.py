@@ -60,6 +60,14 @@ INIT = "setp.eq.s32 %p1, %r2, 0;\n@%p1 mbarrier.init.shared.b64 [s], 64;\n"
 ARRIVE = "mbarrier.arrive.shared.b64 %rd5, [s];"
 
 STORE, ALL = "st.shared.u32 [%r6], 1;\n", "bar.warp.sync -1;\n"
+HALVES = (
+    "mul.wide.u32 %rd5, %r3, 64;\nand.b64 %rd6, %rd5, 137438953344;\nand.b64 %rd7, %rd5, {};\nor.b64 %rd6, %rd6, %rd7;\n"
+    "cvt.u64.u32 %rd7, %r2;\nadd.s64 %rd6, %rd6, %rd7;\nshl.b64 %rd6, %rd6, 2;\nadd.s64 %rd6, %rd1, %rd6;\nst.global.u32 [%rd6], 1;"
+)
+WIDENED = (
+    "mul.lo.s32 %r7, %r3, {};\ncvt.s64.s32 %rd5, %r7;\ncvt.u64.u32 %rd6, %r2;\nor.b64 %rd5, %rd5, %rd6;\nshl.b64 %rd5, %rd5, 2;\n"
+    "add.s64 %rd5, %rd1, %rd5;\nst.global.u32 [%rd5], 1;"
+)
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
 
 WIDE = "mad.lo.s32 %r9, %r2, 12, %r6;\n"  # four words of each thread
@@ -93,6 +101,8 @@ PROVEN = {
     "a swizzle": "xor.b32 %r7, %r2, 5;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",
     "a bit as a mask": "bfe.s32 %r7, %r2, 5, 1;\nand.b32 %r7, %r7, 2052;\nand.b32 %r8, %r2, 31;\nmad.lo.s32 %r7, %r8, 8, %r7;\n"
     "add.s32 %r8, %r7, %r4;\nst.shared.u32 [%r8], 1;",
+    "a number in two parts": HALVES.format(64),
+    "numbers of disjoint bits, one of more bits": WIDENED.format(64),
     "numbers of disjoint bits": "shl.b32 %r7, %r3, 8;\nor.b32 %r7, %r7, %r2;\nmul.wide.s32 %rd5, %r7, 4;\nadd.s64 %rd5, %rd1, %rd5;\n"
     "st.global.u32 [%rd5], 1;",
     "strides of the block": "mov.u32 %r7, %r2;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;\n"
@@ -185,6 +195,10 @@ RACES = {
     "an mbarrier beside its initialisation": INIT + ARRIVE,
     "a bit as another mask": "bfe.s32 %r7, %r2, 5, 1;\nand.b32 %r7, %r7, 8;\nand.b32 %r8, %r2, 31;\nmad.lo.s32 %r7, %r8, 8, %r7;\n"
     "add.s32 %r8, %r7, %r4;\nst.shared.u32 [%r8], 1;",
+    "a number in two parts, without a bit": HALVES.format(32),
+    "the last bit of a number of more bits": "add.s32 %r7, %r1, %r2;\ncvt.s64.s32 %rd5, %r7;\n"
+    "and.b64 %rd5, %rd5, 1;\nshl.b64 %rd5, %rd5, 2;\nadd.s64 %rd5, %rd4, %rd5;\nst.global.u32 [%rd5], 1;",
+    "numbers whose bits meet, one of more bits": WIDENED.format(32),
     "numbers whose bits meet": "shl.b32 %r7, %r3, 5;\nor.b32 %r7, %r7, %r2;\nmul.wide.s32 %rd5, %r7, 4;\nadd.s64 %rd5, %rd1, %rd5;\n"
     "st.global.u32 [%rd5], 1;",
     "bits that are set": "or.b32 %r7, %r2, 1;\nmad.lo.s32 %r8, %r7, 4, %r4;\nst.shared.u32 [%r8], 1;",

@@ -90,7 +90,16 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "stages that go round": (
         forms, "after.term != cycle.term(count + 1)", "z3.BoolVal(False)", "stages that go round at another speed",
     ),
-    "numbers that others divide": (numbers, "if factor(each) % by]", "if False]", "bits that are set"),
+    "numbers that others divide": (numbers, "if self.factor(each) % by]", "if False]", "bits that are set"),
+    "parts of a number": (
+        operations,
+        "times(op.symbols.quotient(upper, 1 << begin), number(1 << begin))",
+        "upper",
+        "a number in two parts, without a bit",
+    ),
+    "numbers that divide an assumed one": (
+        numbers, "= line, self.factor(value.term)", "= line, 2", "the last bit of a number of more bits",
+    ),
     "tables of two threads": (tables, "(~one_thread & others)", "(one_thread & others)", "a neighbour's element"),
     "tables of a thread": (tables, "(one_thread & same)", "(~one_thread & one_thread)", "a copy that its thread reads early"),
     "sizes in tables": (tables, "first < second + other_size", "first <= second", "a half of a neighbour's element"),
