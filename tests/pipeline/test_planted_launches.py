@@ -129,9 +129,9 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "no chain without waits": (streams, "StreamPlace.end", "if waits else _NONE", "", lambda: chain("no_wait")),
     "programmatic": (streams, "Stream.place", "if not programmatic or", "if True or", lambda: dependent(True)),
     "morally strong": (checked, "_may_race", "and not (strong and", "and not (False and", lambda: sums(False)),
-    "scopes": (checked, "_may_race", ">= scope", ">= 0", lambda: sums(True)),
+    "scopes": (checked, "_may_race", '["scope"])) >= scope', '["scope"])) >= 0', lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
-    "flags": (concurrent_launches, "_may_signal", "return releases and", "return False and releases and", signalled),
+    "flags": (concurrent_launches, "_may_signal", "return may_signal(", "return False and may_signal(", signalled),
     "variables of the module": (prepared, "Prepared.variables", "if each.space in", "if False and each.space in", handed_on),
     "places of arrays": (launch_memory, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
