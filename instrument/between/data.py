@@ -64,14 +64,22 @@ class DataFlow:
         """Whether the store of a PTX line puts back what one operation makes of the loaded value and another: an atomic one can be that."""
         store = self._by_line.get(line)
         register = next(iter(names(store.operands[1:])), "") if store is not None else ""
-        made = self.definition(store, register) if store is not None and register else None
-        first = combines_from(made) if made is not None else None
-        if made is None or first is None:
-            return False
-        sources = [self.definition(made, name) for name in names(made.operands[first:])]
-        return any(
-            each is not None and row_of(each).is_load and place_of(self._module, each).ptx_line == self.updates(line) for each in sources
-        )
+        found = self._sources(store, register) if store is not None and register else []
+        made = [each for each in found if not row_of(each).is_load]
+        return bool(made) and all(self._combines(each, self.updates(line)) for each in made)
+
+    def _combines(self, made: Instruction, load: int) -> bool:
+        """Whether an instruction combines what the load of a PTX line gives with another value."""
+        first = combines_from(made)
+        sources = [each for name in names(made.operands[first:]) for each in self._sources(made, name)] if first is not None else []
+        return any(row_of(each).is_load and place_of(self._module, each).ptx_line == load for each in sources)
+
+    def _sources(self, user: Instruction, register: str) -> list[Instruction]:
+        """The instruction that writes a register; of one that a loop sums up in (`%f1 = %f1 + %f2`) all. Else empty."""
+        key = key_of(user.scope, register)
+        found = self._definitions.get(key, [])
+        starts = [each for each in found if key not in [key_of(each.scope, name) for name in names(each.operands[1:])]]
+        return found if len(found) == 1 or (len(starts) == 1 and row_of(starts[0]).is_load) else []
 
     def summed_lanes(self, line: int) -> int:
         """The bits of the lane's number over which the lanes have summed the value of the store of a PTX line (lane_sums.py)."""
@@ -102,7 +110,7 @@ class DataFlow:
         return any(key_of(each.scope, each.predicate.register) in made for each in users if each.predicate is not None)
 
     def _load_behind(self, store: Instruction, address: Address) -> Instruction | None:
-        """The load from an address from which the value of a store is computed, through registers that are written once."""
+        """The load from an address from which the value of a store is computed, through registers written once, or summed up in."""
         pending, seen = [store], set[int]()
         while pending and len(seen) < _CHAIN:
             instruction = pending.pop()
@@ -110,8 +118,8 @@ class DataFlow:
             loads = row_of(instruction).is_load
             if loads and instruction.operands[1] == address:
                 return instruction
-            sources = (self.definition(instruction, name) for name in names(instruction.operands[1:]))
-            pending += [] if loads else [each for each in sources if each is not None and id(each) not in seen]
+            sources = (each for name in names(instruction.operands[1:]) for each in self._sources(instruction, name))
+            pending += [] if loads else [each for each in sources if id(each) not in seen]
         return None
 
     def stores(self, line: int) -> Stores | None:

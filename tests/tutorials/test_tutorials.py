@@ -37,7 +37,7 @@ FINDINGS = {
 
 
 BESIDE = {"12_cute_dsl": {"lifetime", "barrier-misuse"}}  # what follows: loads are in flight at the kernel's end, and at the next load
-NEEDS = {"03_triton": "triton", "13_one_shot_all_reduce": "triton", "12_cute_dsl": "nvidia_cutlass_dsl", "14_pallas": "jax_plugins"}
+NEEDS = {"03_triton": "triton", "13_one_shot_all_reduce": "triton", "12_cute_dsl": "nvidia_cutlass_dsl", "14_pallas": "jax jax_plugins"}
 CUTLASS = os.environ.get("CUTLASS", "")  # a checkout, which tutorial 8 needs
 IN_CUDA = [folder for folder in FOLDERS if (folder / "exercise.cu").exists()]
 
@@ -45,8 +45,7 @@ IN_CUDA = [folder for folder in FOLDERS if (folder / "exercise.cu").exists()]
 @pytest.fixture(autouse=True)
 def _needs(request: pytest.FixtureRequest) -> None:
     folder = request.node.callspec.params.get("folder") if hasattr(request.node, "callspec") else None
-    module = NEEDS.get(folder.name) if folder is not None else None
-    if module is not None:
+    for module in NEEDS.get(folder.name, "").split() if folder is not None else ():
         pytest.importorskip(module, reason=f"{module} is not installed")
     if folder is not None and folder.name.startswith("08") and "differ" not in request.node.name and not CUTLASS:
         pytest.skip("CUTLASS names no checkout of it")

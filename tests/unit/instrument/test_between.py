@@ -90,6 +90,9 @@ def test_what_the_text_does_not_tell() -> None:
     [
         (("ld.shared.u32 %r3, [%r1];", "add.u32 %r2, %r3, 1;", WRITE), True),
         (("ld.shared.u32 %r3, [%r1];", "add.u32 %r4, %r3, %r5;", "mul.lo.u32 %r2, %r4, %r4;", WRITE), True),
+        (("ld.shared.u32 %r2, [%r1];", "$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;"), True),  # summed up in a loop
+        (("ld.shared.u32 %r2, [%r1+4];", "$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;"), False),
+        (("mov.u32 %r2, 0;", "$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;"), False),  # the sum begins with a constant
         (("ld.shared.u32 %r3, [%r1+4];", "add.u32 %r2, %r3, 1;", WRITE), False),  # of another element
         (("ld.shared.u32 %r3, [%r1];", "add.u32 %r2, %r5, 1;", WRITE), False),  # the value is another one
         (("ld.shared.u32 %r3, [%r1];", "add.u32 %r1, %r1, 4;", "add.u32 %r2, %r3, 1;", WRITE), False),  # the address has changed

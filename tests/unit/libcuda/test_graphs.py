@@ -140,3 +140,16 @@ def test_what_a_capture_does_not_permit(program: Graphs) -> None:
     assert program.code("cuStreamEndCapture", program.origin, ctypes.byref(Word())) == calls.CAPTURE_UNJOINED
     program.do("cuStreamIsCapturing", program.origin, ctypes.byref(status))
     assert status.value == 0
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_the_host_knows_what_is_before_one_of_its_functions(program: Graphs, session: Session, racy: bool) -> None:
+    called = []
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(called.append)
+    program.add(program.origin)
+    if not racy:
+        program.do("cuLaunchHostFunc", program.origin, function, None)
+    program.add(program.other)
+    report = session.report()
+    assert (report.verdict, {each.kind for each in report.findings}) == (("violations", {"global-race"}) if racy else ("clean", set()))
+    assert racy or called == [None]
