@@ -29,6 +29,7 @@ buffers = []
 for device in (0, 1):
     with cp.cuda.Device(device):
         buffers.append(cp.zeros(256, "i4"))
+        cp.cuda.Device().synchronize()  # streams that do not wait for the default stream use them
 def on(device, target, value):
     with cp.cuda.Device(device):
         stream = cp.cuda.Stream(non_blocking=True)

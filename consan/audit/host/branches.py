@@ -20,6 +20,7 @@ _ARCH: Final = "__CUDA_ARCH__"
 _DEVICE: Final = 900
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _PLAIN: Final = re.compile(r"(?:\d+[uUlL]*|[()<>=!+\-*/%&|\s])*")
+_GROWS: Final = re.compile(r"\*\s*\*|<\s*<|>\s*>")  # a power, which C does not have, and shifts: numbers without end
 
 
 @dataclass
@@ -90,7 +91,7 @@ def _evaluated(condition: str, arch: int) -> bool | None:
 
     words = _DEFINED.sub(lambda found: number(found[1] or found[2]), condition.replace("\\\n", " "))
     words = _WORD.sub(lambda found: number(found[0]), words)
-    if not _PLAIN.fullmatch(words) or not words.strip():
+    if not _PLAIN.fullmatch(words) or not words.strip() or _GROWS.search(words):
         return None
     words = re.sub(r"(\d)[uUlL]+", r"\1", words).replace("&&", " and ").replace("||", " or ")
     try:

@@ -23,6 +23,7 @@ UNKNOWN = {
     "a macro with a value": f"#if CUDA_VERSION >= 12000\n{OTHERS}\n#else\n{OURS}\n#endif",
     "known after unknown": f"#if FAST\n{OTHERS}\n#elif 0\n{OTHERS}\n#else\n{OURS}\n#endif",
     "in a comment": f"/*\n#if 0\n*/\n{OTHERS} {OURS}\n/*\n#endif\n*/",
+    "a number without end": f"#if 9**9**9**9 > 1\n{OTHERS}\n#elif 1 << 9999999999999\n{OTHERS}\n#endif",
     "a guard of a header": f"#ifndef HEADER\n#define HEADER\n{OTHERS} {OURS}\n#endif",
 }
 
