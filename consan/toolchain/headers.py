@@ -19,7 +19,6 @@ _FORWARDED = (
     "atomic",
     "bit",
     "bitset",
-    "cfloat",
     "chrono",
     "climits",
     "cmath",
@@ -63,7 +62,7 @@ _BUILT_IN = (
 )
 
 # C headers that define macros and types which NVRTC lacks.
-_ALIASED = {"float.h": "cfloat", "inttypes.h": "cstdint", "limits.h": "climits", "stddef.h": "cstddef"}
+_ALIASED = {"inttypes.h": "cstdint", "limits.h": "climits", "stddef.h": "cstddef"}
 
 _IMPORT = "namespace cuda { namespace std {} }\nnamespace std { using namespace cuda::std; }\n"
 _INTEGERS = f"""#pragma once
@@ -80,11 +79,25 @@ using ::intptr_t; using ::uintptr_t; using ::intmax_t; using ::uintmax_t;
 #endif
 """
 
+
+def _macros(values: dict[str, str]) -> str:
+    return "".join(f"#ifndef {name}\n#define {name} {value}\n#endif\n" for name, value in values.items())
+
+
 # The macros of math.h; its functions are built in.
-_MATH = "#pragma once\n" + "".join(
-    f"#ifndef {name}\n#define {name} {value}\n#endif\n"
-    for name, value in (("INFINITY", "__int_as_float(0x7f800000)"), ("NAN", "__int_as_float(0x7fffffff)"), ("HUGE_VALF", "INFINITY"))
-)
+_MATH = "#pragma once\n" + _macros({"INFINITY": "__int_as_float(0x7f800000)", "NAN": "__int_as_float(0x7fffffff)", "HUGE_VALF": "INFINITY"})
+
+# Those of float.h (C 5.2.4.2.2, IEEE 754), which the libcu++ of CUDA 13.0 does not define for NVRTC.
+_FLOATS = {"FLT_RADIX": "2", "DECIMAL_DIG": "17", "FLT_EVAL_METHOD": "0"} | {
+    f"{kind}_{name}": value
+    for kind, values in {
+        "FLT": ("24", "6", "(-125)", "(-37)", "128", "38", "0x1.fffffep+127f", "0x1p-23f", "0x1p-126f", "0x1p-149f"),
+        "DBL": ("53", "15", "(-1021)", "(-307)", "1024", "308", "0x1.fffffffffffffp+1023", "0x1p-52", "0x1p-1022", "0x1p-1074"),
+    }.items()
+    for name, value in zip(
+        ("MANT_DIG", "DIG", "MIN_EXP", "MIN_10_EXP", "MAX_EXP", "MAX_10_EXP", "MAX", "EPSILON", "MIN", "TRUE_MIN"), values, strict=True
+    )
+}
 
 
 def _forward(name: str) -> str:
@@ -100,6 +113,7 @@ VIRTUAL_HEADERS: dict[str, str] = {
     **{name: _forward(name) for name in _FORWARDED},
     **dict.fromkeys(_BUILT_IN, "#pragma once\n"),
     **{name: _alias(target) for name, target in _ALIASED.items()},
+    **{name: _alias("cfloat") + _macros(_FLOATS) for name in ("cfloat", "float.h")},
     "cstdio": "#pragma once\nnamespace std { using ::printf; }\n",
     "cstdint": _INTEGERS,
     "math.h": _MATH,

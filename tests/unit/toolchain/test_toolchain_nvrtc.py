@@ -171,6 +171,18 @@ def test_headers_of_the_macros_define_them(headers: str) -> None:
     assert "st.global" in nvrtc.compile_ptx(f"#include {headers}\n__global__ void k(float* x) {{ x[0] = -INFINITY; x[1] = FLT_MAX; }}").ptx
 
 
+@pytest.mark.parametrize("header", ["cfloat", "float.h"])
+def test_limits_of_floats_are_defined_where_libcudacxx_has_none(header: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As that of CUDA 13.0."""
+    monkeypatch.setattr(find, "include_dirs", lambda: [tmp_path])
+    (tmp_path / "cuda" / "std").mkdir(parents=True)
+    (tmp_path / "cuda" / "std" / "cfloat").touch()
+    source = f"#include <{header}>\n__global__ void k(float* x, double* y) {{ *x = -FLT_MAX; *y = DBL_EPSILON; }}"
+    ptx = nvrtc.compile_ptx(source).ptx
+    assert str(~0x800000) in ptx
+    assert str(0x3CB << 52) in ptx
+
+
 @pytest.fixture
 def compilations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """The sources that the compiler sees, with an empty cache."""
