@@ -48,6 +48,7 @@ def test_what_the_published_size_does_not_show_is_a_warning() -> None:
     assert {each.confirmed for each in row.findings} == {NOT_THERE}
 
 
+@pytest.mark.slow
 def test_what_is_not_confirmed_in_time_stays_an_error() -> None:
     row = _row(SMALL % ("n > LIMIT", "if (n > LIMIT) for (volatile int i = 0;; i = i + 1) {}"), timeout=5.5)
     assert (row.verdict, {each.confirmed for each in row.findings}) == ("violations", {NOT_IN_TIME})

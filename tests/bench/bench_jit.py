@@ -1,4 +1,4 @@
-"""What consan adds to a launch of a kernel of Triton that repeats, from the call in the program to the driver, which does nothing.
+"""The time that consan adds to a launch of a kernel of Triton that repeats, from the call in the program to the driver, which does nothing.
 
     python tests/bench/bench_jit.py [--global off] [--rounds N] [--profile]
 
@@ -98,7 +98,7 @@ class JitProgram:
         self.adapter = TritonAdapter()
 
     def launch(self) -> None:
-        """What the program does again and again."""
+        """The launch that the program repeats."""
         total[GRID](*self.arrays, 100, 512, 768, 1, 1, 1, block=256)
 
     def begin(self, global_memory: str = "auto") -> Session:

@@ -152,7 +152,7 @@ def _sample(chosen: PublicSet, folder: Path) -> list[Path]:
 
 
 def _beside(source: Path, launches: str) -> Path:
-    """What says how a source is launched."""
+    """The text that says how a source is launched."""
     return source.with_suffix(Path(launches).suffix)
 
 

@@ -1,4 +1,4 @@
-"""What a proof may assume of the integer parameters because a launch shows it: `parameter 2 >= parameter 5`, `parameter 2 >= 64`.
+"""Relations of the integer parameters that a launch shows, and that a proof may assume: `parameter 2 >= parameter 5`, `parameter 2 >= 64`.
 
 Strides are parameters, and without a bound on them rows of an array may overlap. Candidates are relations that hold in the launch. For each
 pair of accesses that may meet, the fewest that keep them apart are looked for: one alone first, in the order from the most general ones to
@@ -76,7 +76,7 @@ class _Question:
 
 
 def _fewest(question: _Question, chosen: Sequence[ParameterRelation], candidates: list[ParameterRelation]) -> list[ParameterRelation]:
-    """Candidates of which none can be left out; the least general ones are tried first."""
+    """The fewest candidates, each one needed; the least general ones are tried first."""
     left = list(candidates)
     size = len(left) // 2
     while size:
