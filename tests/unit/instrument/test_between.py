@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from planted import plant_in_module
 
-from consan.instrument.between import TextRelations
-from consan.instrument.between.data import DataFlow
-from consan.instrument.ptx import Instruction, parse
+from consan.instrument.between import TextRelations, data, flow
+from consan.instrument.ptx import parse
 from consan.instrument.relations import Order, Stretches, SyncPoint, Threads
 from consan.instrument.sites import Site
 
@@ -109,15 +109,9 @@ SUM = ("$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;")
 
 
 def test_a_fault_in_sums_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A register that is written twice has no definition."""
-
-    def sources(self: DataFlow, user: Instruction, register: str) -> list[Instruction]:
-        found = self.definition(user, register)
-        return [] if found is None else [found]
-
     lines = ("ld.shared.u32 %r2, [%r1];", *SUM)
     test_an_update_stores_what_it_has_loaded_and_changed(lines, updates=True)
-    monkeypatch.setattr(DataFlow, "_sources", sources)
+    plant_in_module(monkeypatch, data, "(len(starts) == 1 and row_of(starts[0]).is_load)", "False", [flow])
     with pytest.raises(AssertionError):
         test_an_update_stores_what_it_has_loaded_and_changed(lines, updates=True)
 
