@@ -132,9 +132,7 @@ class FunctionStats:
     fence_scopes: set[str] = field(default_factory=set)  # of its fences
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function
-    placed: dict[str, int] = field(
-        default_factory=dict
-    )  # words of the module to which addresses of shared variables go (passes/symbols.py)
+    placed: dict[str, int] = field(default_factory=dict)  # words of the module for addresses of shared variables (passes/symbols.py)
 
 
 @dataclass(frozen=True)

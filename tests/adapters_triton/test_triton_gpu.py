@@ -76,12 +76,12 @@ class FakeDriver:
         return 1000 + len(self.loaded), 2000 + len(self.loaded), 32, 0, 1024
 
     def launcher_cls(self, src: Any, metadata: Any) -> Any:
-        def launch(x: int, y: int, z: int, stream: int, function: Any, packed: Any, told: Any, enter: Any, leave: Any, *args: Any) -> None:
+        def launch(x: int, y: int, z: int, stream: int, function: Any, packed: Any, given: Any, enter: Any, leave: Any, *args: Any) -> None:
             if enter is not None:
-                enter(told)
+                enter(given)
             self.launches.append((x, y, z, function))
             if leave is not None:
-                leave(told)
+                leave(given)
 
         return launch
 

@@ -194,18 +194,23 @@ def test_a_poll_of_a_flag(missing: int, compact: bool, backend: Background, monk
     assert "did not run to its end" in "".join(report.incomplete) or not missing
 
 
-@pytest.mark.parametrize("name", ["lock_without_fence", "progress_off_by_one", "store_ends_release_sequence"])
-@pytest.mark.parametrize("racy", [True, False], ids=["racy", "repaired"])
-def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> None:
-    """The number of a poll's block is stored behind its words, also where a round leaves nothing."""
-    path = Path(twin_file.__file__).parent / "global" / f"{name}.cu"
+def _launched(twin: str, racy: bool, backend: Background) -> tuple[Any, KernelFile]:
+    """The report on a launch of a twin, by its path in the folder of kernels; and its file."""
+    path = Path(twin_file.__file__).parent / twin
     spec = twin_file.read(path)
     session = Session(on=Device(backend, arena_bytes=SHADOW))
     prepared = session.prepare(twin_file.kernel(path, racy).module, name=path.name)
     with placed(session) as placement:
         values = placement.parameters(spec.parameters(spec.fresh_args()), "argument")
         session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
-    report = session.report()
+    return session.report(), spec
+
+
+@pytest.mark.parametrize("name", ["lock_without_fence", "progress_off_by_one", "store_ends_release_sequence"])
+@pytest.mark.parametrize("racy", [True, False], ids=["racy", "repaired"])
+def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> None:
+    """The number of a poll's block is stored behind its words, also where a round leaves nothing."""
+    report, _ = _launched(f"global/{name}.cu", racy, backend)
     assert ("global-memory" in report.checked, report.verdict) == (True, "violations" if racy else "clean"), report
 
 
@@ -213,14 +218,7 @@ def _bytes_at_once(backend: Background, monkeypatch: pytest.MonkeyPatch) -> tupl
     """The launch of a twin in which the bytes of a warp's st.async pass the number that is expected, so that the phase never ends."""
     monkeypatch.setattr(MBarriers, "completion", lambda self, unit, size, times=1: lambda: self.signal(unit, tx=-size * times))
     backend.hangs = True
-    path = Path(twin_file.__file__).parent / "twins" / "cluster_st_async_bytes_short.cu"
-    spec = twin_file.read(path)
-    session = Session(on=Device(backend, arena_bytes=SHADOW))
-    prepared = session.prepare(twin_file.kernel(path, True).module, name=path.name)
-    with placed(session) as placement:
-        values = placement.parameters(spec.parameters(spec.fresh_args()), "argument")
-        session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
-    return session.report(), spec
+    return _launched("twins/cluster_st_async_bytes_short.cu", True, backend)
 
 
 def test_bytes_of_a_warp_that_complete_at_once(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
         *(sources, "_expanded", "{file or name}", "{name}"),
         lambda: sources.whole(str(FOLDER / "m.py"), '#line 7 "k.cu"\n#include "cublasLt.h"\nint k;\n').text,
     ),
-    "what the device alone is told is known": (
+    "what only the device sees is known": (
         *(branches, "_value", "for arch in (0, _DEVICE)", "for arch in (_DEVICE,)"),
         lambda: branches.for_this_compiler(_TWO_SIDES, _TWO_SIDES),
     ),

@@ -427,7 +427,7 @@ def wrong(seeds: Iterable[int], maker: type[Maker] = Maker, block: int = 4) -> t
 
 
 def wrong_as_launched(seeds: Iterable[int], block: int = 4) -> tuple[list[int], int]:
-    """The same of programs that are proven under relations that a launch with a parameter has: in launches that have them too."""
+    """As `wrong`, for programs that are proven under relations of a launch with a parameter: in launches that have these relations."""
     found, proven = [], 0
     for seed in seeds:
         body = StrideMaker(seed).program()
