@@ -25,7 +25,7 @@ from consan.instrument.record.analyses.computed import Computed
 from consan.instrument.record.facts import ModuleFacts, RecordedFunction
 from consan.instrument.record.families import global_operands
 from consan.instrument.record.families.global_memory import Mode
-from consan.instrument.record.recordable import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
+from consan.instrument.record.recordable import Plans, is_unordered, may_lack_order, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.recorded import NOT_RECORDED, Blocks, Expansion, Recorded, RecordedKernel
 from consan.instrument.record.rewrite import KernelRewrite
 from consan.instrument.record.text import expansion
@@ -235,6 +235,7 @@ class Pass:
                 silent=found is not None and found.is_silent,
                 polls=not polling.isdisjoint(functions),
                 unordered=is_unordered(functions),
+                may_lack_order=may_lack_order(functions),
                 compact=(found.compact() if found else NOT_RECORDED) if compact else None,
             )
 

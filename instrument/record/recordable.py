@@ -21,7 +21,8 @@ from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffec
 from consan.instrument.functions import annotated
 from consan.instrument.isa import MemoryAccess, destinations, does, lookup, polls, row_of, spares_shared
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record.analyses.crossing import may_cross
+from consan.instrument.record.analyses import data
+from consan.instrument.record.analyses.crossing import may_cross, sets_flags
 from consan.instrument.record.families import global_memory, global_operands
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
@@ -86,6 +87,12 @@ def is_unordered(plans: Plans) -> bool:
         return False
     looped = called_in_loops(plans)
     return not any(True for plan in plans.values() for _ in _polls(plan, (True, True), looped=plan.function.name in looped))
+
+
+def may_lack_order(plans: Plans) -> bool:
+    """Whether a finding of the kind `missing-order` is possible: a relaxed load gives data (R-MO1), or a thread may set a flag (R-MO2)."""
+    functions = [plan.function for plan in plans.values()]
+    return any(data.loads_of_data(function) or sets_flags(function) for function in functions)
 
 
 def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:

@@ -61,6 +61,7 @@ class RecordedKernel:
     silent: bool  # it records nothing, and nobody needs to stop it
     polls: bool  # it has loops in which a thread may wait for another one's store
     unordered: bool  # nothing orders its threads through memory (recordable.py)
+    may_lack_order: bool  # strong accesses that are no race may come in the wrong order (R-MO1, R-MO2)
     compact: Compact | None = None  # where logs have only what the host cannot compute
 
     @property

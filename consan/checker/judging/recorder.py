@@ -48,6 +48,7 @@ MOST_UNENDED = 16  # clusters that did not end are replayed up to this number
 LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
 INTERRUPTED = "were not checked: it was interrupted"
 LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
+_ONE_BY_ONE = "{:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for (--global on does)"
 _NOT_IN_SAMPLE = "did what no CTA of the sample did: not checked (--sample {})"
 _MOST_KNOWN = 1 << 14
 
@@ -90,7 +91,7 @@ def check(
     if sample:
         checker.takes_sample(found, -(-sample // ctas))
     if mode is Mode.SYNCED and not kernel.waits_together and 0 < together < found.clusters * ctas:
-        mode = checker.one_by_one(found.clusters * ctas)
+        mode = checker.one_by_one()
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
         checker.check_all(found.groups)
@@ -136,11 +137,16 @@ class _Checker:
         self.copies = not self.recorded.kernels[self.launched.entry].has_global and bool(self.recorded.blocks.global_sites)
         self.earlier = None if self.copies else self.earlier
 
-    def one_by_one(self, ctas: int) -> Mode:
-        """Check so many CTAs each for itself: their logs have no hashes. What follows from the order of flags is missing."""
+    def one_by_one(self) -> Mode:
+        """Check each CTA for itself: their logs have no hashes. What follows from the order of flags is missing."""
         self.exhaustive = True
-        self.checked.share = f"{ctas:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for"
         return Mode.ALONE
+
+    def _unlooked(self, clusters: int, mode: Mode) -> tuple[str, ...]:
+        """What is not looked for where CTAs are checked each for itself."""
+        kernel = self.recorded.kernels[self.launched.entry]
+        lacks = mode is not kernel.mode and kernel.may_lack_order
+        return (_ONE_BY_ONE.format(clusters * self.checked.collected.cluster_ctas),) if lacks else ()
 
     def check_all(self, groups: Sequence[Group]) -> None:
         """Check each history, new ones first."""
@@ -336,7 +342,7 @@ class _Checker:
         if whole:
             for why in incomplete:
                 checked.gap(f"were replayed together, and {why}", grouped.clusters)
-        return (*access_gaps(done), *incomplete)
+        return (*access_gaps(done), *incomplete, *self._unlooked(grouped.clusters, mode))
 
     def _check_histories(self, histories: list[History], mode: Mode, *, whole: bool, stopped: bool, counts: bool) -> list[GridChecked]:
         """Compare what clusters did; those without a log did nothing. `counts`: none of them was compared before."""

@@ -35,14 +35,23 @@ def may_cross(function: Function) -> bool:
     )
 
 
+def sets_flags(function: Function) -> bool:
+    """Whether a thread may store a flag, in any memory."""
+    return any(_writes_a_flag(each) and row_of(each).describe(each).is_strong for each in function.instructions())
+
+
 def _is_barrier(instruction: Instruction) -> bool:
     row = row_of(instruction)
     return row.is_cta_barrier or row.is_warp_barrier
 
 
 def _is_store(instruction: Instruction) -> bool:
+    return _writes_a_flag(instruction) and _is_strong(row_of(instruction), instruction)
+
+
+def _writes_a_flag(instruction: Instruction) -> bool:
     row = row_of(instruction)
-    return (row.is_store or (row.is_atomic and swaps(instruction))) and _is_strong(row, instruction)
+    return row.is_store or (row.is_atomic and swaps(instruction))
 
 
 def _is_look(instruction: Instruction) -> bool:
