@@ -41,7 +41,7 @@ class CoreLaunches:
     def add(self, session: SessionLike, prepared: PreparedLike, library: Any) -> None:
         """A recorded library is loaded in the current context, or attached to another session."""
         module = int(checked(driver().cuLibraryGetModule(library)))
-        self._modules.add(session, prepared, module)
+        self._modules.add(session, prepared, module, functools.partial(_handles, library))
         self._of_libraries[int(library)] = module
 
     def launch(
@@ -114,6 +114,11 @@ def _handle(stream: Any) -> int:
     """The handle of a stream, or of the stream of a graph builder."""
     source = stream if hasattr(stream, "__cuda_stream__") else stream.stream
     return int(source.__cuda_stream__()[1])
+
+
+def _handles(library: Any, entry: str) -> tuple[int, ...]:
+    """The handle of a kernel in its library."""
+    return (int(checked(driver().cuLibraryGetKernel(library, entry.encode()))),)
 
 
 def driver() -> Any:

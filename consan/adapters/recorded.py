@@ -14,11 +14,16 @@ from typing import Any, Final
 
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
+from consan.backends.driver import MADE
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 from consan.session.repeated_launch import NOT_REPEATED, RepeatedLaunch
 
 _MOST_REPEATED: Final = 1 << 12
+
+
+def _no_more(entry: str) -> tuple[()]:
+    return ()
 
 
 @dataclass
@@ -32,8 +37,9 @@ class FrameworkModules:
     _repeated_in: SessionLike | None = None  # of these: None while there is none
     _elsewhere: dict[tuple[int, SessionLike], PreparedLike] = field(default_factory=dict)  # in other contexts
 
-    def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
-        """A recorded module is loaded, or attached to another session."""
+    def add(self, session: SessionLike, prepared: PreparedLike, module: int, handles: Callable[[str], Sequence[int]] = _no_more) -> None:
+        """A recorded module is loaded, or attached to another session. `handles`: gives those of a kernel that are not of the module."""
+        session.frameworks.by_others.add(prepared, CudaModule(module), handles)
         self._known[module], self._loaded[module] = (prepared, session), CudaModule(module)
         self._declared = {key: params for key, params in self._declared.items() if key[0] != module}
         self._repeated.clear()
@@ -89,7 +95,12 @@ class FrameworkModules:
         found = self.repeated(session, key)
         if found is None:
             return NOT_REPEATED
-        result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)
+        made = MADE.count
+        made.value += 1
+        try:
+            result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)
+        finally:
+            made.value -= 1
         if result is not NOT_REPEATED and found.alike.armed is None and not (gives_status and result):
             found.arm(given[: len(key)] if in_c else ())  # type: ignore[arg-type]
         return result
@@ -104,7 +115,12 @@ class FrameworkModules:
         wanted, here = session is owner, owner.here()
         prepared = prepared if here is owner else self._there(here, prepared, launch.module.handle)
         with here.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(here.plain(prepared, launch.module)) as module:
-            yield 0 if module is None else here.backend.function(module, launch.entry, launch.shared, launch.cluster)
+            made = MADE.count
+            made.value += 1
+            try:
+                yield 0 if module is None else here.backend.function(module, launch.entry, launch.shared, launch.cluster)
+            finally:
+                made.value -= 1
         if key is not None and wanted and here is owner:
             self._keep(here, key, here.frameworks.repeated(prepared, launch))
 

@@ -151,6 +151,12 @@ class CallSource(Protocol):
     def reads_attributes(self) -> bool:
         """Whether a call says if its launch is a programmatic dependent one."""
 
+    def count_kernel(self, handle: int) -> None:
+        """Count launches of a kernel from now on, by whoever is no framework (`driver.MADE`)."""
+
+    def taken_count(self, handle: int) -> int:
+        """The launches of a kernel since this was called last."""
+
     def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
         """The listener needs no launches of kernels into a stream, up to the next other call. It may get them all the same.
 

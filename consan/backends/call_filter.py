@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
-from consan.backends.driver import OWN
+from consan.backends.driver import MADE, OWN
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records, dtype
 from consan.toolchain.host_library import C, HostLibrary
@@ -30,6 +30,7 @@ _NOTHING: Final = (1 << 64) - 1
 MOST_CALLBACKS: Final = 1 << 12
 _MOST_NOTED, _WORDS = 1 << 10, 4
 PIECES, NUMBERS = 2, 8  # of the work around a launch
+_KERNELS: Final = 1 << 14  # places for those whose launches are counted
 
 
 class CallKind(enum.IntEnum):
@@ -60,6 +61,12 @@ KINDS: Final = {
     "cuGraphLaunch": CallKind.GRAPH,
 }
 """By the name of the function. Their streams are marked in the layouts (`CallSource.follow`)."""
+KERNELS: Final = {
+    **dict.fromkeys(("cuLaunchKernel", "cuLaunchCooperativeKernel"), (0, -1)),
+    "cuLaunchKernelEx": (8, -1),
+    **{f"cuGraph{form}KernelNode{what}": (at, 0) for form, what, at in (("Add", "", 32), ("", "SetParams", 8), ("Exec", "SetParams", 16))},
+}
+"""Where the handle of a kernel is among the parameters, in bytes, and how far behind an address that is there (-1: it is there itself)."""
 
 
 RECORDS: Final = Records()
@@ -72,6 +79,8 @@ CALL_RULE: Final = RECORDS.record(
     u32 kind       CallKind
     u32 nbytes     of its parameters
     u32 allocates  it is reported if the device has no memory for it
+    u32 kernel     the bytes before the kernel's handle among the parameters, plus one; 0: it names none
+    i32 inside     there is an address, and the handle is so many bytes behind it; less than 0: it is the handle
     """,
 )
 NOTED: Final = RECORDS.record(
@@ -81,6 +90,14 @@ NOTED: Final = RECORDS.record(
     u32 number         of the function
     u32 kind           CallKind
     u64 words[{_WORDS}]  its parameters
+    """,
+)
+COUNTED: Final = RECORDS.record(
+    "CountedKernel",
+    "a kernel that is to be launched by nobody but its framework",
+    """
+    u64 handle  0: the place is free
+    u64 count   of its launches that others have made
     """,
 )
 STATE: Final = RECORDS.record(
@@ -101,6 +118,7 @@ STATE: Final = RECORDS.record(
     u32 unused                -
     CallRule rules[{MOST_CALLBACKS}]  by the numbers of the functions
     NotedCall noted[{_MOST_NOTED}]    -
+    CountedKernel kernels[{_KERNELS}]  by a hash of their handles
     """,
 )
 PIECE: Final = RECORDS.record(
@@ -144,7 +162,14 @@ AROUND: Final = RECORDS.record(
     u64 numbers[{NUMBERS}]   the parameters
     """,
 )
-_NUMBERS: Final = {"MOST_CALLBACKS": MOST_CALLBACKS, "MOST_NOTED": _MOST_NOTED, "WORDS": _WORDS, "PIECES": PIECES, "NUMBERS": NUMBERS}
+_NUMBERS: Final = {
+    "MOST_CALLBACKS": MOST_CALLBACKS,
+    "MOST_NOTED": _MOST_NOTED,
+    "KERNELS": _KERNELS,
+    "WORDS": _WORDS,
+    "PIECES": PIECES,
+    "NUMBERS": NUMBERS,
+}
 
 
 def header() -> str:
@@ -186,12 +211,16 @@ class CallFilter:
         self._state["attribute"] = 0 if attribute is None else ctypes.cast(attribute, ctypes.c_void_p).value
         self._state["stream"] = self._state["notes"] = _NOTHING
         library = FILTER.load()
-        library.consan_own_calls.restype = ctypes.c_void_p
+        library.consan_own_calls.restype = library.consan_made_launches.restype = ctypes.c_void_p
+        self._count, self._counted = library.consan_count_kernel, library.consan_take_count
+        self._count.argtypes = self._counted.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
+        self._counted.restype = ctypes.c_uint64
         self.function, self._take = library.consan_called, library.consan_take_noted
         self._take.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
         self.argument = ctypes.c_void_p(self._state.ctypes.data)
         self._taken: npt.NDArray[np.void] = np.zeros(_MOST_NOTED, dtype(NOTED))
         OWN.count_in(library.consan_own_calls)
+        MADE.count_in(library.consan_made_launches)
 
     @property
     def address(self) -> int:
@@ -202,6 +231,14 @@ class CallFilter:
         """A call, by its number: the fields of its `CallRule`."""
         for name, value in rule.items():
             self._state["rules"][name][number] = value
+
+    def count_kernel(self, handle: int) -> None:
+        """Count launches of a kernel from now on, by whoever is no framework (`MADE`). With thousands of kernels, later ones are not."""
+        self._count(self.argument, handle)
+
+    def taken_count(self, handle: int) -> int:
+        """The launches of a kernel since this was called last."""
+        return int(self._counted(self.argument, handle))
 
     def pass_over(self, stream: int, context: int, graph: int) -> None:
         """Drop launches into a stream, of kernels (`graph` is 0) or of an executable graph."""

@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol
 from consan._errors import ConsanError
 from consan.backends import driver as api
 from consan.backends.base import FollowedLaunch
-from consan.backends.call_filter import KINDS, MOST_CALLBACKS, CallFilter, CallKind, NotedCall, filter_of
+from consan.backends.call_filter import KERNELS, KINDS, MOST_CALLBACKS, CallFilter, CallKind, NotedCall, filter_of
 from consan.backends.cost import COST
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
@@ -121,7 +121,9 @@ class CallForm:
         at, within = self.stream or (-1, -1)
         kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
         allocates = _ALLOCATES.match(self.name) is not None
-        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates}
+        kernel, inside = KERNELS.get(self.name, (-1, -1))
+        names = {"kernel": kernel + 1, "inside": inside}
+        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates, **names}
 
     def unpacked(self, data: bytes) -> tuple[int, ...]:
         """The parameters, where the value is in place of its pointer."""
@@ -311,6 +313,15 @@ class DriverCalls(DriverFacts):
             call = replace(call, context=context, thread=_ANOTHER, noted=True, waited=noted.kind is CallKind.WAIT)
             for each in list(self._listeners):
                 each.called(call)
+
+    def count_kernel(self, handle: int) -> None:
+        """See `CallSource`."""
+        if self._filter is not None:
+            self._filter.count_kernel(handle)
+
+    def taken_count(self, handle: int) -> int:
+        """See `CallSource`."""
+        return 0 if self._filter is None else self._filter.taken_count(handle)
 
     def status(self, function: str, *arguments: Any) -> int:
         """Ask the driver."""

@@ -93,8 +93,8 @@ class _Cell(threading.local):
     source: object = None
 
 
-class OwnCalls:
-    """Of each thread: how many calls it is in that it makes for consan."""
+class CallsOfThreads:
+    """Of each thread: how many calls of a kind it is in."""
 
     def __init__(self) -> None:
         self._source: Callable[[], int | None] | None = None
@@ -119,8 +119,10 @@ class OwnCalls:
         return self.count.value
 
 
-OWN = OwnCalls()
+OWN = CallsOfThreads()
 """Of each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
+MADE = CallsOfThreads()
+"""Of each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`)."""
 
 
 @contextlib.contextmanager

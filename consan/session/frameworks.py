@@ -34,6 +34,7 @@ from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
 from consan.session.executing.watch import SessionWatch
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
+from consan.session.launches_by_others import LaunchesByOthers
 from consan.session.modules.device import Device
 from consan.session.modules.in_clusters import grid_in_ctas
 from consan.session.modules.layouts import AddressNames
@@ -97,6 +98,11 @@ class Frameworks:
         return PeerMemory(self.device.backend.contexts, self.judge.recording.options.looks_at_global, self.streams)
 
     @functools.cached_property
+    def by_others(self) -> LaunchesByOthers:
+        """Launches that the frameworks do not make."""
+        return LaunchesByOthers(self.device.backend, self.judge.recording.kernels, self.modules.used)
+
+    @functools.cached_property
     def graphs(self) -> GraphNodes:
         """The launches that become nodes of graphs."""
         return GraphNodes(self.device, self.modules, self.judge)
@@ -116,7 +122,8 @@ class Frameworks:
         self.streams.seen.forget()
 
     def tell_repeated(self) -> None:
-        """Count the launches that repeat and are not counted yet."""
+        """Count the launches that are not counted yet: those that repeat, and those of others."""
+        self.by_others.tell()
         for each in list(self._repeated.values()):
             each.tell()
 

@@ -385,6 +385,7 @@ class Session:
         return self._others.united(self._take(), Session.take)
 
     def _take(self) -> model.Report | None:
+        list(map(Frameworks.tell_repeated, self._made))
         if not self.modules.used and not self._collected.uninstrumented:
             return None
         report = self._report(*self._collect())
@@ -393,8 +394,7 @@ class Session:
         self._executor.forget()
         self._collected.forget()
         self.unoptimised.forget()
-        for frameworks in self._made:
-            frameworks.forget()
+        list(map(Frameworks.forget, self._made))
         if self.device.owner is self and not self.device.lost:
             self.device.start(self.cta_limit)
         return replace(report, kernels=ran) if ran or report.uninstrumented else None

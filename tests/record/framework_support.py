@@ -87,6 +87,7 @@ class FakeCalls:
         self.pageable: set[int] = set()
         self.passed: tuple[int, ...] | None = None  # the stream whose launches are passed over, and the context
         self._handles = itertools.count(0x1000, 0x10)
+        self.counts: dict[int, int] = {}
 
     def follow(self, listener: Any, matters: Any, layouts: Any) -> str:
         self.listener, self.matters = listener, matters
@@ -94,6 +95,12 @@ class FakeCalls:
 
     notes = False
     reads_attributes = True
+
+    def count_kernel(self, handle: int) -> None:
+        """Every launch is known."""
+
+    def taken_count(self, handle: int) -> int:
+        return self.counts.pop(handle, 0)
 
     def note(self, context: int | None) -> None:
         """Each call is told at once."""

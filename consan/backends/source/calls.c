@@ -39,6 +39,10 @@ static __thread int own_calls; // more than 0: this thread calls for consan itse
 
 __attribute__((visibility("default"))) int *consan_own_calls(void) { return &own_calls; }
 
+static __thread int made_launches; // more than 0: this thread makes a launch that a framework has told of
+
+__attribute__((visibility("default"))) int *consan_made_launches(void) { return &made_launches; }
+
 #include "around.h"
 
 // Python reads and writes these fields, too.
@@ -50,19 +54,53 @@ static void lock(struct Filter *filter) {
 }
 static void unlock(struct Filter *filter) { __atomic_store_n(&filter->busy, 0, __ATOMIC_RELEASE); }
 
-static bool find_stream(const struct CallRule *rule, const char *parameters, uint64_t *stream) {
-    *stream = 0;
-    if (!rule->behind) return true;
+// Read a handle: `behind` bytes after the begin of the parameters, or `within` bytes behind an address that is there.
+static bool read_handle(const char *parameters, uint32_t behind, int32_t within, uint64_t *handle) {
     if (!parameters) return false;
-    const char *at = parameters + rule->behind - 1;
-    if (rule->within >= 0) {
+    const char *at = parameters + behind;
+    if (within >= 0) {
         const char *configuration;
         memcpy(&configuration, at, sizeof configuration);
         if (!configuration) return false;
-        at = configuration + rule->within;
+        at = configuration + within;
     }
-    memcpy(stream, at, sizeof *stream);
+    memcpy(handle, at, sizeof *handle);
     return true;
+}
+
+static bool find_stream(const struct CallRule *rule, const char *parameters, uint64_t *stream) {
+    *stream = 0;
+    return !rule->behind || read_handle(parameters, rule->behind - 1, rule->within, stream);
+}
+
+// The place of a kernel, or the free one where it would be. Null: all are taken.
+static struct CountedKernel *find_kernel(struct Filter *filter, uint64_t handle) {
+    uint64_t at = (handle >> 4) * 0x9E3779B97F4A7C15ull >> 32;
+    for (uint32_t tried = 0; tried < KERNELS; tried++, at++) {
+        struct CountedKernel *found = &filter->kernels[at % KERNELS];
+        uint64_t there = load(&found->handle);
+        if (there == handle || !there) return found;
+    }
+    return NULL;
+}
+
+__attribute__((visibility("default"))) void consan_count_kernel(struct Filter *filter, uint64_t handle) {
+    lock(filter);
+    struct CountedKernel *found = handle ? find_kernel(filter, handle) : NULL;
+    if (found) store(&found->handle, handle);
+    unlock(filter);
+}
+
+__attribute__((visibility("default"))) uint64_t consan_take_count(struct Filter *filter, uint64_t handle) {
+    struct CountedKernel *found = find_kernel(filter, handle);
+    return found ? __atomic_exchange_n(&found->count, 0, __ATOMIC_SEQ_CST) : 0;
+}
+
+static void count_launch(struct Filter *filter, const struct CallRule *rule, const char *parameters) {
+    uint64_t handle;
+    if (!rule->kernel || made_launches > 0 || !read_handle(parameters, rule->kernel - 1, rule->inside, &handle) || !handle) return;
+    struct CountedKernel *found = find_kernel(filter, handle);
+    if (found && load(&found->handle) == handle) __atomic_add_fetch(&found->count, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool is_passed_over(struct Filter *filter, const struct CallRule *rule, const struct CallbackData *data) {
@@ -141,6 +179,7 @@ __attribute__((visibility("default"))) void consan_called(struct Filter *filter,
     if (data->site != API_EXIT || own_calls > 0) return;
     if (number >= MOST_CALLBACKS) return;
     const struct CallRule *rule = &filter->rules[number];
+    if (!data->status || !*data->status) count_launch(filter, rule, data->parameters);
     if (data->parameters || !rule->nbytes) {
         if (data->status && *data->status && !(rule->allocates && *data->status == OUT_OF_MEMORY)) return;
         if (!data->status || !*data->status) {

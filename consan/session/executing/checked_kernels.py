@@ -119,9 +119,9 @@ class CheckedKernels:
         """Keep why a kernel's global memory was not checked in full."""
         self.of(prepared, entry).global_gaps[why] = None
 
-    def lacks_record(self, prepared: Prepared, entry: str, why: str) -> None:
-        """Count a launch that is not recorded, and keep why."""
-        self.of(prepared, entry).unrecorded[why] += 1
+    def lacks_record(self, prepared: Prepared, entry: str, why: str, times: int = 1) -> None:
+        """Count launches that are not recorded, and keep why."""
+        self.of(prepared, entry).unrecorded[why] += times
         self.lacks_global_races(prepared, entry, why)
 
     def lacks_comparison(self, prepared: Prepared, entry: str, why: str) -> None:

@@ -37,7 +37,9 @@ class FakeSession:
     launches: list[Any] = field(default_factory=list)
     records: bool = False
     recorded: list[Any] = field(default_factory=list)  # launches
-    frameworks: Any = field(default_factory=lambda: SimpleNamespace(repeated=lambda prepared, launch: None))
+    frameworks: Any = field(
+        default_factory=lambda: SimpleNamespace(repeated=lambda *_: None, by_others=SimpleNamespace(add=lambda *_: None))
+    )
     other: str | None = None  # the module whose kernel is launched instead of a recorded one
     unoptimised: Any = field(default_factory=lambda: SimpleNamespace(texts={}))
 
