@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import gc
 import os
 import sys
 import traceback
@@ -19,6 +18,7 @@ from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
 from consan.commands.parts.base import Parser, warn_of_the_cache
+from consan.process.collector import collect_seldom
 from consan.process.termination import terminable
 from consan.reports.formats import look
 from consan.reports.formats.visible import visible_lines
@@ -26,7 +26,6 @@ from consan.reports.verdict.coverage import installed_version
 
 DEBUG: Final = "CONSAN_DEBUG"
 BROKEN_PIPE: Final = 141
-_RARELY: Final = (50_000, 10, 10)  # thresholds of Python's search for cycles: what a command imports and reads lives to its end
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -82,8 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: list[str], *, whole_process: bool) -> int:
     wanted = next((word for word in argv if not word.startswith("-")), None)  # no option before a command takes a value
     names = [entry.name for entry in COMMANDS]
-    if whole_process and wanted != "run":  # a program keeps Python's thresholds
-        gc.set_threshold(*_RARELY)
+    if whole_process:
+        collect_seldom()
     if wanted is not None and wanted not in names:
         raise UsageError(f"there is no command '{wanted}'{did_you_mean(wanted, names)} (see consan --help)")
     arguments, unknown = build_parser(wanted).parse_known_args(argv)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from importlib import metadata
+    from multiprocessing import pool
 
     from pygments import lexers
 
     from consan import adapters, config, suppressions
+    from consan.adapters import on_cpu as cpu_adapters, on_gpu as gpu_adapters
     from consan.adapters.standin import context as standin_context
     from consan.audit import runner as audit_runner
     from consan.audit.host import program as audit_program
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from consan.backends.cpu.decode import patience
     from consan.backends.cpu.state import faults as machine_faults, memory as machine_memory
     from consan.commands.parts import all_launches
-    from consan.instrument import ptx
+    from consan.instrument import between, ptx
     from consan.instrument.isa import features as isa_features, table as isa_table
     from consan.launching import arguments
     from consan.native import run as native_run
@@ -34,16 +36,19 @@ if TYPE_CHECKING:
         mutate as plugin_mutate,
         watch as plugin_watch,
     )
-    from consan.reports.decoding import static as static_report
+    from consan.ranges import pointed
+    from consan.reports import timeline
+    from consan.reports.decoding import decode, static as static_report
     from consan.reports.formats import html as html_report, text as text_report
     from consan.reports.source import names
+    from consan.reports.timeline import text as drawing
     from consan.reports.verdict.speaking import merging, precedence
     from consan.session import session
     from consan.session.asking import advice, reruns, timing
     from consan.session.comparing import processes
-    from consan.session.executing import recording
+    from consan.session.executing import recording, repairs
     from consan.session.modules import device, hooks, layouts
-    from consan.session.planning import launch_proofs, schedules
+    from consan.session.planning import exploration, launch_proofs, schedules
     from consan.toolchain import assemble, cache, find, nvrtc
     from consan.triage import again, campaign, executors, minimise, outcome, schedule_file, show, subject
 else:
@@ -57,8 +62,11 @@ else:
 
 HOMES: Final = {
     "metadata": "importlib.metadata",
+    "pool": "multiprocessing.pool",
     "lexers": "pygments.lexers",
     "adapters": "consan.adapters",
+    "cpu_adapters": "consan.adapters.on_cpu",
+    "gpu_adapters": "consan.adapters.on_gpu",
     "standin_context": "consan.adapters.standin.context",
     "all_launches": "consan.commands.parts.all_launches",
     "patience": "consan.backends.cpu.decode.patience",
@@ -71,6 +79,7 @@ HOMES: Final = {
     "config": "consan.config",
     "isa_features": "consan.instrument.isa.features",
     "isa_table": "consan.instrument.isa.table",
+    "between": "consan.instrument.between",
     "ptx": "consan.instrument.ptx",
     "arguments": "consan.launching.arguments",
     "native_run": "consan.native.run",
@@ -80,7 +89,11 @@ HOMES: Final = {
     "plugin_mutate": "consan.plugin.mutate",
     "plugin_watch": "consan.plugin.watch",
     "html_report": "consan.reports.formats.html",
+    "timeline": "consan.reports.timeline",
+    "drawing": "consan.reports.timeline.text",
     "names": "consan.reports.source.names",
+    "pointed": "consan.ranges.pointed",
+    "decode": "consan.reports.decoding.decode",
     "static_report": "consan.reports.decoding.static",
     "text_report": "consan.reports.formats.text",
     "merging": "consan.reports.verdict.speaking.merging",
@@ -89,9 +102,11 @@ HOMES: Final = {
     "reruns": "consan.session.asking.reruns",
     "timing": "consan.session.asking.timing",
     "processes": "consan.session.comparing.processes",
+    "repairs": "consan.session.executing.repairs",
     "recording": "consan.session.executing.recording",
     "device": "consan.session.modules.device",
     "hooks": "consan.session.modules.hooks",
+    "exploration": "consan.session.planning.exploration",
     "launch_proofs": "consan.session.planning.launch_proofs",
     "layouts": "consan.session.modules.layouts",
     "schedules": "consan.session.planning.schedules",

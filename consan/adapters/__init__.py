@@ -8,48 +8,22 @@ Not handled: two sessions at the same time in different threads; a process has o
 
 from __future__ import annotations
 
+from typing import Final
+
+from consan import late
 from consan.adapters.base import Adapter, SessionLike
-from consan.adapters.cuda_core import CudaCoreAdapter
-from consan.adapters.cupy import CupyAdapter
-from consan.adapters.distributed import DistributedStandIn
-from consan.adapters.driven.cute import CuteStandIn
-from consan.adapters.driven.driver import DriverStandIn
-from consan.adapters.driven.jax import JaxStandIn
-from consan.adapters.driven.numba import NumbaMlirStandIn, NumbaStandIn
-from consan.adapters.driven.tilelang import TilelangStandIn
-from consan.adapters.driven.warp import WarpStandIn
-from consan.adapters.numba import NumbaAdapter
-from consan.adapters.processes import TorchProcesses
-from consan.adapters.standin import CupyStandIn
-from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
-from consan.adapters.triton.gpu import TritonAdapter
-from consan.adapters.triton.helion import HelionUntuned
-from consan.adapters.triton.virtual import TritonVirtual
-from consan.adapters.without_ptx import CuTileAdapter, JaxUnseen
 
-# A new framework is one file and one entry here.
-ADAPTERS: dict[str, tuple[Adapter, ...]] = {
-    "gpu": (
-        CupyAdapter(),
-        TritonAdapter(),
-        NumbaAdapter(),
-        CudaCoreAdapter(),
-        TorchKernelAdapter(),
-        TorchProcesses(),
-        CuTileAdapter(),
-        JaxUnseen(),
-    ),
-    "cpu": (
-        *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn(), WarpStandIn()),
-        *(TilelangStandIn(), HelionUntuned(), JaxStandIn(), DistributedStandIn(), TorchKernelRefused(), CuTileAdapter()),
-    ),
-}
-
+DEVICES: Final = ("gpu", "cpu")
 _sessions: list[SessionLike] = []
 
 
+def adapters(device: str) -> tuple[Adapter, ...]:
+    """Those of a device. A new framework is one file and one entry there."""
+    return late.gpu_adapters.ADAPTERS if device == "gpu" else late.cpu_adapters.ADAPTERS
+
+
 def _fitting(session: SessionLike) -> tuple[Adapter, ...]:
-    return ADAPTERS[session.backend.choice]
+    return adapters(session.backend.choice)
 
 
 def install(session: SessionLike) -> None:
@@ -90,4 +64,4 @@ def _disarm() -> None:
 
 def describe() -> dict[str, str]:
     """One line per adapter, for `consan doctor`."""
-    return {f"{adapter.name} ({device})": adapter.describe() for device, group in ADAPTERS.items() for adapter in group}
+    return {f"{adapter.name} ({device})": adapter.describe() for device in DEVICES for adapter in adapters(device)}

@@ -21,8 +21,8 @@ from consan.session.asking.results import PlainRuns
 from consan.session.comparing.streams import Stream
 from consan.session.modules.layouts import name_addresses
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.exploration import by_seed
 from consan.session.planning.options import SessionOptions
-from consan.session.planning.schedules import by_seed
 from consan.session.session import Session
 from consan.suppressions import finish
 

@@ -179,11 +179,11 @@ class RequestedLaunch:
         self.entry = kernel.entry.name
         if args.timeout is not None:
             self.ends = time.monotonic() + args.timeout
-        status = self._launch(session, kernel, placed(self.specs, session.backend, late.schedules.data_seed(args.seed)))
+        status = self._launch(session, kernel, placed(self.specs, session.backend, late.exploration.data_seed(args.seed)))
         for other, seed in more():
             session.seed = seed
             check_parameters(kernel.entry, other.specs, args.file)
-            status = status or other._launch(session, kernel, placed(other.specs, session.backend, late.schedules.data_seed(seed)))
+            status = status or other._launch(session, kernel, placed(other.specs, session.backend, late.exploration.data_seed(seed)))
         session.seed, self.searched, self.executed = args.seed, session.recording.fixes.seconds, session.executed
         report, self.places = judged_launch(session, args.rules, status)
         return report
@@ -196,7 +196,7 @@ class RequestedLaunch:
             session.recording.fixes.off = True
             module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
             kernel = self._prepare(session, args, module)
-            inputs = placed(self.specs, session.backend, late.schedules.data_seed(args.seed))
+            inputs = placed(self.specs, session.backend, late.exploration.data_seed(args.seed))
             self.changed = _Changed(made_from, session, kernel, inputs)
         return self._ran(self.changed, args, seed)
 
@@ -215,7 +215,7 @@ class RequestedLaunch:
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
         backend = late.timing.gpu()
-        inputs = placed(self.specs, backend, late.schedules.data_seed(args.seed))
+        inputs = placed(self.specs, backend, late.exploration.data_seed(args.seed))
 
         def launch(form: Any) -> None:
             backend.launch(form, self.entry, self.grid, self.block, inputs.values, shared=self.smem, cluster=self.cluster)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from consan import late
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.native.program import NativeProgram
+from consan.process.collector import collecting_as_given
 from consan.ranks.crew import Crew, begin, current
 
 if TYPE_CHECKING:
@@ -242,7 +243,8 @@ def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> tup
     end = begin(Crew(ranks)) if ranks > 1 else lambda: None
     late.adapters.install(session)
     try:
-        return execute(program), None
+        with collecting_as_given():
+            return execute(program), None
     except ConsanError as error:
         return int(error.exit_code), error
     except KeyboardInterrupt:  # during the wait for the program's threads

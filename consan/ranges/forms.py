@@ -30,6 +30,10 @@ class ParameterWord:
         """Whether they share bytes."""
         return self.parameter == other.parameter and self.begin < other.end and other.begin < self.end
 
+    def of(self, parameters: Sequence[bytes]) -> bytes:
+        """Its bytes."""
+        return parameters[self.parameter][self.begin : self.end]
+
 
 @dataclass(frozen=True, slots=True)
 class Opposite:
@@ -128,8 +132,3 @@ class SliceStep:
         """The bits of the registers that have values."""
         yield from ((load.register, load.bits) for load in self.loads)
         yield from zip(self.written, () if self.operation is None else self.operation.bits, strict=self.operation is not None)
-
-
-def word_of(place: ParameterWord, parameters: Sequence[bytes]) -> bytes:
-    """The bytes of a word of the parameters."""
-    return parameters[place.parameter][place.begin : place.end]

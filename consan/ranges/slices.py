@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from consan.backends.cpu.decode.operands import flatten
 from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.control_flow.dataflow import read_later
 from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.isa import MemoryAccess, Row, converts, elects, is_exact, is_noncoherent, lookup, row_of, takes_from_lane
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
+from consan.instrument.ptx.operands import flatten
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
 from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates, element_bytes
 from consan.ranges.deciding import deciding, regions
-from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of
+from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source
 from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
 
@@ -90,15 +90,15 @@ class Slice:
     def demand(self, bases: Sequence[int], parameters: Sequence[bytes]) -> None:
         """Take a pointer as a number from now on: the least of some, because a number is added to a pointer where both are."""
         words = [self.words[each] for each in bases]
-        del self.bases[min(words, key=lambda place: int.from_bytes(word_of(place, parameters), "little"))]
+        del self.bases[min(words, key=lambda place: int.from_bytes(place.of(parameters), "little"))]
 
     def numbers(self, parameters: Sequence[bytes]) -> tuple[bytes, ...]:
         """What a proof follows from of the parameters: all that is read but the pointers."""
-        return tuple(b"" if each in self.bases else word_of(each, parameters) for each in self.words)
+        return tuple(b"" if each in self.bases else each.of(parameters) for each in self.words)
 
     def pointers(self, parameters: Sequence[bytes]) -> dict[int, int]:
         """The numbers of the pointers."""
-        return {number: int.from_bytes(word_of(place, parameters), "little") for place, number in self.bases.items()}
+        return {number: int.from_bytes(place.of(parameters), "little") for place, number in self.bases.items()}
 
     def _sources(self, instructions: Iterable[Instruction]) -> list[Instruction]:
         """The instructions that what some instructions read follows from: of an access, its address and its guard."""

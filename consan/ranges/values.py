@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.semantics.ops import Op
-from consan.backends.cpu.semantics.ops_base import DTYPES, bits_of
+from consan.backends.cpu.semantics.ops_base import DTYPES, Op, bits_of
 
 Words = npt.NDArray[np.uint64]
 Signed = npt.NDArray[np.int64]

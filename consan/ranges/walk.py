@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from consan.instrument.control_flow import BasicBlock, Key
 from consan.ranges.accesses import Operands, SpreadAccess, TakingThreads, accesses, of_all_lanes
-from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of
+from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source
 from consan.ranges.iterations import FEWEST, Growth, KnownRegisters, LoopHead, Lost, Registers
 from consan.ranges.operations import divide
 from consan.ranges.slices import Slice
@@ -325,7 +325,7 @@ class _Walk:
         if load.place in self._kernel.bases:
             yield load.register, self._pointer(load.place)
             return
-        piece = word_of(load.place, self._parameters)
+        piece = load.place.of(self._parameters)
         if len(piece) == load.place.end - load.place.begin:
             number = int.from_bytes(piece, "little", signed=load.signed) & (1 << load.bits) - 1
             yield load.register, SpreadValue.same(number)
@@ -334,7 +334,7 @@ class _Walk:
         """A word of the parameters: the pointer, or its number."""
         base = self._kernel.bases.get(word)
         if base is None:
-            return SpreadValue.same(int.from_bytes(word_of(word, self._parameters), "little"))
+            return SpreadValue.same(int.from_bytes(word.of(self._parameters), "little"))
         place, distance = self._places.get(base, (base, 0))
         return SpreadValue.same(distance).on(place)
 

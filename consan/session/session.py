@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from consan import late
 from consan.backends.base import Dim3, Handle
 from consan.backends.cost import COST
 from consan.instrument.abi.variant import Variant
 from consan.instrument.ptx import Module
 from consan.progress import Progress
 from consan.reports import model
-from consan.reports.decoding.decode import decode
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.variables import Argument
 from consan.reports.verdict.conclusion import assemble
@@ -373,7 +373,7 @@ class Session:
         if not self.device.has_hooks:
             return self._collected.found, self._collected.drained
         drained = self.device.shadow.drain(lost=lost)
-        found = decode(drained.found, {p.number: self.sites_of(p) for p in self.modules.used.values()})
+        found = late.decode.decode(drained.found, {p.number: self.sites_of(p) for p in self.modules.used.values()})
         return self._collected.with_more(found, drained)
 
     def sites_of(self, prepared: Prepared) -> ModuleSites:

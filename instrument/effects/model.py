@@ -10,7 +10,6 @@ has a slot of it, which `leaves` chooses. Nobody but `Effect.numbers` and the C+
 from __future__ import annotations
 
 import enum
-import typing
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
@@ -70,6 +69,20 @@ Digest = Annotated[int, Role.DIGEST]
 Map = Annotated[int, Role.MAP]
 Words = Annotated[int, Role.WORDS]
 Access = Annotated[int, Role.ACCESS]
+
+_MEANS: Final[dict[Any, Role | type]] = {
+    "Place": Role.PLACE,
+    "Number": Role.NUMBER,
+    "Loose": Role.LOOSE,
+    "Wide": Role.WIDE,
+    "Digest": Role.DIGEST,
+    "Map": Role.MAP,
+    "Words": Role.WORDS,
+    "Access": Role.ACCESS,
+    "int": int,
+    "bool": bool,
+}
+"""By the type of a field, as it is written."""
 
 VALUES: Final = (Role.NUMBER, Role.LOOSE)
 ROW: Final = (
@@ -141,8 +154,7 @@ def leaves(effect: type[Effect]) -> tuple[EffectField, ...]:
 
 def _leaves(effect: type[Effect]) -> tuple[EffectField, ...]:
     """Values take the slots a, b and c; numbers take what is left."""
-    hints = typing.get_type_hints(effect, include_extras=True)
-    means = {each.name: _meaning(hints[each.name]) for each in fields(effect) if each.name not in ("site", "guard")}
+    means = {each.name: _MEANS[each.type] for each in fields(effect) if each.name not in ("site", "guard")}
     values = [name for name, each in means.items() if each in VALUES]
     slots = dict(zip(values, "abc", strict=False))
     free = ["bytes", *(["offset"] if Role.PLACE not in means.values() else []), *(each for each in "cba" if each not in slots.values())]
@@ -155,11 +167,6 @@ def _other_slot(name: str, means: Role | type) -> str:
     if means is bool:
         return name.upper()
     return "offset" if means is Role.PLACE else "value_word"
-
-
-def _meaning(hint: Any) -> Role | type:
-    role: Role | type = hint.__metadata__[0] if typing.get_origin(hint) is Annotated else hint
-    return role
 
 
 class InFlight(Effect):

@@ -116,3 +116,12 @@ Operand = Union[  # noqa: UP007 - the annotations above name it before it exists
     Register, Immediate, Symbol, Underscore, Address, SymbolOffset, Vector, Pair, Negated, Negative, Tuple, TensorAddress
 ]
 Named = Union[Register, Symbol, Underscore]  # noqa: UP007
+
+
+def flatten(operand: Operand) -> tuple[Operand, ...]:
+    """The simple operands in a vector, a pair or a tuple."""
+    if isinstance(operand, (Vector, Tuple)):
+        return tuple(inner for element in operand.elements for inner in flatten(element))
+    if isinstance(operand, Pair):
+        return operand.first, operand.second
+    return (operand,)

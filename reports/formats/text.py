@@ -19,6 +19,7 @@ from typing import IO, Final
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
+from consan import late
 from consan.reports.counts import plural
 from consan.reports.formats import accesses, look, phrases
 from consan.reports.formats.levels import DETAILS, LISTED, SCREEN, ReportLevel, kept
@@ -26,7 +27,6 @@ from consan.reports.formats.visible import visible_item
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
 from consan.reports.source.names import kernel_name
 from consan.reports.source.sources import Excerpt, Sources
-from consan.reports.timeline import build, text as drawing
 from consan.reports.verdict.speaking import consequences
 from consan.reports.verdict.speaking.causes import Cause, causes
 
@@ -239,9 +239,10 @@ class _Printer:
 
     def _drawing(self, finding: Finding) -> None:
         """The timeline, indented like the rest of the finding."""
-        picture = build(finding)
+        picture = late.timeline.build(finding)
         if picture is None:
             return
+        drawing = late.drawing
         strokes = drawing.UNICODE if self._glyphs is UNICODE else drawing.ASCII
         for line, style in drawing.draw(picture, self._console.width - 4, strokes):
             shown = Text("  " + self._plain(line), LABEL_STYLE.get(style, ""))

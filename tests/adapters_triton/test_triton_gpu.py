@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from consan import adapters
+from consan.adapters import on_gpu
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.gpu import CheckedDevice, TritonAdapter
 from consan.adapters.triton.host import HostArray
@@ -101,7 +102,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     monkeypatch.setattr(devices, "open_backend", lambda device: fake)
     monkeypatch.setattr(devices, "DEVICES", {})
     monkeypatch.setattr(SessionOptions, "records", property(lambda self: fake.records))
-    monkeypatch.setitem(adapters.ADAPTERS, "gpu", (TritonAdapter(),))
+    monkeypatch.setattr(on_gpu, "ADAPTERS", (TritonAdapter(),))
     return fake
 
 
@@ -155,7 +156,7 @@ def test_launches_name_global_memory_by_their_arguments(driver: FakeDriver, back
 
 
 def _adapter() -> TritonAdapter:
-    return next(adapter for adapter in adapters.ADAPTERS["gpu"] if isinstance(adapter, TritonAdapter))
+    return next(adapter for adapter in adapters.adapters("gpu") if isinstance(adapter, TritonAdapter))
 
 
 def test_a_gluon_kernel_has_sites(driver: FakeDriver, backend: FakeGpu) -> None:

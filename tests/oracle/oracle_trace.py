@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from oracle_lanes import ALL, Ways, came_to, is_point, mask_operand
 
-from consan.backends.cpu.decode.operands import DecodeContext, flatten
+from consan.backends.cpu.decode.operands import DecodeContext
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.engine import code, control, scheduler
 from consan.backends.cpu.semantics import access, cluster, dispatch as decode, mbarrier_steps, tensor, wgmma
@@ -36,6 +36,7 @@ from consan.backends.cpu.state.memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHI
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import WARP, Wave
 from consan.instrument.isa import lookup
+from consan.instrument.ptx.operands import flatten
 
 Array = npt.NDArray[Any]
 Ranges = list[tuple[int, int]]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sampled import but
 
-from consan.adapters import ADAPTERS
+from consan.adapters import DEVICES, adapters
 from consan.process import children
 from consan.reports.formats.json_format import dumps
 from consan.reports.model import KernelSummary
@@ -153,7 +153,7 @@ def test_the_next_sitecustomize_runs_and_the_path_is_as_it_was(tmp_path: Path) -
 def test_the_import_of_each_framework_arms_a_child() -> None:
     text = (Path(children.__file__).with_name("startup") / "sitecustomize.py").read_text()
     known = set(ast.literal_eval(re.findall(r"^_FRAMEWORKS = (.*)$", text, re.M)[0]))
-    packages = {getattr(adapter, "package", "cupy").partition(".")[0] for adapters in ADAPTERS.values() for adapter in adapters}
+    packages = {getattr(adapter, "package", "cupy").partition(".")[0] for device in DEVICES for adapter in adapters(device)}
     assert packages <= known
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from multiprocessing.pool import ThreadPool
 from typing import Any, TypeVar
 
+from consan import late
 from consan.checker.compiled.patience import Patience
 
 _SHORT = 1 << 18  # bytes of logs whose replays take less time than a pool of threads takes to start
@@ -20,5 +20,5 @@ def replayed(
     """The results of tasks whose logs have so many bytes. `most`: at a time."""
     if nbytes < _SHORT:
         return list(itertools.starmap(replay, tasks))
-    with ThreadPool(min(len(tasks), most)) as pool:
+    with late.pool.ThreadPool(min(len(tasks), most)) as pool:
         return patience.result(pool.starmap_async(replay, tasks, chunksize=1))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import time
 from dataclasses import dataclass, field
-from multiprocessing.pool import AsyncResult
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.pool import AsyncResult
 
 _EARLY = 1.0  # seconds after which the rest is estimated
 _LONGEST_WAIT: Final = 3600.0  # seconds; a lock takes no infinite time

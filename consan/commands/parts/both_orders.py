@@ -30,7 +30,7 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
     if late.schedules.observations(module, {each.name for each in module.functions}, x * y * z):
         return report
     backend = late.reruns.outcomes.VirtualBackend()
-    inputs = placed(requested.specs, backend, late.schedules.data_seed(args.seed))
+    inputs = placed(requested.specs, backend, late.exploration.data_seed(args.seed))
     loaded = backend.machine.load(module, args.file)
     names = _names(args, requested.entry, len(requested.specs))
     given = zip(names, inputs.arrays, requested.specs, strict=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from consan import late
 from consan._errors import NotSupported
 from consan.backends.base import DeviceLost
-from consan.instrument.between import TextRelations
 from consan.instrument.rewriting.ranked import rank_grid_of, ranks_of
 from consan.reports.counts import plural
 from consan.reports.model import Access, Finding
@@ -338,5 +337,5 @@ def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
     """All waiters, grouped by place, in the order of the PTX."""
     ordered = sorted(blocked, key=lambda b: (b.ptx_line, b.ctaid[::-1], b.warp))
-    relations = TextRelations(lambda: prepared.instrumented.module)
+    relations = late.between.TextRelations(lambda: prepared.instrumented.module)
     return deadlock_of(entry, [_waiter(b, prepared, entry) for b in ordered], relations)

@@ -13,7 +13,6 @@ from consan import late
 from consan.backends.base import Dim3
 from consan.backends.cost import COST
 from consan.instrument.abi.variant import Variant
-from consan.instrument.between import TextRelations
 from consan.ranks.crew import refuse_alone
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
@@ -32,7 +31,7 @@ from consan.session.planning.budget import OverheadBudget
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch
-from consan.session.planning.schedules import MOST_MEMORY, Exploration, Explored, KernelSchedules, data_seed, quietly, unread_refills
+from consan.session.planning.schedules import Explored, KernelSchedules
 from consan.session.planning.selection import Selection
 
 _INTO_GRAPH: Final = "it is launched into a graph: launch it by the framework, or without a graph"
@@ -101,7 +100,7 @@ class Executor:
         if not schedules.observed(prepared, asked.entry, math.prod(asked.block)):
             return None
         explored = schedules.explored.setdefault((prepared.plain, asked.entry), Explored())
-        restore = machine.saved(MOST_MEMORY)
+        restore = machine.saved(late.exploration.MOST_MEMORY)
         if restore is None:
             explored.ended = "not explored: the memory of the program is too large to be kept"
             return None
@@ -113,17 +112,19 @@ class Executor:
         refills = set[Hashable]()
         if self.judge.reasons or any(each.severity == "error" for each in found):
             explored.ended = "not explored: what this schedule shows comes first"
-            refills = unread_refills(found)
+            refills = late.exploration.unread_refills(found)
             if self.judge.reasons or not refills:
                 return
-        after, began = machine.saved(MOST_MEMORY), time.monotonic()
+        after, began = machine.saved(late.exploration.MOST_MEMORY), time.monotonic()
 
         def launch(seed: int, left: float) -> tuple[list[Finding], bool]:
             restore()
             return self._other(left).repeated(prepared, replace(asked, seed=seed, restore=None))
 
         keys = {merge_key(each) for each in found}
-        exploration = Exploration(machine, launch, data_seed(asked.seed), began + self.budget, took, keys, explored)
+        exploration = late.exploration.Exploration(
+            machine, launch, late.exploration.data_seed(asked.seed), began + self.budget, took, keys, explored
+        )
         try:
             if refills:
                 exploration.find_readers(refills)
@@ -143,7 +144,7 @@ class Executor:
 
     def repeated(self, prepared: Prepared, asked: RequestedRun) -> tuple[list[Finding], bool]:
         """Make one launch: what was found, and whether it could be judged."""
-        judged = quietly(lambda: self.launch(prepared, asked)) and not self.judge.reasons
+        judged = late.exploration.quietly(lambda: self.launch(prepared, asked)) and not self.judge.reasons
         return [*self.recording.findings, *self.watch.findings], judged
 
     def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:
@@ -195,7 +196,7 @@ class Executor:
 
     def sites_of(self, prepared: Prepared) -> ModuleSites:
         """The module's sites for the report. The text is parsed only if there is something to report."""
-        relations = TextRelations(lambda: prepared.instrumented.module)
+        relations = late.between.TextRelations(lambda: prepared.instrumented.module)
         sites, entries = prepared.instrumented.sites, prepared.entries
         names = functools.partial(self.names.name, prepared.number)
         variables = functools.partial(variable_name_of, self.device, prepared)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from consan import late
 from consan.backends.base import Backend
 from consan.checker.judging.spins import Polling
-from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Function, Instruction
 from consan.reports.model import Finding
 from consan.reports.source.places import shown_at
@@ -42,7 +41,7 @@ def hang(started: LaunchCheck, checked: Checked, prepared: Prepared, entry: str,
     others = [position for position in checked.positions if position not in polled]
     spins = [_waiter(poll, prepared, entry, started) for poll in checked.polls]
     at_barriers = [waiter(prepared, started.launched.ctaid(each.cta), each.warp, each.lanes, each.place) for each in others]
-    return deadlock_of(entry, [*spins, *at_barriers], TextRelations(lambda: prepared.instrumented.module))
+    return deadlock_of(entry, [*spins, *at_barriers], late.between.TextRelations(lambda: prepared.instrumented.module))
 
 
 def unchanged(poll: Polling, backend: Backend) -> bool:

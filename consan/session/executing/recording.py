@@ -31,20 +31,21 @@ from consan.instrument.record import Recorded
 from consan.instrument.rewriting.ranked import ranks_of
 from consan.reports import model
 from consan.reports.counts import plural
-from consan.reports.decoding.decode import decode
 from consan.reports.decoding.undefined_shuffles import UndefinedShuffles
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.comparing.comparisons import LaunchAccesses
 from consan.session.executing.checked_kernels import CheckedKernels
 from consan.session.executing.launch_check import LaunchCheck, ReplayChoice
-from consan.session.executing.repairs import Fixes
 from consan.session.modules.rewritten import Rewriting
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import LogPlan, Unasked
 
 if TYPE_CHECKING:
+    from consan.checker.judging.collected import LaunchedKernel
+    from consan.checker.logs.recorded_launch import RecordedLaunch
     from consan.instrument.ptx import Module
+    from consan.reports.verdict.speaking.terms import Key
     from consan.session.modules.prepared import Prepared
 
 _GiB = 1 << 30
@@ -60,6 +61,37 @@ SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have 
 Asker = Callable[["Prepared", "LaunchCheck", Checked], None]
 ASKERS: list[Asker] = []
 """Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
+
+
+@dataclass
+class Fixes:
+    """The search for verified fixes in a session (repairs.py).
+
+    A launch is asked only if it shows findings that no launch of its kernel has shown before, and only as long as the session's allowance
+    of replayed events lasts: what a place costs does not grow with its launches.
+    """
+
+    off: bool = False
+    seconds: float = 0.0  # of processor time, that it has taken
+    _events: int = 0
+    _seen: dict[tuple[int, int], set[Key]] = field(default_factory=dict)  # by kernel
+
+    def of(
+        self, prepared: Prepared, launch: RecordedLaunch, launched: LaunchedKernel, checked: Checked, limit: int, places: ModuleSites
+    ) -> dict[int, model.VerifiedFix]:
+        """The fixes of a launch that was just checked, by the number of the finding. `places`: of the report's words."""
+        seen = self._seen.setdefault((launched.module, launched.entry), set())
+        if self.off or seen.issuperset(checked.keys) or prepared.recorded is None or self._spent:
+            return {}
+        seen.update(checked.keys)
+        found, events, seconds = late.repairs.fixes_of(prepared, launch, launched, checked, limit, places)
+        self._events, self.seconds = self._events + events, self.seconds + seconds
+        return found
+
+    @property
+    def _spent(self) -> bool:
+        events, seconds = late.repairs.MOST
+        return self._events >= events or self.seconds >= seconds
 
 
 @dataclass
@@ -182,7 +214,7 @@ class Recording:
             return self._decoded[key]
         if len(self._decoded) >= _MOST_DECODED:
             self._decoded.clear()
-        found = decode(checked.records(), {prepared.number: sites})
+        found = late.decode.decode(checked.records(), {prepared.number: sites})
         return found if sites.fixes else self._decoded.setdefault(key, found)
 
     def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:

@@ -1,14 +1,10 @@
-"""Verified fixes in a session: which launches are asked about (consan/checker/repairs/fixes.py), and the fixes as the report has them.
-
-A launch is asked only if it shows findings that no launch of its kernel has shown before, and only as long as the session's allowance of
-replayed events lasts: what a places costs does not grow with its launches.
-"""
+"""Verified fixes of one launch (consan/checker/repairs/fixes.py), as the report has them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.checker.judging.checked import Checked
@@ -28,7 +24,6 @@ from consan.reports.decoding.decode import decode
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.places import located
 from consan.reports.source.variables import Layout
-from consan.reports.verdict.speaking.terms import Key
 from consan.reports.words.verified import spelling, turn_of
 
 if TYPE_CHECKING:
@@ -37,55 +32,41 @@ if TYPE_CHECKING:
 
 _ADDRESS: Final = re.compile(r"\bat shared address (0x[0-9a-f]+)")
 _MBARRIER_BYTES = 8
-_LAUNCHES = 4  # of a session, that may take the most
+MOST: Final = (4 * MOST_EVENTS, 4 * MOST_SECONDS)  # events and seconds of the searches of a session
 
 
-@dataclass
-class Fixes:
-    """The search for fixes of a session."""
+def fixes_of(
+    prepared: Prepared, launch: RecordedLaunch, launched: LaunchedKernel, checked: Checked, limit: int, places: ModuleSites
+) -> tuple[dict[int, model.VerifiedFix], int, float]:
+    """The fixes of a launch, by the number of the finding, and the events and the seconds that the search took.
 
-    off: bool = False
-    seconds: float = 0.0  # of processor time, that it has taken
-    _events: int = 0
-    _seen: dict[tuple[int, int], set[Key]] = field(default_factory=dict)  # by kernel
+    `places`: of the report's words.
+    """
+    recorded = prepared.recorded
+    assert recorded is not None
+    questions = Questions(
+        launch, recorded, launched, limit=limit, most_events=MOST_EVENTS, most_seconds=MOST_SECONDS, most_lines=MOST_LINES
+    )
+    sites = questions.places.sites
 
-    def of(
-        self, prepared: Prepared, launch: RecordedLaunch, launched: LaunchedKernel, checked: Checked, limit: int, places: ModuleSites
-    ) -> dict[int, model.VerifiedFix]:
-        """The fixes of a launch that was just checked, by the number of the finding. `places`: of the report's words."""
-        seen = self._seen.setdefault((launched.module, launched.entry), set())
-        if self.off or seen.issuperset(checked.keys) or self._spent or prepared.recorded is None:
-            return {}
-        seen.update(checked.keys)
-        recorded = prepared.recorded
-        questions = Questions(
-            launch, recorded, launched, limit=limit, most_events=MOST_EVENTS, most_seconds=MOST_SECONDS, most_lines=MOST_LINES
-        )
-        sites = questions.places.sites
+    def depending(lines: set[int]) -> bool:
+        return value_depends(prepared.instrumented.module, lines, global_races=recorded.kernels[launched.entry].has_global)
 
-        def depending(lines: set[int]) -> bool:
-            return value_depends(prepared.instrumented.module, lines, global_races=recorded.kernels[launched.entry].has_global)
+    texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
+    if not texts:  # none of the findings is reported
+        return {}, 0, 0.0
 
-        texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
-        if not texts:  # none of the findings is reported
-            return {}
+    def turn(repair: Repair) -> tuple[int, ...]:
+        fix = described(repair.steps, sites, prepared.framework, ())
+        return min(turn_of(text, fix, prepared.framework) for text in texts)
 
-        def turn(repair: Repair) -> tuple[int, ...]:
-            fix = described(repair.steps, sites, prepared.framework, ())
-            return min(turn_of(text, fix, prepared.framework) for text in texts)
-
-        found = verified_fixes(questions, checked, depending, turn)
-        self._events, self.seconds = self._events + questions.events, self.seconds + questions.seconds
-        module, events = _given(prepared), questions.places
-        layout, begin = places.layout(recorded.entries[launched.entry]), questions.launch.window()[0]
-        fixes = {
-            number: described(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()
-        }
-        return {number: _with_names(fix, layout, begin) for number, fix in fixes.items()}
-
-    @property
-    def _spent(self) -> bool:
-        return self._events >= _LAUNCHES * MOST_EVENTS or self.seconds >= _LAUNCHES * MOST_SECONDS
+    found = verified_fixes(questions, checked, depending, turn)
+    module, events = _given(prepared), questions.places
+    layout, begin = places.layout(recorded.entries[launched.entry]), questions.launch.window()[0]
+    fixes = {
+        number: described(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()
+    }
+    return {number: _with_names(fix, layout, begin) for number, fix in fixes.items()}, questions.events, questions.seconds
 
 
 def _with_names(fix: model.VerifiedFix, layout: Layout, begin: int) -> model.VerifiedFix:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from consan.ranges.forms import ParameterWord, word_of
-from consan.ranges.pointed import pointed_words
+from consan import late
 from consan.reports.source.declarations import SourceTexts
 from consan.reports.source.names import function_name, variable_name
 from consan.reports.source.places import LIBRARY, rank
@@ -27,6 +26,7 @@ from consan.reports.source.variables import Argument, Layout, address_name, layo
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function
     from consan.instrument.sites import SharedVariable
+    from consan.ranges.forms import ParameterWord
     from consan.session.modules.device import Device
     from consan.session.modules.prepared import Prepared
     from consan.session.modules.shadow import Shadow
@@ -106,7 +106,7 @@ class KernelParameters:
     @functools.cached_property
     def words(self) -> Mapping[ParameterWord, int]:
         """The words that addresses follow from, with the bytes of the elements there."""
-        return pointed_words(self._function)
+        return late.pointed.pointed_words(self._function)
 
 
 class AddressNames:
@@ -181,7 +181,7 @@ class PointedBuffers:
     @functools.cached_property
     def buffers(self) -> tuple[Argument, ...]:
         """The arrays. An array that is given twice is the first parameter's."""
-        words = sorted((int.from_bytes(word_of(word, self.args), "little"), word, element) for word, element in self.kernel.words.items())
+        words = sorted((int.from_bytes(word.of(self.args), "little"), word, element) for word, element in self.kernel.words.items())
         ends = [next((other for other, *_ in words if other > begin), begin + _MOST_MEMORY) for begin, *_ in words]
         found = [
             Argument(f"argument {word.parameter + 1}", begin, min(end - begin, _MOST_MEMORY), self.kernel.name(word.parameter + 1), element)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from consan import adapters
+from consan.adapters import on_cpu, on_gpu
 
 
 class Recorder:
@@ -32,7 +33,8 @@ class Recorder:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     calls: list[tuple[str, ...]] = []
-    monkeypatch.setattr(adapters, "ADAPTERS", {device: (Recorder(device, calls),) for device in ("cpu", "gpu")})
+    for device, home in (("cpu", on_cpu), ("gpu", on_gpu)):
+        monkeypatch.setattr(home, "ADAPTERS", (Recorder(device, calls),))
     monkeypatch.setattr(adapters, "_sessions", [])
     return calls
 

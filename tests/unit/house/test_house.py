@@ -49,7 +49,7 @@ PACKAGES = {
     "consan.backends": (ERRORS, "consan.instrument.layouts", "consan.tensormap", "consan.textures", "consan.toolchain", MACHINE),
     "consan.ranks": (ERRORS,),
     "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.textures", "consan.toolchain"),
-    "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
+    "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.semantics"),
     "consan.prove": (ERRORS, "consan.instrument"),
     f"{SESSION}.modules": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.toolchain", "consan.backends", "consan.checker", "consan.ranges"),

@@ -26,13 +26,10 @@ from consan.instrument.ptx import (
     Instruction,
     Negated,
     Operand,
-    Pair,
     Register,
     Symbol,
     SymbolOffset,
-    Tuple,
     Underscore,
-    Vector,
 )
 
 from .program import MemoryVariable, ParamVariable, RegisterVariable
@@ -266,15 +263,6 @@ def float_bits(operand: Immediate) -> tuple[int, int] | None:
     if operand.kind == "f64":
         return int.from_bytes(struct.pack("<d", operand.value), "little"), 8
     return None
-
-
-def flatten(operand: Operand) -> tuple[Operand, ...]:
-    """The simple operands in a vector, a pair or a tuple."""
-    if isinstance(operand, (Vector, Tuple)):
-        return tuple(inner for element in operand.elements for inner in flatten(element))
-    if isinstance(operand, Pair):
-        return operand.first, operand.second
-    return (operand,)
 
 
 def is_of_hooks(instruction: Instruction) -> bool:

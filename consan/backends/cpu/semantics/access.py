@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import GenericLocator, GlobalLocator, Locator, window_locator
-from consan.backends.cpu.decode.operands import DecodeContext, DecodedAddress, Steps, Target, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, DecodedAddress, Steps, Target
 from consan.backends.cpu.decode.steps import Step, effect, nothing, selective
 from consan.backends.cpu.state.faults import LaneError
 from consan.backends.cpu.state.memory import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.state.registers import RAW_DTYPES, WORD_DTYPES
 from consan.instrument.ptx import Operand, Underscore
+from consan.instrument.ptx.operands import flatten
 
 from .lanes import Pairs, copy_step, function_step, halves, ufunc_step
 

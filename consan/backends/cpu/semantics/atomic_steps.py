@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import Locator
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, Target, flatten, is_of_hooks
+from consan.backends.cpu.decode.operands import DecodeContext, Steps, Target, is_of_hooks
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.state.registers import RAW_DTYPES, WORD_DTYPES
 from consan.instrument.ptx import Operand, Vector
+from consan.instrument.ptx.operands import flatten
 
 from .access import form, locator
 from .atomics import read_modify_write

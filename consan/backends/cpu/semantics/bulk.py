@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import shared_start
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, Steps
 from consan.backends.cpu.decode.steps import Step, nothing, selective
 from consan.backends.cpu.state.copies import EMPTY, BulkOperation
 from consan.backends.cpu.state.faults import LaneError
 from consan.backends.cpu.state.memory import GLOBAL_BASE, RANK_SHIFT, SHARED_WINDOW
 from consan.backends.cpu.state.registers import RAW_DTYPES, WORD_DTYPES
 from consan.instrument.ptx import Operand
+from consan.instrument.ptx.operands import flatten
 
 from .access import SPACES, locator, scatter, space_of
 from .atomics import read_modify_write

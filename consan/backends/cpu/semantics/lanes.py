@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.decode.operands import DecodeContext, Target, flatten, is_clock
+from consan.backends.cpu.decode.operands import DecodeContext, Target, is_clock
 from consan.backends.cpu.decode.program import RegisterVariable
 from consan.backends.cpu.decode.special import CLOCKS
 from consan.backends.cpu.decode.steps import Step, effect
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import WARP, Wave
 from consan.instrument.ptx import Address, Immediate, Negated, Operand, Pair, Register, Symbol, SymbolOffset
+from consan.instrument.ptx.operands import flatten
 
 from .fused import FUSED, fused_full
 from .ops import Op, semantics

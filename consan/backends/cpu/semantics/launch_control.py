@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, Steps
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.state.copies import BulkOperation
 from consan.backends.cpu.state.faults import Dim3
+from consan.instrument.ptx.operands import flatten
 
 from .bulk import Range
 from .lanes import halves

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import Locator
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, Steps
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.state.faults import LaneError
 from consan.backends.cpu.state.wave import WARP
 from consan.instrument.ptx import Operand
+from consan.instrument.ptx.operands import flatten
 
 from .access import locator, space_of
 from .lanes import active_warps

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, Steps
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.state.faults import LaneError
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.instrument import surfaces
 from consan.instrument.ptx import TensorAddress
+from consan.instrument.ptx.operands import flatten
 
 from .atomics import read_modify_write
 from .mbarrier_steps import per_lane

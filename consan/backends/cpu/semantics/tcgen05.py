@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.decode.operands import DecodeContext, DecodedAddress, Steps, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, DecodedAddress, Steps
 from consan.backends.cpu.decode.steps import Selection, Step, nothing, selective
 from consan.backends.cpu.state.copies import Lanes, PendingOperation
 from consan.backends.cpu.state.faults import LaneError, StepSite
 from consan.backends.cpu.state.mbarriers import MBarriers
 from consan.backends.cpu.state.tensor_memory import COLUMNS, LANES
 from consan.instrument.ptx import Address, Immediate, Negated, Operand
+from consan.instrument.ptx.operands import flatten
 
 from . import tcgen05_descriptors as descriptors, tcgen05_layouts as layouts
 from .bulk import destinations

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.decode.operands import DecodeContext, DecodedAddress, Steps, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, DecodedAddress, Steps
 from consan.backends.cpu.decode.program import FunctionCode, RegisterVariable
 from consan.backends.cpu.decode.steps import Selection, Step, selective
 from consan.backends.cpu.state.barriers import WaitingLanes
@@ -31,6 +31,7 @@ from consan.backends.cpu.state.wave import WARP
 from consan.instrument.isa import destinations
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Immediate, Operand
+from consan.instrument.ptx.operands import flatten
 
 from .access import locator, space_of
 from .lanes import active_warps

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, Target, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, Steps, Target
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.state.faults import LaneError
 from consan.instrument.ptx import Pair, Register, TensorAddress, Vector
+from consan.instrument.ptx.operands import flatten
 from consan.textures.description import FACES, TextureInfo
 
 from .texture_filter import Texels, layers_of, on_cube, scaled

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import WindowLocator
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, Steps
 from consan.backends.cpu.decode.program import FunctionCode, RegisterVariable
 from consan.backends.cpu.decode.steps import Selection, Step, nothing, selective
 from consan.backends.cpu.state.copies import AsyncCopies, Bools, Lanes, PendingOperation
@@ -34,6 +34,7 @@ from consan.backends.cpu.state.faults import StepSite
 from consan.backends.cpu.state.wave import WARP
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Immediate, Instruction, Negated, Operand, Register, Vector
+from consan.instrument.ptx.operands import flatten
 
 from . import lanes as lane_steps
 from .descriptors import chunk_addresses

@@ -1,0 +1,180 @@
+"""Other schedules of a launch on the virtual machine.
+
+A launch whose threads observe something of each other is repeated under schedules that steer at what was observed
+(backends/cpu/engine/steered.py), each from the same memory, until the budget of the session is spent. What only they show goes into the
+report with the seed that repeats it.
+
+A kernel is explored once for each grid and block, and only if its launch has ended and no error was found in it. One error has an
+exception: a copy overwrites another one of a ring, and no reader was seen. A few schedules let the readers come between the copies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from consan._errors import ConsanError
+from consan.backends.cpu.engine.steered import Action, Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
+from consan.backends.cpu.state.schedule import STEERED
+from consan.reports.model import Access, Finding
+from consan.reports.verdict.speaking.shared import merge_key
+from consan.session.planning.schedules import RACES, Explored
+
+if TYPE_CHECKING:
+    from consan.backends.cpu.engine.machine import Machine
+    from consan.backends.cpu.state.schedule import Schedule
+
+MOST_MEMORY: Final = 256 << 20  # bytes of the program's memory that are kept for repetitions
+_MOST_FOR_READERS: Final = 4  # schedules
+
+Launch = Callable[[int, float], tuple[list[Finding], bool]]
+"""Repeats the launch under a seed, in so many seconds: what was found, and whether it could be judged."""
+
+
+@dataclass
+class Exploration:
+    """The schedules of one launch. `ends`: when the budget is spent, as time.monotonic() has it. `took`: seconds of the launch itself."""
+
+    machine: Machine
+    launch: Launch
+    data: int  # seed of random arguments
+    ends: float
+    took: float
+    known: set[Any]  # keys of findings that the launch has
+    explored: Explored
+    found: list[Finding] = field(default_factory=list)
+    found_points: list[SteeringPoint] = field(default_factory=list)
+    _made: list[Schedule] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Explore until all planned schedules have run, or the budget is spent."""
+        with _schedules(self.machine, self._made_for):
+            first = self._run_once(Steer(prompt=1))
+            if first is None:
+                return
+            found = points(first.scheduler.plan.reach)
+            wave = first.scheduler.wave
+            for steering in steerings(found, first.seen, wave.warps.per_cta, wave.shape.ctas):
+                if self._run_once(steering) is None:
+                    return
+
+    def find_readers(self, refills: Collection[Hashable]) -> None:
+        """Find who reads what copies of these sites overwrite: copies land at once, and those who come to a point before one are held."""
+        with _schedules(self.machine, self._made_for):
+            chosen, shown = [0], list[Finding]()
+            while chosen and not shown:
+                schedule, fresh = self._launched(Steer(1, Action.LAST, point=chosen.pop(0)))
+                if schedule is None:
+                    return
+                shown = [each for each in fresh if _reads(each) and each.pair[-1].site in refills]
+                if not self.found_points:
+                    self.found_points = points(schedule.scheduler.plan.reach)
+                    chosen = self._signals(schedule.seen)
+            self.found += shown
+
+    def _signals(self, seen: Seen) -> list[int]:
+        visited = dict.fromkeys(number for number, _ in seen.visits)
+        return [each for each in visited if each and not self.found_points[each].waits][: _MOST_FOR_READERS - 1]
+
+    def _made_for(self, seed: int) -> Schedule:
+        self._made.append(schedule_of(seed))
+        return self._made[-1]
+
+    def _run_once(self, steering: Steer) -> Steered | None:
+        """Run one schedule. None: no other one follows, since the budget is spent or there is an error."""
+        schedule, fresh = self._launched(steering)
+        if schedule is None:
+            return None
+        self.explored.schedules += 1
+        self._note(schedule)
+        self.known |= set(map(merge_key, fresh))
+        self.found += fresh
+        if any(each.severity == "error" for each in fresh):
+            self.explored.ended = "the last one shows an error"
+            return None
+        return schedule
+
+    def _launched(self, steering: Steer) -> tuple[Steered | None, list[Finding]]:
+        """Launch under a steering: the schedule, and what was not known. None if the budget is spent, or nothing could be judged."""
+        left = self.ends - time.monotonic()
+        if left < self.took:
+            self.explored.ended = "budget ended"
+            return None, []
+        self._made.clear()
+        seed = steering.seed(self.data)
+        found, judged = self.launch(seed, left)
+        schedule = self._made[0] if self._made else None
+        if not judged or not isinstance(schedule, Steered) or not hasattr(schedule, "scheduler"):
+            self.explored.ended = "budget ended" if time.monotonic() >= self.ends else "a schedule could not be judged"
+            return None, []
+        return schedule, [replace(each, seed=seed) for each in found if merge_key(each) not in self.known]
+
+    def _note(self, schedule: Steered) -> None:
+        """Keep what was observed, and which outcomes came."""
+        found = points(schedule.scheduler.plan.reach)
+        looks = {number for number, each in enumerate(found) if each.observes}
+        self.explored.observed |= {found[number].line for number, _ in schedule.seen.visits if number in looks}
+        self.explored.outcomes |= {(found[number].line, late) for number, late in _outcomes(found, schedule.seen) if number in looks}
+
+
+def unread_refills(found: Iterable[Finding]) -> set[Hashable]:
+    """Sites of copies that overwrite what another copy still writes, where no reader of these bytes was seen: it had no time."""
+    known = list(found)
+    over: set[Hashable] = {each.pair[-1].site for each in known if each.hazard == "WAW" and _is_refill(each.pair)}
+    return over - {access.site for each in known if _reads(each) for access in each.pair}
+
+
+def _is_refill(pair: Sequence[Access]) -> bool:
+    """Whether two accesses are copies, and the first one signals an mbarrier."""
+    copies = [each.asynchronous for each in pair if each.asynchronous is not None]
+    return len(copies) > 1 and copies[0].barrier is not None
+
+
+def _reads(finding: Finding) -> bool:
+    return finding.kind in RACES and finding.hazard in ("RAW", "WAR") and len(finding.pair) > 1
+
+
+def _outcomes(found: list[SteeringPoint], seen: Seen) -> set[tuple[int, bool]]:
+    """The outcomes of each point: a wait fails, or does not; elsewhere a warp comes before all others, or after all."""
+    outcomes = {(number, True) for number in seen.failed} | {(number, False) for number in seen.passed - seen.failed}
+    warps = {warp for _, warp in seen.visits}
+    for late, visits in ((False, seen.visits), (True, seen.visits[::-1])):
+        came = set[int]()
+        for number, warp in visits:
+            if not found[number].waits and (came <= {warp} or len(warps) == 1):
+                outcomes.add((number, late))
+            came.add(warp)
+    return outcomes
+
+
+@contextmanager
+def _schedules(machine: Machine, make: Callable[[int], Schedule]) -> Iterator[None]:
+    """Inside the block launches get their schedules from `make`."""
+    before, machine.schedules = machine.schedules, make
+    try:
+        yield
+    finally:
+        machine.schedules = before
+
+
+@contextmanager
+def by_seed(backend: Any) -> Iterator[None]:
+    """Inside the block the seed of a launch alone decides its schedule on this virtual machine, also where `consan stress` steers."""
+    with _schedules(backend.machine, schedule_of):
+        yield
+
+
+def data_seed(seed: int) -> int:
+    """The seed of random arguments in a seed that names a schedule."""
+    return seed % STEERED if seed >= STEERED else seed
+
+
+def quietly(launch: Callable[[], object]) -> bool:
+    """Make a launch that may fail. Returns whether it did not."""
+    with suppress(ConsanError, MemoryError):
+        launch()
+        return True
+    return False
