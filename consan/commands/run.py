@@ -26,6 +26,7 @@ from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.deliver import deliver, judged, shown_by
 from consan.commands.parts.output import choose_format, keep
 from consan.files import check_writable, stored_name
+from consan.native.python.scripts import find_framework_program
 from consan.process import children
 from consan.process.program import PythonProgram, add_words, drop_idle_words, find_native, find_program, run_program
 from consan.process.standard_output import send_output_to_errors
@@ -71,7 +72,7 @@ class RunCommand:
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, report."""
         drop_idle_words(args)
-        native = find_native(args)
+        native = find_native(args) or find_framework_program(args)
         check_ranks(args, native=native is not None)
         program = native or find_program(args)
         out = _output(args, program.label)

@@ -2,7 +2,7 @@
 
 An image is PTX, or fat binaries that hold some. A program may also have machine code linked at run time (`cuLinkComplete`, nvJitLink),
 compiled for that (NVRTC with `-dc`), or assembled (`ptxas`, as a process of its own), and load the result: it is known by its bytes, and
-stands for the images that it was made from.
+stands for the images that it was made from. So does machine code that a compiler has left in a folder, beside its PTX.
 
 Not handled: link-time optimisation (LTO-IR is no PTX), and what a library within the program assembles with hidden functions (nvPTXCompiler
 has no shared form).
@@ -10,8 +10,10 @@ has no shared form).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from consan._errors import ConsanError, NotSupported
@@ -30,6 +32,8 @@ class Links:
         self._inputs: dict[tuple[int, int], list[bytes]] = {}  # process, linker -> images so far
         self._made: dict[bytes, tuple[bytes, ...]] = {}  # digest of machine code -> images
         self._sizes: set[int] = set()  # of that machine code
+        self.kept: Path | None = None  # a folder in which compilers leave NAME.ptx beside NAME.cubin
+        self._read: dict[Path, int] = {}  # files of it, and when they were written
 
     def add(self, pid: int, linker: int, image: bytes) -> None:
         """A linker gets an image."""
@@ -45,7 +49,17 @@ class Links:
 
     def may_know(self, image: bytes) -> bool:
         """Whether it is worth a look: machine code that nothing is known of is not."""
+        self._read_kept()
         return not image.startswith(_ELF) or _digest(image) in self._made
+
+    def _read_kept(self) -> None:
+        """Learn what compilers have left since the last look."""
+        for code in self.kept.glob("*.cubin") if self.kept is not None else ():
+            with contextlib.suppress(OSError):  # the program may take it away
+                written, text = code.stat().st_mtime_ns, code.with_suffix(".ptx")
+                if self._read.get(code) != written and text.exists():
+                    self._made[_digest(code.read_bytes())] = (text.read_bytes(),)
+                    self._read[code] = written
 
     def ptx_of(self, image: bytes, architecture: str) -> tuple[str, str] | None:
         """The name and the text of the PTX that an image holds, or was made from. None for machine code. Raises NotSupported."""

@@ -23,11 +23,12 @@ class NativeProgram:
     file: str
     words: tuple[str, ...]
     note: str = ""  # for the report
+    script: str = ""  # that the file runs
 
     @property
     def label(self) -> str:
         """For the name of the stored run."""
-        return self.file
+        return self.script or self.file
 
 
 def out_of_reach(file: str) -> str:

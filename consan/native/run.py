@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from consan._errors import ExitCode, NotSupported, UsageError
+from consan.backends.driver import why_unavailable
 from consan.native.client import GPU
 from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server
@@ -43,6 +44,11 @@ def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool 
     counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
     notes = (*report.notes, *filter(None, (program.note, counted)))
     return status, with_gaps(report, reasons, notes=notes, cost=spent()), {place for outcome in outcomes for place in outcome.places}
+
+
+def has_gpu() -> bool:
+    """Whether programs can run on a GPU."""
+    return why_unavailable() is None
 
 
 def check_native(options: SessionOptions) -> None:

@@ -17,6 +17,7 @@ from consan.native.build import INTERPOSER
 from consan.native.client import Client, ProcessReport
 from consan.native.images import Links
 from consan.native.orders import Orders
+from consan.native.python import frameworks
 from consan.native.wire import Broken, MessageKind, receive
 from consan.session.planning.options import SessionOptions
 
@@ -48,6 +49,8 @@ class Server:
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
             (self._folder / "interposer.so").write_bytes(library)
+            self._links.kept = self._folder / "kept"
+            self._links.kept.mkdir()
             self._listener = listening(self._folder / "socket")
         except OSError as error:  # also a name that is too long for a socket
             raise EnvironmentFailure(f"there is no folder for the socket of the program (TMPDIR): {error.strerror or error}") from None
@@ -69,7 +72,7 @@ class Server:
             _SOCKET: str(self._folder / "socket"),
             _PRELOAD: ":".join(filter(None, (str(self._folder / "interposer.so"), os.environ.get(_PRELOAD)))),
         }
-        return {**os.environ, **mine}
+        return {**os.environ, **frameworks.environment(self._folder / "kept"), **mine}
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
         """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
+from consan.native.python.interpreters import VARIABLE, followed
 from consan.process.termination import before_termination, uninterrupted
 from consan.reports.counts import plural
 from consan.reports.formats.json_format import ReportError, dumps, loads
@@ -43,8 +44,6 @@ from consan.suppressions import finish
 if TYPE_CHECKING:
     from consan.session.session import Session
 
-VARIABLE: Final = "_CONSAN_CHILDREN"  # internal: set for children only
-_PATH: Final = "PYTHONPATH"
 _LONGEST_WAIT: Final = 2.0  # seconds for another thread's launch, at the end
 _STORING: Final = 10  # storing findings takes at most one part in so many of the process's time
 _USES: Final = ("instrument", "instrument_for_framework", "prepare", "launch", "uninstrumented")  # session methods that a kernel needs
@@ -57,7 +56,7 @@ _USES: Final = ("instrument", "instrument_for_framework", "prepare", "launch", "
 def offered(folder: Path, options: SessionOptions) -> Iterator[None]:
     """Inside the block, child processes report to the folder."""
     settings = {"folder": str(folder), "prefix": os.path.realpath(sys.prefix), "options": options.stored()}
-    changed = _followed(os.environ, json.dumps(settings))
+    changed = followed(os.environ, json.dumps(settings))
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     try:
@@ -68,12 +67,6 @@ def offered(folder: Path, options: SessionOptions) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _followed(environment: Mapping[str, str], settings: str) -> dict[str, str]:
-    """The variables with which a new interpreter is armed."""
-    startup = str(Path(__file__).with_name("startup"))
-    return {VARIABLE: settings, _PATH: os.pathsep.join(filter(None, (startup, environment.get(_PATH))))}
 
 
 def merged(report: Report, folder: Path, own: str = "") -> Report:
@@ -348,7 +341,7 @@ def _following(execve: Callable[..., Any]) -> Callable[..., Any]:
     def following(path: Any, argv: Any, env: Mapping[Any, Any]) -> Any:
         settings = os.environ.get(VARIABLE)
         if settings is not None and not {VARIABLE, os.fsencode(VARIABLE)} & env.keys():
-            env = {**env, **_followed(env, settings)}
+            env = {**env, **followed(env, settings)}
         return execve(path, argv, env)
 
     return following

@@ -88,10 +88,7 @@ class TilelangStandIn(Seam):
         self._patches.set(modules["tilelang.cuda.target"], "_detect_torch_cuda_arch", lambda: chip)
         self._patches.set(modules["tilelang.backend.target"], "auto_detect_target", lambda: "cuda")
         self._wrap(modules["tilelang.backend.module"].BackendModule, "resolve_execution_backend", _nvrtc)
-        self._wrap(modules["tilelang.jit.kernel"], "normalize_pass_configs", _with_lines)
-        builder = modules["tilelang.language.eager.builder"]
-        self._wrap(builder.Builder, "_current_stmt_frame", _innermost, builder.tirx.frame.TIRFrame)
-        self._wrap(modules["tilelang.ir"], "set_stmt_span", _of_program, os.path.dirname(str(tilelang.__file__)) + os.sep)
+        keep_lines(tilelang, self._wrap)
 
     def _redirect(self, torch: ModuleType) -> None:
         assert self._driver is not None
@@ -113,7 +110,7 @@ class TilelangStandIn(Seam):
     def _to_ptx(self, original: Callable[..., Any], code: str, target_format: str, options: list[str], **others: Any) -> Any:
         """`compile_cuda`: PTX with lines, also where there is no CUDA toolkit."""
         given = [*options, *(f"-I{folder}" for folder in find.include_dirs()), "-lineinfo"]
-        placed_code = "\n".join(_with_each_line(code, sources.place(code, sources.source_folder(self._open))))
+        placed_code = with_each_line(code, sources.place(code, sources.source_folder(self._open)))
         return bytes(original(placed_code, target_format="ptx", options=given, **others)).rstrip(b"\0")
 
     def _launch(self, original: Callable[..., Any], adapter: Any, *args: Any, stream: int | None = None) -> Any:
@@ -131,6 +128,15 @@ class TilelangStandIn(Seam):
             copies = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)
             with library.launching(buffers(given, names), copies):
                 return original(adapter, *given, stream=self._driver.now.get().handle)
+
+
+def keep_lines(tilelang: ModuleType, wrap: Callable[..., None]) -> None:
+    """Generated code names the lines of the program. `wrap`: replaces a function."""
+    modules: dict[str, Any] = {name: importlib.import_module(name) for name in _NEEDS}
+    wrap(modules["tilelang.jit.kernel"], "normalize_pass_configs", _with_lines)
+    builder = modules["tilelang.language.eager.builder"]
+    wrap(builder.Builder, "_current_stmt_frame", _innermost, builder.tirx.frame.TIRFrame)
+    wrap(modules["tilelang.ir"], "set_stmt_span", _of_program, os.path.dirname(str(tilelang.__file__)) + os.sep)
 
 
 class _OnDevice:
@@ -174,8 +180,12 @@ def _innermost(frame_type: type, original: Callable[..., Any], builder: Any) -> 
     return frame
 
 
-def _with_each_line(code: str, generated: sources.SourceStart) -> Iterator[str]:
+def with_each_line(code: str, generated: sources.SourceStart) -> str:
     """The generated code; behind each `#line` directive the lines have the same number, and before the first one their own."""
+    return "\n".join(_with_each_line(code, generated))
+
+
+def _with_each_line(code: str, generated: sources.SourceStart) -> Iterator[str]:
     directive, number = "", generated.line
     for line in code.split("\n"):
         if _DIRECTIVE.match(line):

@@ -1,5 +1,7 @@
 """Found by the interpreters that a program under `consan run` starts: hands kernels to consan, then lets the next sitecustomize run.
 
+Where the program runs with the interposer (consan/native), that hands the kernels over, and frameworks are prepared for it.
+
 Nothing is imported until the process imports a framework that brings kernels. Another interpreter than consan's is left alone.
 """
 
@@ -12,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-_VARIABLE = "_CONSAN_CHILDREN"  # that of consan.process.children
+_VARIABLE = "_CONSAN_CHILDREN"  # that of consan.native.python.interpreters
 _FRAMEWORKS = ("cupy", "cupyx", "triton", "numba", "numba_cuda_mlir", "cuda", "cutlass", "torch", "warp", "tilelang", "helion", "jax")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -28,9 +30,14 @@ class _Trigger:
         if name.partition(".")[0] not in _FRAMEWORKS:
             return None
         sys.meta_path.remove(self)
-        from consan.process import children
+        if "native" in self._given:
+            from consan.native.python import frameworks
 
-        children.arm(self._given)
+            frameworks.prepare(self._given["native"])
+        else:
+            from consan.process import children
+
+            children.arm(self._given)
         found = (finder.find_spec(name, path, target) for finder in list(sys.meta_path) if hasattr(finder, "find_spec"))
         return next((spec for spec in found if spec is not None), None)
 

@@ -95,10 +95,11 @@ PACKAGES = {
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
-        *("consan.toolchain", "consan.libcuda", "consan.checker.logs.receipts"),
+        *("consan.toolchain", "consan.libcuda", "consan.checker.logs.receipts", "consan.adapters"),
     ),
     "consan.process": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.ranks", "consan.session", "consan.adapters", "consan.native.program"),
+        "consan.native.python",
     ),
     "consan.building": (
         "consan.backends.call_filter",

@@ -12,9 +12,14 @@ from house_files import FILES, ROOT, tree_of
 
 from consan import late
 
+ANYWHERE = "it runs in each interpreter of a program, which may have no consan"
 # Imports inside functions, and why.
 INSIDE = {
-    ("consan/process/startup/sitecustomize.py", "consan.process"): "it runs in each interpreter of a program, which may have no consan",
+    (
+        "consan/process/startup/sitecustomize.py",
+        "consan.native.python",
+    ): ANYWHERE,
+    ("consan/process/startup/sitecustomize.py", "consan.process"): ANYWHERE,
     ("consan/process/supervisor.py", "ctypes"): "in a child that has just been forked",
     ("consan/process/supervisor.py", "fcntl"): "only systems that have it can supervise",
     ("instrument/ptx/tree.py", "consan.instrument.ptx.declarations"): "a node reads its declaration, which is made of nodes",

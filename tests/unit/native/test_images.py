@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,19 @@ def test_damaged_parts_raise_errors_that_are_expected(changes: list[tuple[int, i
     with contextlib.suppress(ConsanError, PtxSyntaxError):
         found = linked(b"!<arch>\n" + image).ptx_of(ELF, "sm_90a") if as_library else Links().ptx_of(image, "sm_90a")
     assert found is None or found[1]
+
+
+def test_machine_code_that_a_compiler_has_left_beside_its_ptx_is_known(tmp_path: Path) -> None:
+    """Also if another compilation of the same name writes over it."""
+    links = Links()
+    links.kept = tmp_path
+    (tmp_path / "k.sm_90a.cubin").write_bytes(ELF + b"first")
+    assert not links.may_know(ELF + b"first"), "without PTX nothing is known of it"
+    (tmp_path / "k.sm_90a.ptx").write_bytes(PTX)
+    assert links.may_know(ELF + b"first")
+    assert links.ptx_of(ELF + b"first", "sm_90a") == ("", PTX[:-1].decode())
+    assert not links.may_know(ELF + b"second")
+    (tmp_path / "k.sm_90a.cubin").write_bytes(ELF + b"second")
+    os.utime(tmp_path / "k.sm_90a.cubin", (1, 1))
+    assert links.may_know(ELF + b"second")
+    assert links.may_know(ELF + b"first")
