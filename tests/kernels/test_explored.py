@@ -10,7 +10,7 @@ import pytest
 import twin_file
 
 import consan
-from consan.session.executing import executor
+from consan.session.planning import exploration
 
 FILES = sorted((Path(__file__).parent / "schedules").glob("*.cu"))
 LONG = 60.0  # seconds: a loaded machine needs some; the exploration ends with the first error
@@ -57,8 +57,15 @@ def test_some_bugs_need_another_schedule() -> None:
 
 
 def test_the_readers_of_an_overwritten_copy_need_a_schedule_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "unread_refills", lambda found: set())
+    monkeypatch.setattr(exploration, "unread_refills", lambda found: set())
     (path,) = (path for path in FILES if path.stem == "refilled_before_read")
     report, _ = _launch(path, racy=True, explore=LONG)
     assert report.verdict == "violations"
     assert "data-race" not in {each.kind for each in report.findings}
+
+
+def test_behind_a_wait_that_never_ends_other_schedules_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exploration, "stuck_at_phases", lambda found: False)
+    (path,) = (path for path in FILES if path.stem == "token_of_last_round")
+    report, _ = _launch(path, racy=True, explore=LONG)
+    assert {each.kind for each in report.findings} == {"deadlock"}

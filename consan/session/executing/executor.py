@@ -113,8 +113,10 @@ class Executor:
         if self.judge.reasons or any(each.severity == "error" for each in found):
             explored.ended = "not explored: what this schedule shows comes first"
             refills = late.exploration.unread_refills(found)
-            if self.judge.reasons or not refills:
+            stuck = late.exploration.stuck_at_phases(found)
+            if self.judge.reasons or not (refills or stuck):
                 return
+            explored.ended = "" if stuck else explored.ended
         after, began = machine.saved(late.exploration.MOST_MEMORY), time.monotonic()
 
         def launch(seed: int, left: float) -> tuple[list[Finding], bool]:

@@ -4,8 +4,9 @@ A launch whose threads observe something of each other is repeated under schedul
 (backends/cpu/engine/steered.py), each from the same memory, until the budget of the session is spent. What only they show goes into the
 report with the seed that repeats it.
 
-A kernel is explored once for each grid and block, and only if its launch has ended and no error was found in it. One error has an
-exception: a copy overwrites another one of a ring, and no reader was seen. A few schedules let the readers come between the copies.
+A kernel is explored once for each grid and block, and only if no error was found in its launch. Two errors are exceptions: a copy
+overwrites another one of a ring, and no reader was seen (a few schedules let the readers come between the copies); and threads wait for
+ever for phases of mbarriers (such a wait may pass too soon where it comes earlier, as with the token of an earlier phase).
 """
 
 from __future__ import annotations
@@ -125,6 +126,12 @@ def unread_refills(found: Iterable[Finding]) -> set[Hashable]:
     known = list(found)
     over: set[Hashable] = {each.pair[-1].site for each in known if each.hazard == "WAW" and _is_refill(each.pair)}
     return over - {access.site for each in known if _reads(each) for access in each.pair}
+
+
+def stuck_at_phases(found: Iterable[Finding]) -> bool:
+    """Whether all errors are threads that wait for ever for phases of mbarriers."""
+    errors = [each for each in found if each.severity == "error"]
+    return bool(errors) and all(each.kind == "deadlock" and all("mbarrier" in waiter for waiter in each.waiters) for each in errors)
 
 
 def _is_refill(pair: Sequence[Access]) -> bool:

@@ -173,13 +173,14 @@ class Arena:
 
     def saved(self, most: int) -> Callable[[], None] | None:
         """Keep what the allocations hold, but those of consan: the result brings it back. None: it is more than `most` bytes."""
-        contents = self.contents(most)
-        if len(contents) < len(self.allocations):
+        contents, kept = self.contents(most), self.allocations
+        if len(contents) < len(kept):
             return None
 
         def restore() -> None:
-            for address, before in contents:
-                self.span(address, before.nbytes)[...] = before
+            for (address, before), allocation in zip(contents, kept, strict=True):
+                if self.find(address) is allocation:  # not freed since, as garbage of an earlier launch may be
+                    self.span(address, before.nbytes)[...] = before
 
         return restore
 
