@@ -250,3 +250,18 @@ def test_shared_memory_is_the_same_at_every_launch() -> None:
     for _ in range(2):
         assert device.launch("k", 1, 1, out, out).completed
         assert device.machine.view(out, U32, 1)[0] == 0
+
+
+def test_what_was_freed_since_is_not_brought_back() -> None:
+    arena = Machine().arena
+    kept, gone = arena.alloc(16), arena.alloc(16)
+    arena.span(kept.address, 16)[...] = 1
+    restore = arena.saved(1 << 20)
+    assert restore is not None
+    arena.free(gone.address)
+    other = arena.alloc(16)
+    for each in (kept, other):
+        arena.span(each.address, 16)[...] = 2
+    restore()
+    assert arena.span(kept.address, 16).tolist() == [1] * 16
+    assert arena.span(other.address, 16).tolist() == [2] * 16, "it is another allocation, wherever it lies"
