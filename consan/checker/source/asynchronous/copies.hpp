@@ -96,7 +96,7 @@ class Copies {
         }
     }
 
-    // What is in flight, as numbers: groups count from the last one that their thread has waited for. Only for copies without a source.
+    // What is in flight, as numbers: groups count from the last one that their thread has waited for.
     void state(std::vector<u32> &found) const {
         auto since = [](const Thread &own, u32 group) { return group < own.retired ? NOTHING : group - own.retired; };
         for (const Thread &own : threads_)

@@ -23,7 +23,7 @@
 //
 // A value that is stored is compared with another one only if there is a race, so values are not compared if the period has found nothing. The same holds for
 // whether equality of values decides (Races::by_value).
-// Global addresses are not compared: without copies from there nothing here depends on them.
+// Global addresses, and the sources of copies there, are not compared: only the replay of a launch looks at them (Grid), and that skips nothing.
 #pragma once
 
 #include <algorithm>
@@ -89,14 +89,10 @@ class Repeats {
     static constexpr u64 NEVER = ~0ull;
     enum Use : u8 { NOT = 0, AS_VALUE = 1, ALWAYS = 2 };
 
-    static bool taken(const Event &event) {
-        if (event.kind == COPY_ISSUE && event.value_word >= 0) return false;
-        return effects::has(event, effects::Trait::repeats);
-    }
+    static bool taken(const Event &event) { return effects::has(event, effects::Trait::repeats); }
 
     // Whether all events are such; notes for what the words of the blocks are used.
     bool alike() {
-        bool global = false;
         for (u32 number = 1; number <= input_.block_count; ++number) {
             const Block &block = input_.blocks[number];
             uses_[number].assign((size_t)block.words, NOT);
@@ -104,14 +100,14 @@ class Repeats {
             for (i32 i = 0; i < block.events; ++i) {
                 const Event &event = input_.events[block.first + i];
                 if (!taken(event)) return false;
-                bool outside = event.kind == GLOBAL_READ || event.kind == GLOBAL_WRITE;
-                copies_ |= event.kind == COPY_ISSUE, products_ |= effects::has(event, effects::Trait::asynchronous), global |= outside;
+                bool outside = event.kind == GLOBAL_READ || event.kind == GLOBAL_WRITE || (event.kind == COPY_ISSUE && event.value_word >= 0);
+                copies_ |= event.kind == COPY_ISSUE, products_ |= effects::has(event, effects::Trait::asynchronous);
                 for (i32 word : {event.guard_word, event.address_word}) use(number, word, ALWAYS);
                 for (i32 word : {event.a_word, event.b_word, event.c_word}) use(number, word, outside ? NOT : ALWAYS);
                 use(number, event.value_word, outside ? NOT : event.kind == WRITE || event.kind == ATOMIC ? AS_VALUE : ALWAYS);
             }
         }
-        return !((copies_ || products_) && global);
+        return true;
     }
 
     void use(u32 number, i32 word, Use how) {
