@@ -95,12 +95,7 @@ class FrameworkModules:
         found = self.repeated(session, key)
         if found is None:
             return NOT_REPEATED
-        made = MADE.count
-        made.value += 1
-        try:
-            result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)
-        finally:
-            made.value -= 1
+        result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)
         if result is not NOT_REPEATED and found.alike.armed is None and not (gives_status and result):
             found.arm(given[: len(key)] if in_c else ())  # type: ignore[arg-type]
         return result

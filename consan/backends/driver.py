@@ -122,7 +122,7 @@ class CallsOfThreads:
 OWN = CallsOfThreads()
 """Of each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
 MADE = CallsOfThreads()
-"""Of each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`)."""
+"""Of each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`, `RepeatedLaunch`)."""
 
 
 @contextlib.contextmanager

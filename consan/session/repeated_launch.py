@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
 from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
+from consan.backends.driver import MADE
 from consan.reports.model import AllLaunchesProof
 from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked, Parameters
@@ -186,8 +187,9 @@ class RepeatedLaunch:
             taken = self._begins(alike, args)
             if taken is None:
                 return NOT_REPEATED
-            own = frameworks.streams.own
+            own, made = frameworks.streams.own, MADE.count
             own.depth += 1
+            made.value += 1
             reached = time.perf_counter()
             try:
                 result = launch(*given)
@@ -198,6 +200,7 @@ class RepeatedLaunch:
                 return None
             finally:
                 own.depth -= 1
+                made.value -= 1
                 until = time.perf_counter()
             if gives_status and result:
                 alike.failed(taken)

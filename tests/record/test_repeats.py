@@ -16,6 +16,7 @@ from leaving_support import SOURCE, slow_clock
 from streams_support import Streams
 from test_background import BLOCK, GRID, RACES
 
+from consan.backends.driver import MADE
 from consan.reports.source.variables import Argument
 from consan.session.executing import in_flight, time_limit, watch
 from consan.session.frameworks import FrameworkLaunch
@@ -158,6 +159,14 @@ def test_a_launch_into_a_graph_goes_the_long_way(backend: Streams) -> None:
     assert repeated.make(lambda: None, lambda: pytest.fail("it is made"), ()) is NOT_REPEATED
     assert not backend.captured.pop(5)
     assert repeated.make(lambda: None, lambda: "made", ()) == "made"
+
+
+def test_a_launch_is_made_by_the_framework(backend: Streams) -> None:
+    """It is none that the program makes with the kernel's handle (launches_by_others.py)."""
+    framework = Framework(backend)
+    framework.learn()
+    assert framework.known[0, "waits"].make(lambda: (), lambda: MADE.depth, ()) == 1
+    assert MADE.depth == 0
 
 
 def test_no_slot_is_made_while_its_stream_is_captured(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
