@@ -42,8 +42,7 @@ class Links:
     def make(self, pid: int, linker: int, code: bytes) -> None:
         """A linker has made machine code; without any, it has gone."""
         if code:
-            self._made[_digest(code)] = tuple(self._inputs.get((pid, linker), ()))
-            self._sizes.add(len(code))
+            self._learn(code, tuple(self._inputs.get((pid, linker), ())))
         else:
             self._inputs.pop((pid, linker), None)
 
@@ -58,8 +57,12 @@ class Links:
             with contextlib.suppress(OSError):  # the program may take it away
                 written, text = code.stat().st_mtime_ns, code.with_suffix(".ptx")
                 if self._read.get(code) != written and text.exists():
-                    self._made[_digest(code.read_bytes())] = (text.read_bytes(),)
+                    self._learn(code.read_bytes(), (text.read_bytes(),))
                     self._read[code] = written
+
+    def _learn(self, code: bytes, inputs: tuple[bytes, ...]) -> None:
+        self._made[_digest(code)] = inputs
+        self._sizes.add(len(code))
 
     def ptx_of(self, image: bytes, architecture: str) -> tuple[str, str] | None:
         """The name and the text of the PTX that an image holds, or was made from. None for machine code. Raises NotSupported."""

@@ -108,3 +108,14 @@ def test_machine_code_that_a_compiler_has_left_beside_its_ptx_is_known(tmp_path:
     os.utime(tmp_path / "k.sm_90a.cubin", (1, 1))
     assert links.may_know(ELF + b"second")
     assert links.may_know(ELF + b"first")
+
+
+def test_a_fat_binary_of_kept_machine_code(tmp_path: Path) -> None:
+    """As CuTe DSL loads what it has compiled."""
+    whole = (DATA / "code.fatbin").read_bytes()
+    links = Links()
+    links.kept = tmp_path
+    (tmp_path / "k.cubin").write_bytes(next(entry.data() for entry in entries(whole) if entry.architecture == 90))
+    (tmp_path / "k.ptx").write_bytes(PTX)
+    assert links.may_know(whole)
+    assert links.ptx_of(whole, "sm_90a") == ("", PTX[:-1].decode())
