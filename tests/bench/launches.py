@@ -1,0 +1,84 @@
+"""A program that launches one kernel again and again, by Triton or CuPy: the host's time of a launch, by medians of batches.
+
+    python tests/bench/launches.py [add] [matmul] [cupy]                 the program alone
+    consan run tests/bench/launches.py [add] [matmul] [cupy]             sanitized
+
+One line each: the first launch; launches 2 to 150, of which consan checks the first and gives the others logs meanwhile (their mean);
+then 20 batches of 50 (their median and least), behind a second without a launch. Needs torch and Triton, or CuPy, on a GPU.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+FIRST, BATCHES, BATCH = 150, 20, 50
+
+
+def add() -> tuple[Callable[[], object], Callable[[], object]]:
+    """A launch of Triton's vector addition, 98,432 elements, and a wait for the device."""
+    import torch
+    import triton
+    from kernels_of_launches import added
+
+    x, y = torch.rand(98432, device="cuda"), torch.rand(98432, device="cuda")
+    out = torch.empty_like(x)
+    grid = (triton.cdiv(x.numel(), 1024),)
+    return lambda: added[grid](x, y, out, x.numel(), block=1024), torch.cuda.synchronize
+
+
+def matmul() -> tuple[Callable[[], object], Callable[[], object]]:
+    """A launch of Triton's product of matrices, 512 x 512 x 512, and a wait for the device."""
+    import torch
+    from kernels_of_launches import product
+
+    size, tile = 512, 64
+    a, b = (torch.rand((size, size), device="cuda", dtype=torch.float16) for _ in range(2))
+    out = torch.empty((size, size), device="cuda", dtype=torch.float16)
+    grid = (size // tile, size // tile)
+    return lambda: product[grid](a, b, out, size, size, size, tile=tile, depth=32), torch.cuda.synchronize
+
+
+def cupy() -> tuple[Callable[[], object], Callable[[], object]]:
+    """A launch of a sum in blocks by CuPy, 256 CTAs, and a wait for the device."""
+    import cupy
+    from kernels_of_launches import SUMS
+
+    kernel = cupy.RawKernel(SUMS, "sums")
+    given, out = cupy.ones(256 * 256, cupy.float32), cupy.empty(256, cupy.float32)
+    return lambda: kernel((256,), (256,), (given, out)), cupy.cuda.runtime.deviceSynchronize
+
+
+def microseconds(launch: Callable[[], object], wait: Callable[[], object], times: int) -> float:
+    """The host's time of a launch, without the wait behind the last one."""
+    began = time.perf_counter()
+    for _ in range(times):
+        launch()
+    took = time.perf_counter() - began
+    wait()
+    return 1e6 * took / times
+
+
+def main() -> None:
+    for name in sys.argv[1:] or ("add", "matmul"):
+        launch, wait = {"add": add, "matmul": matmul, "cupy": cupy}[name]()
+        began = time.perf_counter()
+        launch()
+        wait()
+        first = time.perf_counter() - began
+        early = microseconds(launch, wait, FIRST - 1)
+        time.sleep(1)  # for the thread that checks
+        microseconds(launch, wait, BATCH)
+        batches = [microseconds(launch, wait, BATCH) for _ in range(BATCHES)]
+        print(
+            f"{name}: first launch {first:.3f} s, launches 2 to {FIRST} {early:.0f} us, then {statistics.median(batches):.1f} us "
+            f"(least {min(batches):.1f})",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
