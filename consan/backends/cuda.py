@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -103,7 +104,7 @@ class CudaBackend(CudaMemory):
         """Number of multiprocessors."""
         return self.attributes["sm_count"]
 
-    @property
+    @functools.cached_property
     def memory_bytes(self) -> int:
         """Total device memory."""
         size = ctypes.c_size_t()

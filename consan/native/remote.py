@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import math
 import mmap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +27,6 @@ from consan.backends.streams import RELAXED
 from consan.native.orders import Orders, RemoteLibrary, shared_pages
 from consan.native.wire import Message, MessageKind, call
 from consan.native.work import RemoteWork
-
-_FRESH: Final = 1.0  # seconds for which the amount of free memory is believed: an allocation that fails is not the end
 
 
 @dataclass(eq=False)
@@ -53,19 +50,7 @@ class ClientBackend(CudaBackend):
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
         self.work = RemoteWork(self, self._driver)
-        self._free, self._free_at = 0, -_FRESH
         self.launching = False  # a launch of the program has its log, or is asking for one
-
-    @functools.cached_property
-    def memory_bytes(self) -> int:
-        """Total device memory."""
-        return super().memory_bytes
-
-    def free_bytes(self) -> int:
-        """Device memory that was free a moment ago."""
-        if time.monotonic() > self._free_at + _FRESH:
-            self._free, self._free_at = super().free_bytes(), time.monotonic()
-        return self._free
 
     @property
     def device_name(self) -> str:

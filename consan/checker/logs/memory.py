@@ -1,22 +1,34 @@
 """Device memory for logs: what one launch gives back serves the next.
 
 To allocate a gigabyte and to free it takes longer than most kernels. Only a little is kept, and given back
-when the program lacks memory (`Device.give_back`).
+when the program lacks memory (`Device.give_back`). Where many launches are in flight at a time, their small pieces are allocated together.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from consan._errors import EnvironmentFailure
 
 SMALLER = "a smaller launch needs less: --ctas N, smaller sizes; --trace-memory gives more"  # where logs have no room
 MOST_RETAINED = 256 << 20  # bytes in sum
 _MOST_TIMES, _SMALL = 2, 1 << 20  # a piece that is more than twice as large as its user needs is left for others, if it is no small one
+_TOGETHER: Final = 1 << 20  # bytes of pieces that are allocated together
+_ALIGNED: Final = 256
+_FRESH: Final = 1.0  # seconds for which the amount of free memory is believed: an allocation that fails is not the end
 MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of what each was made of
+
+
+@dataclass
+class _Block:
+    """Pieces that were allocated together. `left`: those that are in use or kept."""
+
+    address: int
+    left: int
 
 
 @dataclass
@@ -27,6 +39,8 @@ class LogMemory:
     most_retained: int = MOST_RETAINED  # bytes in sum that are kept
     _retained: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # bytes and addresses, by what they are for
     _sizes: dict[int, int] = field(default_factory=dict)  # of what is in use
+    _blocks: dict[int, _Block] = field(default_factory=dict)  # of pieces that have others beside them
+    _free: tuple[int, float] = (0, -_FRESH)  # bytes of the device, and when they were free
     _modules: dict[str, Any] = field(default_factory=dict)
     _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -40,7 +54,7 @@ class LogMemory:
             if found is not None:
                 pieces.remove(found)
             else:
-                found = nbytes, self._allocated(nbytes)
+                found = self._new(name, nbytes)
             size, address = found
             self._sizes[address] = size
         if clear and not self.backend.allocates_zeros:
@@ -52,7 +66,7 @@ class LogMemory:
         with self._lock:
             size = self._sizes.pop(address)
             if self.backend.allocates_zeros or self.used + size > self.most_retained:
-                self.backend.free(address)
+                self._freed(address)
             else:
                 self._retained.setdefault(name, []).append((size, address))
                 self._shrink(self.most_retained - self.used)
@@ -61,6 +75,12 @@ class LogMemory:
     def used(self) -> int:
         """Bytes that are in use."""
         return sum(self._sizes.values())
+
+    def free_bytes(self) -> int:
+        """Memory of the device that was free a moment ago."""
+        if time.monotonic() > self._free[1] + _FRESH:
+            self._free = self.backend.free_bytes(), time.monotonic()
+        return self._free[0]
 
     def module(self, ptx: str) -> Any:
         """A module of consan's own, loaded once."""
@@ -89,6 +109,26 @@ class LogMemory:
         with self._lock:
             self._shrink(0)
 
+    def _new(self, name: str, nbytes: int) -> tuple[int, int]:
+        """The bytes and the address of a new piece. As many as are in use are allocated with it, and kept."""
+        size = _aligned(nbytes)
+        alike = sum(_aligned(each) == size for each in self._sizes.values())
+        count = min(alike, _TOGETHER // size, (self.most_retained - self.used) // size)
+        if count <= 1 or self.backend.allocates_zeros:
+            return nbytes, self._allocated(nbytes)
+        block = _Block(self._allocated(count * size), count)
+        first, *others = range(block.address, block.address + count * size, size)
+        self._blocks |= dict.fromkeys((first, *others), block)
+        self._retained.setdefault(name, []).extend((size, each) for each in others)
+        return size, first
+
+    def _freed(self, address: int) -> None:
+        """Free a piece: the last one of those that were allocated together frees all."""
+        block = self._blocks.pop(address, None) or _Block(address, 1)
+        block.left -= 1
+        if not block.left:
+            self.backend.free(block.address)
+
     def _allocated(self, nbytes: int) -> int:
         """New memory, in place of what is kept where both would be too much."""
         self._shrink(self.most_retained - self.used - nbytes)
@@ -105,4 +145,8 @@ class LogMemory:
             while pieces and retained > most:
                 size, address = pieces.pop(0)
                 retained -= size
-                self.backend.free(address)
+                self._freed(address)
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNED) * _ALIGNED

@@ -132,13 +132,13 @@ class Recording:
             begin(done, _machine)
         return _as_instrumented(read, done, waits), done
 
-    def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
+    def most_bytes(self, memory: LogMemory, *, roomy: bool = False) -> int:
         """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
         if self.options.trace_memory is not None:
             return self.options.trace_memory
-        if backend.allocates_zeros:
+        if memory.backend.allocates_zeros:
             return _most_bytes(None)
-        return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
+        return memory.free_bytes() // 4 * 3 if roomy else min(_most_bytes(memory.backend.memory_bytes), memory.free_bytes() // 2)
 
     @property
     def pool_bytes(self) -> int:
@@ -149,7 +149,7 @@ class Recording:
         """Make the memory for a launch. `background`: the program goes on meanwhile. Raises `NoRoom`."""
         assert prepared.recorded is not None
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, ranks_of(prepared.plain))
-        most = self.most_bytes(memory.backend, roomy=prepared.logs.roomy)
+        most = self.most_bytes(memory, roomy=prepared.logs.roomy)
         room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
         how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": _machine}
         memory.most_retained = self.pool_bytes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from consan._errors import EnvironmentFailure
@@ -105,6 +107,42 @@ def test_the_smallest_piece_that_fits_is_taken() -> None:
     for address in given.values():
         logs.give("log", address)
     assert [logs.take("log", size) for size in (100, 100)] == [given[1024], given[4096]]
+
+
+def test_small_pieces_of_many_launches_are_allocated_together() -> None:
+    backend = Backend()
+    logs = LogMemory(backend)
+    taken = [logs.take("log", 1000) for _ in range(64)]
+    assert len(set(taken)) == 64
+    assert min(b - a for a, b in itertools.pairwise(sorted(taken))) >= 1000
+    assert backend.allocated == 7, "as many as are in use: 1, 1, 2, 4, ..."
+    for number, address in enumerate(taken):
+        backend.fill(address, number, 1000)
+    assert [backend.read(address, 1000) for address in taken] == [bytes([number]) * 1000 for number in range(64)]
+    for address in taken[:63]:
+        logs.give("log", address)
+    logs.release()
+    assert len(backend.live) == 1, "the last block has a piece that is in use"
+    logs.give("log", taken[63])
+    logs.close()
+    assert not backend.live
+
+
+def test_many_large_pieces_are_allocated_one_by_one() -> None:
+    backend = Backend()
+    logs = LogMemory(backend)
+    taken = [logs.take("log", 1 << 20) for _ in range(4)]
+    assert backend.live == set(taken)
+
+
+def test_the_device_is_seldom_asked_for_its_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, answers, backend = [100.0], iter((1 << 30, 1 << 20)), Backend()
+    monkeypatch.setattr(memory.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(backend, "free_bytes", lambda: next(answers))
+    logs = LogMemory(backend)
+    assert [logs.free_bytes() for _ in range(3)] == [1 << 30] * 3
+    clock[0] += 2
+    assert logs.free_bytes() == 1 << 20
 
 
 def test_memory_that_is_zeroed_anyway_is_not_kept() -> None:
