@@ -125,12 +125,12 @@ class Judge:
         return made.form, started
 
     def _kernel(self, prepared: Prepared, entry: str, launch: PlannedLaunch, args: Sequence[bytes]) -> PlannedKernel[Prepared]:
-        light = functools.cache(functools.partial(self.modules.without_global_races, prepared))
+        light = functools.partial(self.modules.without_global_races, prepared)
         if not args:
             return PlannedKernel(prepared, entry, light)
         extents = LaunchExtents(launch.grid, launch.block)
         proven = functools.partial(self.proofs.accesses, prepared, entry, args, extents)
-        return PlannedKernel(prepared, entry, light, proven, functools.cache(lambda: self.proof_of(prepared, entry, extents, args)))
+        return PlannedKernel(prepared, entry, light, proven, functools.partial(self.proof_of, prepared, entry, extents, args))
 
     def proof_of(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> AllLaunchesProof | None:
         """The proof that no launch of a kernel has a race, if it covers a launch."""

@@ -146,6 +146,7 @@ class Prepared:
 
     def number_of(self, entry: str) -> int:
         """The place of a kernel among the entries. Raises UsageError if there is none of this name."""
-        if entry not in self.entries:
-            raise UsageError(f"the module has no entry {entry}; it has: {', '.join(self.entries) or 'none'}")
-        return self.entries.index(entry)
+        entries = self.instrumented.entries
+        if entry not in entries:
+            raise UsageError(f"the module has no entry {entry}; it has: {', '.join(entries) or 'none'}")
+        return entries.index(entry)
