@@ -12,22 +12,32 @@ import consan
 from consan.backends.virtual import VirtualBackend
 from consan.session.executing import loading
 
-SOURCE = '\nextern "C" __global__ void k(int* data, int from) { int at = blockIdx.x * 32 + threadIdx.x; data[at] = data[from + at]; }'
+NAME = "copies_of_test_forms"
+SOURCE = f"""
+extern "C" __global__ void {NAME}(int* data, int from) {{ int at = blockIdx.x * 32 + threadIdx.x; data[at] = data[from + at]; }}
+"""
 WORDS = 4096
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that are assembled, and those that are loaded, for a device that wants machine code: here the text serves as such."""
+    """The texts that are assembled, and those that are loaded, for a device that wants machine code: here the text serves as such.
+
+    The patches are those of the process: a thread that checks a launch of an earlier test may assemble its own kernel meanwhile.
+    """
     steps = list[str]()
 
+    def note(step: str, text: str) -> None:
+        if NAME in text:
+            steps.append(step)
+
     def assembled(_: str, recorded: str, __: str) -> Any:
-        steps.append("assembled")
+        note("assembled", recorded)
         return SimpleNamespace(cubin=recorded.encode())
 
     def loads(backend: VirtualBackend, cubin: bytes) -> Any:
-        steps.append("loaded")
-        return backend.load(cubin.decode(), name="k")
+        note("loaded", cubin.decode())
+        return backend.load(cubin.decode(), name=NAME)
 
     monkeypatch.setattr(VirtualBackend, "assembles", True)
     monkeypatch.setattr(VirtualBackend, "load_cubin", loads)
