@@ -1,8 +1,8 @@
 """Frameworks whose kernels consan cannot check, and says so.
 
 cuTile (cuda.tile) compiles a bytecode of its own to machine code, never PTX. Its launches are listed, and a note names it.
-XLA assembles and launches in its own code, where a Python program on a GPU has no place for consan: a program that uses JAX's GPU is
-`incomplete`, and a note says how it can be run.
+JAX, CuTe DSL, tilelang and Warp assemble or launch in machine code of their own: in a program that `consan run` has not given to the
+interposer (consan/native/python) what they launch is listed, and a note says how it can be run.
 """
 
 from __future__ import annotations
@@ -39,14 +39,36 @@ class CuTileAdapter(Seam):
 BY_PTXAS: Final = "--xla_gpu_enable_libnvptxcompiler=false --xla_gpu_enable_libnvjitlink=false"
 
 
-class JaxUnseen(Seam):
-    """On a GPU: says that the kernels of JAX are not seen, once a program uses its GPU."""
+_ELSEWHERE: Final = (
+    "{} launches its kernels itself, and consan does not see them here: run a script that imports it (consan run script.py), or the"
+    " interpreter by its path (consan run /path/to/python ...); or without a GPU (--device cpu)"
+)
+
+
+class Unseen(Seam):
+    """On a GPU, in the process of consan: says that the kernels of a framework are not seen, once a program uses it there."""
+
+    @property
+    def covers(self) -> str:  # type: ignore[override]
+        """For `consan doctor`."""
+        return "scripts that import it run as programs that are not Python (consan run script.py)"
+
+    def _used(self) -> None:
+        self._open.uninstrumented(f"what {self.title} launches")
+        self._open.note(_ELSEWHERE.format(self.title))
+
+    def _calling(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self._used()
+        return original(*args, **kwargs)
+
+
+class JaxUnseen(Unseen):
+    """JAX starts its backend."""
 
     name = "jax"
     title = "JAX"
     package = "jax._src.xla_bridge"
     distribution = "jax"
-    covers = "its kernels are not seen: XLA launches them itself"
 
     def _begin(self, module: ModuleType) -> None:
         if hasattr(module, "_init_backend"):
@@ -54,9 +76,61 @@ class JaxUnseen(Seam):
 
     def _started(self, original: Callable[..., Any], platform: str, *args: Any, **kwargs: Any) -> Any:
         if platform in ("cuda", "gpu"):
-            self._open.uninstrumented("what JAX launches (XLA, Pallas)")
-            self._open.note(
-                "XLA launches its kernels itself, and consan does not see them: run the program with --device cpu, or as one that is not"
-                f' Python (consan run /path/to/python script.py), with XLA_FLAGS="{BY_PTXAS}"'
-            )
+            self._used()
         return original(platform, *args, **kwargs)
+
+
+class WarpUnseen(Unseen):
+    """Warp loads a module of the GPU."""
+
+    name = "warp"
+    title = "Warp"
+    package = "warp._src.context"
+    distribution = "warp-lang"
+
+    def _begin(self, module: ModuleType) -> None:
+        self._wrap(module.Runtime, "load_dll", self._opened)
+
+    def _opened(self, original: Callable[..., Any], runtime: Any, path: str) -> Any:
+        loaded = original(runtime, path)
+        if hasattr(loaded, "wp_cuda_load_module"):
+            loaded.wp_cuda_load_module = Typed(loaded.wp_cuda_load_module, self._calling)
+        return loaded
+
+
+class Typed:
+    """A function of ctypes within another one: its types are set on the inner one."""
+
+    def __init__(self, function: Any, call: Callable[..., Any]) -> None:
+        vars(self).update(function=function, call=call)
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the outer function with the inner one."""
+        return self.call(self.function, *args)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.function, name, value)
+
+
+class CuteUnseen(Unseen):
+    """CuTe DSL has compiled a kernel."""
+
+    name = "cute"
+    title = "CuTe DSL"
+    package = "cutlass.base_dsl.jit_executor"
+    distribution = "nvidia-cutlass-dsl"
+
+    def _begin(self, module: ModuleType) -> None:
+        self._wrap(module.JitFunctionArtifacts, "__post_init__", self._calling)
+
+
+class TilelangUnseen(Unseen):
+    """tilelang has made a kernel."""
+
+    name = "tilelang"
+    title = "tilelang"
+    package = "tilelang.jit.kernel"
+    distribution = "tilelang"
+
+    def _begin(self, module: ModuleType) -> None:
+        self._wrap(module.JITKernel, "__call__", self._calling)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from consan._errors import ConsanError
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
+from consan.libcuda.places import KernelPlaces
 from consan.reports.source.variables import Argument
 from consan.session.comparing.launch_memory import Memory
 
@@ -97,6 +98,7 @@ class StandInDriver:
     kept_ptx: KeptPtx = field(default_factory=KeptPtx)
     of_framework: FrameworkMemory = FrameworkMemory()
     parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
+    places: dict[str, KernelPlaces] = field(default_factory=dict)  # by kernel, likewise
     captures: dict[int, WorkCapture] = field(default_factory=dict)  # by the handles of their streams
     special: SpecialMemory = field(default_factory=SpecialMemory)
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program

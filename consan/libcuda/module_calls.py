@@ -19,6 +19,7 @@ from consan.instrument.ptx import Function, parse
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import KeptPtx, StandInDriver
+from consan.libcuda.places import with_places
 from consan.toolchain import fatbin
 
 _WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, version, address of the fat binary
@@ -49,7 +50,7 @@ class DriverModule:
 
 
 def _load(driver: StandInDriver, text: str, name: str) -> int:
-    module = parse(text, name)
+    module = parse(with_places(text, driver.places), name)
     made = DriverModule(driver.session.prepare(module, name=name))
     handle = driver.made(made)
     for function in module.functions:

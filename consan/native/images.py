@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from consan._errors import ConsanError, NotSupported
+from consan.libcuda.places import KernelPlaces, with_places
 from consan.native.united import unite
 from consan.toolchain.fatbin import MAGIC, ChosenPtx, choose_ptx, embedded, fat_binaries, runs_on
 
@@ -34,6 +35,7 @@ class Links:
         self._sizes: set[int] = set()  # of that machine code
         self.kept: Path | None = None  # a folder in which compilers leave NAME.ptx beside NAME.cubin
         self._read: dict[Path, int] = {}  # files of it, and when they were written
+        self._places: dict[str, KernelPlaces] = {}  # of kernels whose PTX has no lines: NAME.places of that folder
 
     def add(self, pid: int, linker: int, image: bytes) -> None:
         """A linker gets an image."""
@@ -59,6 +61,8 @@ class Links:
                 if self._read.get(code) != written and text.exists():
                     self._learn(code.read_bytes(), (text.read_bytes(),))
                     self._read[code] = written
+        for file in self.kept.glob("*.places") if self.kept is not None else ():
+            self._places.setdefault(file.stem, KernelPlaces.stored(file.read_text()))
 
     def _learn(self, code: bytes, inputs: tuple[bytes, ...]) -> None:
         self._made[_digest(code)] = inputs
@@ -70,7 +74,7 @@ class Links:
         if found is None:
             return None
         if len(found.texts) == 1 and not found.gaps:
-            return found.name, found.texts[0]
+            return found.name, with_places(found.texts[0], self._places)
         text, missing = unite(found.texts)
         if missing and found.gaps:
             raise NotSupported(f"it is linked with machine code that has no PTX, for {', '.join(sorted(missing)[:3])}")

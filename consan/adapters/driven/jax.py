@@ -16,9 +16,10 @@ import functools
 import importlib.util
 import itertools
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -28,6 +29,7 @@ from consan.adapters.seam import Seam, lacking
 from consan.adapters.without_ptx import BY_PTXAS
 from consan.libcuda import library
 from consan.libcuda.build import MANAGEMENT, RUNTIMES
+from consan.libcuda.places import KernelPlaces
 
 _TRIED: Final = (0, 12)
 _SERIES: Final = "0.12."
@@ -42,6 +44,11 @@ _MOSAIC: Final = "jax.experimental.mosaic.gpu.core"
 _LOWERINGS: Final = {
     "jax._src.pallas.mosaic_gpu.lowering": "lower_jaxpr_to_module",
     "jax._src.pallas.triton.lowering": "lower_jaxpr_to_triton_module",
+}
+_FUNCTION: Final = re.compile(r" at (.+):(\d+)$")
+_ACCESSES: Final = {
+    **dict.fromkeys(("get", "masked_load"), "loads"),
+    **dict.fromkeys(("swap", "masked_swap", "addupdate", "atomic_rmw", "atomic_cas"), "stores"),
 }
 _ASSEMBLER: Final = """#!/bin/sh
 # In the place of ptxas: INPUT -o OUTPUT options
@@ -165,5 +172,31 @@ def _named(sanitized: Callable[[str], str], original: Callable[..., Any], *args:
     """A lowering of Pallas: reports name memory by the references that the kernel's function takes."""
     jaxpr = next(each for each in (*args, *named.values()) if hasattr(each, "debug_info"))
     known = jaxpr.debug_info
-    library.driver().parameter_names[sanitized(known.func_name)] = tuple(known.arg_names or ())
+    name = sanitized(known.func_name)
+    library.driver().parameter_names[name] = tuple(known.arg_names or ())
+    if found := places_of(jaxpr):
+        library.driver().places[name] = found
     return original(*args, **named)
+
+
+def places_of(jaxpr: Any) -> KernelPlaces | None:
+    """Where a Pallas kernel's function stands, and which lines of it load and store; lines of other files do not count."""
+    at = _FUNCTION.search(jaxpr.debug_info.func_src_info or "")
+    if at is None:
+        return None
+    frames: Any = importlib.import_module("jax._src.source_info_util")
+    lines: dict[str, set[int]] = {"loads": set(), "stores": set()}
+    for equation in _equations(jaxpr):
+        frame = frames.user_frame(equation.source_info.traceback)
+        kind = _ACCESSES.get(equation.primitive.name)
+        if kind is not None:
+            lines[kind].add(frame.start_line if frame is not None and frame.file_name == at[1] else 0)
+    kept = {kind: frozenset() if 0 in found else frozenset(found) for kind, found in lines.items()}
+    return KernelPlaces(at[1], int(at[2]), **kept)
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    core: Any = importlib.import_module("jax._src.core")
+    yield from jaxpr.eqns
+    for inner in core.subjaxprs(jaxpr):
+        yield from _equations(inner)

@@ -6,7 +6,7 @@ interpreters of the program (consan/process/startup) replace a little of each fr
 - CuTe DSL assembles with an nvPTXCompiler of its own: PTX and machine code of each compilation are put into a folder (`Links.kept`);
 - tilelang starts nvcc, whose ptxas the interposer follows: the generated code names the lines of the program;
 - Warp makes PTX, and assembles it itself where the driver is older than its toolkit: the driver gets the PTX;
-- XLA starts ptxas if it is asked to.
+- XLA starts ptxas if it is asked to; the lines of Pallas' kernels that it compiles by Triton are put into the folder.
 
 No cache of theirs is used. Read against CuTe DSL 4.8, tilelang 0.1.15, Warp 1.19, JAX 0.11 and 0.12.
 
@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from consan.adapters.importhook import when_imported
 from consan.adapters.sources import SourceStart
-from consan.adapters.without_ptx import BY_PTXAS
+from consan.adapters.without_ptx import BY_PTXAS, Typed
 from consan.native.python.interpreters import followed
 
 _XLA: Final = ("0.11.", "0.12.")  # XLA ends a program for a flag that it does not know
@@ -108,6 +108,19 @@ def _with_lines(with_each_line: Callable[..., str], original: Callable[..., Any]
     return original(with_each_line(code, SourceStart("generated.cu", 1)), *args, **named)
 
 
+def _pallas(folder: Path, lowering: Any) -> None:
+    _wrap(lowering, "lower_jaxpr_to_triton_module", _leave_places, folder, lowering.mlir.sanitize_name)
+
+
+def _leave_places(folder: Path, sanitized: Callable[[str], str], original: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """A lowering of Pallas: XLA drops the lines, which are left in the folder."""
+    jaxpr = next((each for each in (*args, *named.values()) if hasattr(each, "debug_info")), None)
+    found = None if jaxpr is None else import_module("consan.adapters.driven.jax").places_of(jaxpr)
+    if found is not None:
+        (folder / f"{sanitized(jaxpr.debug_info.func_name)}.places").write_text(found.store())
+    return original(*args, **named)
+
+
 def _warp_asked(folder: Path, config: Any) -> None:
     config.cuda_output, config.lineinfo, config.kernel_cache_dir = "ptx", True, str(folder / "warp")
 
@@ -119,21 +132,15 @@ def _warp(folder: Path, context: Any) -> None:
 def _loading_by_the_driver(original: Callable[..., Any], runtime: Any, path: str) -> Any:
     loaded = original(runtime, path)
     if hasattr(loaded, "wp_cuda_load_module"):
-        loaded.wp_cuda_load_module = _WarpLoader(loaded.wp_cuda_load_module)
+        loaded.wp_cuda_load_module = Typed(loaded.wp_cuda_load_module, _load)
     return loaded
 
 
-class _WarpLoader:
-    """`wp_cuda_load_module` of Warp's library. What ctypes is given for it is the original's."""
-
-    def __init__(self, original: Any) -> None:
-        original.argtypes, original.restype = [ctypes.c_void_p, ctypes.c_char_p], ctypes.c_void_p
-        self._original = original
-
-    def __call__(self, context: int, path: bytes) -> int | None:
-        image = Path(os.fsdecode(path)).read_bytes()
-        found: int | None = (None if image.startswith(_ELF) else _loaded(context, image)) or self._original(context, path)
-        return found
+def _load(original: Callable[..., Any], context: int, path: bytes) -> int | None:
+    """`wp_cuda_load_module` of Warp's library."""
+    image = Path(os.fsdecode(path)).read_bytes()
+    found: int | None = (None if image.startswith(_ELF) else _loaded(context, image)) or original(context, path)
+    return found
 
 
 def _loaded(context: int, image: bytes) -> int | None:
@@ -148,6 +155,7 @@ def _loaded(context: int, image: bytes) -> int | None:
 
 _REPLACED: Final[dict[str, Callable[[Path, Any], None]]] = {
     "cutlass.base_dsl.jit_executor": _cute,
+    "jax._src.pallas.triton.lowering": _pallas,
     "tilelang": _tilelang,
     "warp.config": _warp_asked,
     "warp._src.context": _warp,

@@ -10,15 +10,47 @@ from typing import Any
 import pytest
 from seam_fakes import FakeSession, package
 
-from consan.adapters.without_ptx import CuTileAdapter, JaxUnseen
+from consan.adapters.without_ptx import CuteUnseen, CuTileAdapter, JaxUnseen, TilelangUnseen, Unseen, WarpUnseen
 
 TILE = "def launch(stream, grid, kernel, args): return ('launched', args)\n"
 JAX = {"jax": "", "jax._src": "", "jax._src.xla_bridge": "def _init_backend(platform): return platform\n"}
+WARP = """
+class Function:
+    restype = None
+    def __call__(self, *args): return (*args, self.restype)
+class Library:
+    def __init__(self): self.wp_cuda_load_module = Function()
+class Runtime:
+    def load_dll(self, path): return Library()
+"""
+CUTE = ("cutlass.base_dsl.jit_executor", "JitFunctionArtifacts")
+TILELANG = ("tilelang.jit.kernel", "JITKernel")
+ARTIFACTS = """
+class JitFunctionArtifacts:
+    def __init__(self): self.__post_init__()
+    def __post_init__(self): pass
+"""
+KERNEL = """
+class JITKernel:
+    def __init__(self): self()
+    def __call__(self): pass
+"""
+OTHERS = {
+    "warp": "",
+    "warp._src": "",
+    "warp._src.context": WARP,
+    "cutlass": "",
+    "cutlass.base_dsl": "",
+    CUTE[0]: ARTIFACTS,
+    "tilelang": "",
+    "tilelang.jit": "",
+    TILELANG[0]: KERNEL,
+}
 
 
 @pytest.fixture(autouse=True)
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    yield from package(tmp_path / "site", monkeypatch, "cuda", {"cuda": "", "cuda.tile": TILE, **JAX})
+    yield from package(tmp_path / "site", monkeypatch, "cuda", {"cuda": "", "cuda.tile": TILE, **JAX, **OTHERS})
 
 
 def kernel() -> None:
@@ -45,7 +77,27 @@ def test_a_program_that_uses_the_gpu_by_jax_is_listed_on_a_gpu() -> None:
     assert session.listed == []
     assert bridge._init_backend("cuda") == "cuda"
     adapter.remove()
-    assert session.listed == ["what JAX launches (XLA, Pallas)"]
+    assert session.listed == ["what JAX launches"]
     (note,) = session.notes
-    assert "--device cpu" in note
-    assert "--xla_gpu_enable_libnvptxcompiler=false --xla_gpu_enable_libnvjitlink=false" in note, "either would assemble in the process"
+    assert "consan run script.py" in note
+
+
+def test_a_program_that_uses_the_gpu_by_warp_is_listed_where_it_loads_a_module() -> None:
+    session, adapter = FakeSession(), WarpUnseen()
+    adapter.install(session)
+    context: Any = importlib.import_module("warp._src.context")
+    library = context.Runtime().load_dll("warp.so")
+    library.wp_cuda_load_module.restype = "a handle"
+    assert session.listed == []
+    assert library.wp_cuda_load_module(1, b"module.ptx") == (1, b"module.ptx", "a handle")
+    adapter.remove()
+    assert session.listed == ["what Warp launches"]
+
+
+@pytest.mark.parametrize(("adapter", "module", "made"), [(CuteUnseen(), *CUTE), (TilelangUnseen(), *TILELANG)], ids=["cute", "tilelang"])
+def test_a_program_that_uses_the_gpu_by_a_compiler_of_its_own_is_listed(adapter: Unseen, module: str, made: str) -> None:
+    session = FakeSession()
+    adapter.install(session)
+    getattr(importlib.import_module(module), made)()
+    adapter.remove()
+    assert session.listed == [f"what {adapter.title} launches"]

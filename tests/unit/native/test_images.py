@@ -11,12 +11,13 @@ from hypothesis import given, settings, strategies as st
 
 from consan._errors import ConsanError, NotSupported, UsageError
 from consan.instrument.ptx import PtxSyntaxError
+from consan.libcuda.places import KernelPlaces
 from consan.native.images import Links
 from consan.toolchain.fatbin import entries
 
 DATA = Path(__file__).parent / "data"
 ELF = b"\x7fELF\2"
-PTX = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n\0"
+PTX = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n\0"
 SUMS, VALUES = ((DATA / f"part_{name}.fatbin").read_bytes() for name in ("sums", "values"))
 
 
@@ -119,3 +120,14 @@ def test_a_fat_binary_of_kept_machine_code(tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_bytes(PTX)
     assert links.may_know(whole)
     assert links.ptx_of(whole, "sm_90a") == ("", PTX[:-1].decode())
+
+
+def test_lines_that_a_framework_has_left_are_those_of_ptx_without_lines(tmp_path: Path) -> None:
+    links = Links()
+    links.kept = tmp_path
+    (tmp_path / "k.places").write_text(KernelPlaces("a.py", 3).store())
+    assert links.may_know(PTX)
+    found = links.ptx_of(PTX, "sm_90a")
+    assert found is not None
+    assert '.file 1 "a.py"' in found[1]
+    assert ".loc 1 3 0" in found[1]

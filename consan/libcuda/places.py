@@ -1,0 +1,65 @@
+"""Lines for a kernel whose PTX has none, where a framework knows them: XLA drops those of the kernels of Pallas that it compiles by Triton.
+
+A load or a store of global memory has the line of the only statement of the kernel that loads, or stores. Where there are several, and for
+all other instructions, it is the line where the kernel's function begins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+_ENTRY: Final = re.compile(r"^[^/\n]*\.entry\s+([\w$]+)")
+_ACCESS: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?(ld|st|atom|red)\.[\w.:]*global")
+_INSTRUCTION: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?[a-z][\w.:]*(?:\s[^:]*)?;")
+_FILE: Final = re.compile(r"^\s*\.(?:file|loc)\b", re.M)
+_HEADER: Final = re.compile(r"^\s*\.address_size\s+\d+.*$", re.M)
+
+
+@dataclass(frozen=True)
+class KernelPlaces:
+    """The file of a kernel's function, the line where it begins, and those of statements that load or store."""
+
+    file: str
+    line: int
+    loads: frozenset[int] = field(default_factory=frozenset)
+    stores: frozenset[int] = field(default_factory=frozenset)
+
+    @classmethod
+    def stored(cls, text: str) -> KernelPlaces:
+        """Those that `store` gave."""
+        file, line, loads, stores = json.loads(text)
+        return cls(file, line, frozenset(loads), frozenset(stores))
+
+    def store(self) -> str:
+        """As text."""
+        return json.dumps([self.file, self.line, sorted(self.loads), sorted(self.stores)])
+
+    def of(self, text: str) -> int:
+        """The line of an instruction."""
+        access = _ACCESS.match(text)
+        lines = frozenset[int]() if access is None else self.loads if access[1] == "ld" else self.stores
+        return next(iter(lines)) if len(lines) == 1 else self.line
+
+
+def with_places(ptx: str, known: Mapping[str, KernelPlaces]) -> str:
+    """The PTX with the lines of its kernels, if it has none."""
+    if not known or _FILE.search(ptx) or not any(match[1] in known for line in ptx.splitlines() if (match := _ENTRY.match(line))):
+        return ptx
+    files = list(dict.fromkeys(each.file for each in known.values()))
+    named = "".join(f"\n.file {number} {json.dumps(name, ensure_ascii=False)}" for number, name in enumerate(files, 1))
+    return _HEADER.sub(lambda found: found[0] + named, "\n".join(_placed(ptx, known, files)), count=1)
+
+
+def _placed(ptx: str, known: Mapping[str, KernelPlaces], files: list[str]) -> Iterator[str]:
+    places, last = None, 0
+    for text in ptx.split("\n"):
+        if match := _ENTRY.match(text):
+            places, last = known.get(match[1]), 0
+        if places is not None and _INSTRUCTION.match(text) and places.of(text) != last:
+            last = places.of(text)
+            yield f".loc {files.index(places.file) + 1} {last} 0"
+        yield text

@@ -1,0 +1,51 @@
+"""Lines of kernels whose PTX has none."""
+
+from __future__ import annotations
+
+from consan.instrument.ptx import parse
+from consan.libcuda.places import KernelPlaces, with_places
+
+PTX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry other() { ret; }
+.visible .entry k(
+	.param .u64 k_param_0
+)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<3>;
+	.reg .b64 %rd<3>;
+$L__BB0_0:
+	ld.param.b64 %rd1, [k_param_0];
+	ld.global.b32 %r1, [%rd1];
+	ld.global.b32 %r2, [%rd1+4];
+	@%p1 st.global.b32 [%rd1], %r1;
+	ret;
+}
+"""
+
+
+def lines(places: KernelPlaces) -> list[int]:
+    return [int(text.split()[2]) for text in with_places(PTX, {"k": places}).splitlines() if text.startswith(".loc")]
+
+
+def test_the_only_statement_that_loads_or_stores_is_named() -> None:
+    assert lines(KernelPlaces("a.py", 3, frozenset({5}), frozenset({7}))) == [3, 5, 7, 3]
+    assert lines(KernelPlaces("a.py", 3, frozenset({5, 6}), frozenset({7}))) == [3, 7, 3], "which of two, nobody knows"
+    text = with_places(PTX, {"k": KernelPlaces("a b.py", 3)})
+    assert '.file 1 "a b.py"' in text
+    assert [each.name for each in parse(text).functions] == ["other", "k"]
+
+
+def test_what_has_lines_or_is_not_known_stays() -> None:
+    known = {"k": KernelPlaces("a.py", 3)}
+    text = with_places(PTX, known)
+    assert with_places(text, known) == text
+    assert with_places(PTX, {"else": known["k"]}) == PTX
+    assert with_places(PTX, {}) == PTX
+
+
+def test_places_can_be_stored() -> None:
+    places = KernelPlaces("a.py", 3, frozenset({5, 6}), frozenset({7}))
+    assert KernelPlaces.stored(places.store()) == places
