@@ -45,7 +45,7 @@ _ELSEWHERE: Final = (
 )
 
 
-class Unseen(Seam):
+class UnseenFramework(Seam):
     """On a GPU, in the process of consan: says that the kernels of a framework are not seen, once a program uses it there."""
 
     @property
@@ -62,7 +62,7 @@ class Unseen(Seam):
         return original(*args, **kwargs)
 
 
-class JaxUnseen(Unseen):
+class JaxUnseen(UnseenFramework):
     """JAX starts its backend."""
 
     name = "jax"
@@ -80,7 +80,7 @@ class JaxUnseen(Unseen):
         return original(platform, *args, **kwargs)
 
 
-class WarpUnseen(Unseen):
+class WarpUnseen(UnseenFramework):
     """Warp loads a module of the GPU."""
 
     name = "warp"
@@ -112,7 +112,7 @@ class Typed:
         setattr(self.function, name, value)
 
 
-class CuteUnseen(Unseen):
+class CuteUnseen(UnseenFramework):
     """CuTe DSL has compiled a kernel."""
 
     name = "cute"
@@ -124,7 +124,7 @@ class CuteUnseen(Unseen):
         self._wrap(module.JitFunctionArtifacts, "__post_init__", self._calling)
 
 
-class TilelangUnseen(Unseen):
+class TilelangUnseen(UnseenFramework):
     """tilelang has made a kernel."""
 
     name = "tilelang"

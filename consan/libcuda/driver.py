@@ -74,6 +74,7 @@ class KeptPtx:
 
     texts: dict[bytes, str] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
+    places: dict[str, KernelPlaces] = field(default_factory=dict)  # by kernel, of PTX without lines
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,6 @@ class StandInDriver:
     kept_ptx: KeptPtx = field(default_factory=KeptPtx)
     of_framework: FrameworkMemory = FrameworkMemory()
     parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
-    places: dict[str, KernelPlaces] = field(default_factory=dict)  # by kernel, likewise
     captures: dict[int, WorkCapture] = field(default_factory=dict)  # by the handles of their streams
     special: SpecialMemory = field(default_factory=SpecialMemory)
     host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program

@@ -50,7 +50,7 @@ class DriverModule:
 
 
 def _load(driver: StandInDriver, text: str, name: str) -> int:
-    module = parse(with_places(text, driver.places), name)
+    module = parse(with_places(text, driver.kept_ptx.places), name)
     made = DriverModule(driver.session.prepare(module, name=name))
     handle = driver.made(made)
     for function in module.functions:

@@ -175,7 +175,7 @@ def _named(sanitized: Callable[[str], str], original: Callable[..., Any], *args:
     name = sanitized(known.func_name)
     library.driver().parameter_names[name] = tuple(known.arg_names or ())
     if found := places_of(jaxpr):
-        library.driver().places[name] = found
+        library.driver().kept_ptx.places[name] = found
     return original(*args, **named)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from seam_fakes import FakeSession, package
 
-from consan.adapters.without_ptx import CuteUnseen, CuTileAdapter, JaxUnseen, TilelangUnseen, Unseen, WarpUnseen
+from consan.adapters.without_ptx import CuteUnseen, CuTileAdapter, JaxUnseen, TilelangUnseen, UnseenFramework, WarpUnseen
 
 TILE = "def launch(stream, grid, kernel, args): return ('launched', args)\n"
 JAX = {"jax": "", "jax._src": "", "jax._src.xla_bridge": "def _init_backend(platform): return platform\n"}
@@ -95,7 +95,7 @@ def test_a_program_that_uses_the_gpu_by_warp_is_listed_where_it_loads_a_module()
 
 
 @pytest.mark.parametrize(("adapter", "module", "made"), [(CuteUnseen(), *CUTE), (TilelangUnseen(), *TILELANG)], ids=["cute", "tilelang"])
-def test_a_program_that_uses_the_gpu_by_a_compiler_of_its_own_is_listed(adapter: Unseen, module: str, made: str) -> None:
+def test_a_program_that_uses_the_gpu_by_a_compiler_of_its_own_is_listed(adapter: UnseenFramework, module: str, made: str) -> None:
     session = FakeSession()
     adapter.install(session)
     getattr(importlib.import_module(module), made)()
