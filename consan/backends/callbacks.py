@@ -30,7 +30,7 @@ from consan.backends.cost import COST
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _OUT_OF_MEMORY: Final = 2  # CUDA_ERROR_OUT_OF_MEMORY
-_ALLOCATES: Final = re.compile("cuMem(Alloc|AllocPitch|AllocManaged|Create|AllocAsync|AllocFromPoolAsync)$")
+ALLOCATES: Final = re.compile("cuMem(Alloc|AllocPitch|AllocManaged|Create|AllocAsync|AllocFromPoolAsync)$")
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
 _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
@@ -120,7 +120,7 @@ class CallForm:
         """The facts about it that C needs (`CallRule`)."""
         at, within = self.stream or (-1, -1)
         kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
-        allocates = _ALLOCATES.match(self.name) is not None
+        allocates = ALLOCATES.match(self.name) is not None
         kernel, inside = KERNELS.get(self.name, (-1, -1))
         names = {"kernel": kernel + 1, "inside": inside}
         return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates, **names}
@@ -218,7 +218,7 @@ class DriverCalls(DriverFacts):
             why = refused(status)
             if not status:
                 self._library, self._matters = library, functools.cache(matters)
-                self._forms = forms_of(library, lambda name: matters(name) or _ALLOCATES.match(name) is not None, layouts)
+                self._forms = forms_of(library, lambda name: matters(name) or ALLOCATES.match(name) is not None, layouts)
                 self._follow_forms()
                 return self._enable(library, subscriber)
         return why
@@ -258,7 +258,7 @@ class DriverCalls(DriverFacts):
     def _tell(self, number: int, data: CallbackData) -> None:
         form = self._forms[number]
         if data.status and data.status[0]:
-            if data.status[0] == _OUT_OF_MEMORY and _ALLOCATES.match(form.name):
+            if data.status[0] == _OUT_OF_MEMORY and ALLOCATES.match(form.name):
                 for each in list(self._listeners):
                     each.lacks_memory()
             return

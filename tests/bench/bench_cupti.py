@@ -23,7 +23,7 @@ from typing import Final
 from launches import BATCH, add, matmul, microseconds
 
 from consan.backends.call_filter import MOST_CALLBACKS
-from consan.backends.callbacks import _ALLOCATES, libraries
+from consan.backends.callbacks import ALLOCATES, libraries
 from consan.session.comparing.driver_calls import matters
 
 DOMAIN: Final = 1  # CUPTI_CB_DOMAIN_DRIVER_API
@@ -35,7 +35,7 @@ void called(void *with, int domain, unsigned number, const int *data) { counts[n
 
 def followed(name: str) -> bool:
     """Whether consan enables a call, by its name without the version."""
-    return matters(name) or _ALLOCATES.match(name) is not None
+    return matters(name) or ALLOCATES.match(name) is not None
 
 
 SETS: dict[str, Callable[[str], bool]] = {
