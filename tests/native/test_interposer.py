@@ -191,6 +191,20 @@ def test_a_program_that_asks_nvrtc_for_machine_code_gets_ptx(how: str, case: Cas
     assert handed[:3] == ["option -arch=sm_90a", "option -lineinfo", "cuModuleLoadData elf that records"]
 
 
+def test_cudnn_gets_the_machine_code_that_it_asks_nvrtc_for(case: Case) -> None:
+    """It looks into it, and has no plan for a convolution otherwise."""
+    (case.folder / "libcudnn_program").write_bytes((case.folder / "program").read_bytes())
+    (case.folder / "libcudnn_program").chmod(0o755)
+    log = case.folder / "log"
+    log.unlink(missing_ok=True)
+    with environment(case.environment | {"FAKE_CUDA_LOG": str(log)} | NO_FINDING):
+        words = (str(case.folder / "libcudnn_program"), "dlsym", "-arch=sm_90a", case.image("ptx"))
+        status, report, _ = run_native(NativeProgram(words[0], words), options())
+    assert (status, report.verdict, launches(report)) == (STATUS, INCOMPLETE, {})
+    assert {kernel.name: kernel.launches for kernel in report.uninstrumented} == {"sums": 1}
+    assert "cuModuleLoadData elf" in log.read_text().splitlines()
+
+
 def test_stress_delays_the_warps_of_each_seed(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     program = [str(case.folder / "program"), "asked", "cuModuleLoadData", case.image("ptx")]

@@ -41,11 +41,18 @@ static void *of_nvrtc(void *function, const char *name) {
     return handle ? finder()(handle, name) : NULL;
 }
 
+// cuDNN looks into the machine code that it compiles, and has no plan to run without it: its kernels are listed.
+static bool is_of_cudnn(void *caller) {
+    Dl_info library;
+    const char *file = dladdr(caller, &library) && library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
+    return file && strncmp(file, "/libcudnn", strlen("/libcudnn")) == 0;
+}
+
 // NVRTC's function for PTX, if the program's machine code is not empty and PTX can take its place.
 static void *ptx_instead(Handle program, void *caller, const char *name) {
     size_t bytes = 0;
     void *own = callers(AT_nvrtcGetCUBINSize, caller);
-    if (socket_path() == NULL || is_linked_later(program)) return NULL;
+    if (socket_path() == NULL || is_linked_later(program) || is_of_cudnn(caller)) return NULL;
     if (CALLED(own, program, &bytes) != 0 || bytes == 0) return NULL;
     return of_nvrtc(own, name);
 }
