@@ -34,6 +34,7 @@ from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
 from consan.session.executing.watch import SessionWatch
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
+from consan.session.known_in_graphs import KnownInGraphs
 from consan.session.launches_by_others import LaunchesByOthers
 from consan.session.modules.device import Device
 from consan.session.modules.in_clusters import grid_in_ctas
@@ -106,6 +107,11 @@ class Frameworks:
     def graphs(self) -> GraphNodes:
         """The launches that become nodes of graphs."""
         return GraphNodes(self.device, self.modules, self.judge)
+
+    @functools.cached_property
+    def known_in_graphs(self) -> KnownInGraphs:
+        """Those whose nodes need no log."""
+        return KnownInGraphs(self.background, self.looks)
 
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
@@ -307,6 +313,12 @@ class Frameworks:
 
     def _into_graph(self, prepared: Prepared, launch: FrameworkLaunch) -> Generator[Handle | None, None, Prepared]:
         """Launch into a graph. Returns the form that was launched."""
+        capture = self.streams.capture_of(launch.stream)
+        tell = None if self._may_differ(prepared, launch) else self.known_in_graphs.teller(prepared, launch, _shape(prepared, launch))
+        if tell is not None and (known := self.graphs.known(launch.stream, tell, capture)) is not None:
+            with known.refused():
+                yield self._unrecorded(prepared, launch)
+            return prepared
         with self.device.backend.outside_captures():
             planned = PlannedLaunch(launch.grid, launch.block, launch.cluster)
             node = self.graphs.begun(prepared, launch.entry, planned, launch.stream, launch.args() or ())
@@ -314,11 +326,8 @@ class Frameworks:
             yield self._unrecorded(prepared, launch)
             return prepared
         self.names.note_parameters(node.prepared, launch.entry, launch.args)
-        try:
-            yield self.graphs.arm(node, self.streams.capture_of(launch.stream))
-        except BaseException:
-            node.void = True
-            raise
+        with node.refused():
+            yield self.graphs.arm(node, capture)
         self.graphs.ended(node)
         return node.prepared
 

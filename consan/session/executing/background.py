@@ -293,6 +293,7 @@ class Background:
         if sent.examined:
             self.repeating.retire_outdated(sent.prepared)
             self.judge.concluded(sent.prepared, sent.entry, sent.started, account.examined)
+            self.repeating.concluded(sent, account)
             return
         if not sent.retained:
             self._keep(sent)

@@ -7,12 +7,16 @@ stands for those before it if their receipts are equal: the node counts them. A 
 Each node has a module of its own, whose variables are written once, so that nodes and other launches may run at the same time. Its memory
 is never given back, since the program may launch its graph at any time.
 
+A launch that is known to do what a checked one did (planning/decided.py) becomes a node that is the kernel as it is, and is only counted.
+
 Not handled: kernels that hang in a graph; how far the memory of a node that nobody launches any more could be used again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -38,16 +42,31 @@ _NO_WORK: Final = "this device takes no work of consan's own into a graph: launc
 _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it without a graph, or give more --trace-memory"
 
 
-@dataclass(eq=False)
-class RecordedNode:
-    """A node. `counted`: what reports have counted (`Slip.counts`)."""
+@dataclass(eq=False, kw_only=True)
+class CapturedNode:
+    """A node. `slip`: counts its launches."""
+
+    stream: int
+    slip: Slip
+    void: bool = False  # the driver has refused it
+
+    @contextlib.contextmanager
+    def refused(self) -> Iterator[None]:
+        """Inside the block the driver may refuse it."""
+        try:
+            yield
+        except BaseException:
+            self.void = True
+            raise
+
+
+@dataclass(eq=False, kw_only=True)
+class RecordedNode(CapturedNode):
+    """A node with a log. `counted`: what reports have counted (`Slip.counts`)."""
 
     prepared: Prepared
     entry: str
     started: LaunchCheck
-    stream: int
-    slip: Slip
-    void: bool = False  # the driver has refused it
     counted: tuple[int, int, int] = (0, 0, 0)
 
     @property
@@ -55,6 +74,14 @@ class RecordedNode:
         """Its log."""
         assert self.started.memory is not None
         return self.started.memory
+
+
+@dataclass(eq=False, kw_only=True)
+class KnownNode(CapturedNode):
+    """A node that is the kernel as it is: each launch does what one did that was checked. `tell`: counts so many launches."""
+
+    tell: Callable[[int], None]
+    counted: int = 0  # launches that reports have counted
 
 
 @dataclass
@@ -65,6 +92,7 @@ class GraphNodes:
     modules: Modules
     judge: Judge
     _nodes: list[RecordedNode] = field(default_factory=list)
+    _known: list[KnownNode] = field(default_factory=list)
     _shared: tuple[object, NodeFront] | None = None  # the front of the last capture
     _bytes: int = 0
 
@@ -85,10 +113,7 @@ class GraphNodes:
             return None
         form.launched = True
         own = replace(form, handle=None, code=replace(form.code, load_later=None))
-        node = RecordedNode(own, entry, started, stream, self.device.receipts.take())
-        copy = self.device.logs.take("slips of nodes", SLIP_BYTES, clear=False)
-        self.device.backend.poke(copy, bytes(SLIP_BYTES))
-        node.slip.begin_node(copy)
+        node = RecordedNode(prepared=own, entry=entry, started=started, stream=stream, slip=self._slip())
         self.modules.used[form.number] = form
         self.modules.load(node.prepared)
         self._nodes.append(node)
@@ -98,6 +123,22 @@ class GraphNodes:
             for _, address, data in node.memory.variables():
                 self.device.backend.poke(address, data)
         return node
+
+    def known(self, stream: int, tell: Callable[[int], None], capture: object | None) -> KnownNode | None:
+        """Put into the captured stream what comes before a known kernel. None: it is recorded instead."""
+        if self._impossible() or len(self._known) >= MOST_NODES:
+            return None
+        with self.device.backend.outside_captures():
+            node = KnownNode(stream=stream, slip=self._slip(), tell=tell)
+        self._put_front(node, [], capture)
+        self._known.append(node)
+        return node
+
+    def _slip(self) -> Slip:
+        slip, copy = self.device.receipts.take(), self.device.logs.take("slips of nodes", SLIP_BYTES, clear=False)
+        self.device.backend.poke(copy, bytes(SLIP_BYTES))
+        slip.begin_node(copy)
+        return slip
 
     def _impossible(self) -> str:
         if self.device.lost:
@@ -116,10 +157,19 @@ class GraphNodes:
 
         `capture`: that began with its stream; each node of it comes behind all nodes before. None: not known.
         """
-        work, receipts, outside = self.device.backend.work, self.device.receipts, self.device.backend.outside_captures
+        work = self.device.backend.work
         assert work is not None
         pieces = [] if node.memory.silent else node.memory.pieces.to_clear
-        clears = [(address, nbytes) for address, nbytes in pieces if nbytes <= MOST_CLEARED]
+        self._put_front(node, [(address, nbytes) for address, nbytes in pieces if nbytes <= MOST_CLEARED], capture)
+        with work.entered():
+            for address, nbytes in pieces:
+                if nbytes > MOST_CLEARED:
+                    work.clear(address, nbytes, node.stream)
+        return node.prepared.loaded
+
+    def _put_front(self, node: CapturedNode, clears: list[tuple[int, int]], capture: object | None) -> None:
+        work, receipts, outside = self.device.backend.work, self.device.receipts, self.device.backend.outside_captures
+        assert work is not None
         shared = self._shared
         front = shared[1] if shared is not None and shared[0] is capture and not shared[1].is_full else None
         if front is None:
@@ -130,11 +180,6 @@ class GraphNodes:
             self._shared = self._shared if capture is None else (capture, front)
         with outside():
             receipts.put_front(front, node.slip, clears)
-        with work.entered():
-            for address, nbytes in pieces:
-                if nbytes > MOST_CLEARED:
-                    work.clear(address, nbytes, node.stream)
-        return node.prepared.loaded
 
     def ended(self, node: RecordedNode) -> None:
         """Put into the captured stream what comes behind the kernel."""
@@ -149,7 +194,7 @@ class GraphNodes:
 
         `altered`: the program has changed parameters of kernels' nodes. Nobody knows what wrote into their logs, if anything did.
         """
-        if not self._nodes:
+        if not (self._nodes or self._known):
             return
         if altered:
             self.judge.watch.reasons[_ALTERED] = None
@@ -159,6 +204,10 @@ class GraphNodes:
         for node in self._nodes:
             if not node.void and node.slip.counts != node.counted:
                 self._look(node)
+        for known in self._known:
+            begun, known.counted = known.slip.counts[0] - known.counted, known.slip.counts[0]
+            if begun and not known.void:
+                known.tell(begun)
 
     def _look(self, node: RecordedNode) -> None:
         memory, judge, counts = node.memory, self.judge, node.slip.counts

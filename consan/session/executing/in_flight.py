@@ -303,9 +303,13 @@ class Repeating:
             self._usual.pop(shape, None)
             return
         self._usual[shape] = receipt.sums + _ALL_ENDED + receipt.results, account
-        compact = account.first.memory.compact if account.first is not None else None
-        if compact is not None and not compact.hashes:
-            self._decided.setdefault(_whatever_its_log(shape), DecidedLaunches(compact.decides)).add(receipt.results, account)
+
+    def concluded(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
+        """A launch was checked: what those do that have its deciding bytes is known, if it has no findings."""
+        compact, checked = sent.memory.compact, account.examined.checked if account.examined is not None else None
+        if compact is None or compact.hashes or checked is None or checked.found or not account.serves() or sent.started.ending.stopped:
+            return
+        self._decided.setdefault(_whatever_its_log(sent.shape), DecidedLaunches(compact.decides)).add(sent.memory.constants(), account)
 
     def decided(self, shape: Shape) -> DecidedLaunches[ReceiptGroup] | None:
         """The launches of a shape whose parameters decide their accesses; None while none is known."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from consan.instrument.record.recorded import DecidingBytes
-from consan.instrument.record.text.text import RESULT_BYTES
 from consan.session.modules.parameters import Parameters
 
 A = TypeVar("A")  # an account of launches
@@ -24,11 +23,10 @@ class DecidedLaunches(Generic[A]):
     decides: tuple[DecidingBytes, ...]
     _accounts: dict[bytes, A] = field(default_factory=dict)
 
-    def add(self, results: bytes, account: A) -> None:
-        """A launch was checked. `results`: of its receipt."""
+    def add(self, constants: bytes, account: A) -> None:
+        """A launch was checked. `constants`: that its first thread has stored."""
         if len(self._accounts) < MOST_DECIDED:
-            places = [(RESULT_BYTES + each.place, each.nbytes) for each in self.decides]
-            self._accounts[b"".join(results[place : place + nbytes] for place, nbytes in places)] = account
+            self._accounts[b"".join(constants[each.place : each.place + each.nbytes] for each in self.decides)] = account
 
     def of(self, args: Parameters | None) -> A | None:
         """The account of a launch with these parameters; None: it is not known what it does."""

@@ -1,0 +1,191 @@
+"""Nodes of graphs that are known to do what a checked launch did: they are the kernel as it is, and their launches are counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from leaving_support import slow_clock
+from streams_support import Streams
+from test_background import BLOCK, GRID, Framework
+
+from consan.reports.verdict import coverage
+from consan.session import known_in_graphs
+from consan.session.executing import graph_nodes
+from consan.session.frameworks import FrameworkLaunch
+
+STREAM = 7
+RECORDED, KNOWN = 3, 2  # what a captured launch puts into the stream: a front, the kernel, and, if it is recorded, a receipt
+Graph = list[Callable[[], bool]]
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Streams:
+    slow_clock(monkeypatch)
+    return Streams()
+
+
+def launch(framework: Framework, number: int, stream: int = 0, entry: str = "waits", grid: tuple[int, int, int] = GRID) -> None:
+    """A launch whose parameters are known."""
+    values = (framework.out.to_bytes(8, "little"), number.to_bytes(4, "little"))
+    given = FrameworkLaunch(entry, grid, BLOCK, (1, 1, 1), stream, framework.module, args=lambda: values)
+    with framework.session.framework_launch(framework.prepared, given) as module:
+        framework.backend.launch(module or framework.module, entry, grid, BLOCK, values, stream=stream)
+
+
+def warm(framework: Framework, number: int = 0, entry: str = "waits") -> None:
+    """Launch, and wait until the launch was checked."""
+    launch(framework, number, entry=entry)
+    framework.backend.advance(0)
+    time.sleep(0.2)  # for the thread that checks
+
+
+def capture(framework: Framework, *numbers: int, entry: str = "waits", grid: tuple[int, int, int] = GRID) -> Graph:
+    """A graph of a launch with each of these numbers."""
+    framework.backend.captured[STREAM] = []
+    for number in numbers:
+        launch(framework, number, STREAM, entry, grid)
+    return framework.backend.captured.pop(STREAM)
+
+
+def replay(framework: Framework, graph: Graph, times: int = 1) -> None:
+    for _ in range(times):
+        framework.backend.replay(graph, 3)
+
+
+def test_a_known_launch_is_only_counted(backend: Streams) -> None:
+    framework = Framework(backend)
+    warm(framework)
+    graph = capture(framework, 0, 0)
+    assert len(graph) == 2 * KNOWN
+    replay(framework, graph, 5)
+    assert framework.counts() == ("clean", 11, 22, 1)
+
+
+@pytest.mark.parametrize("global_memory", ["auto", "off"])
+def test_global_memory_is_proven_for_these_parameters(global_memory: str, backend: Streams) -> None:
+    framework = Framework(backend, global_memory=global_memory)
+    warm(framework)
+    graph = capture(framework, 0)
+    assert len(graph) == KNOWN
+    replay(framework, graph, 3)
+    report = framework.session.report()
+    (row,) = coverage.rows(report)
+    assert (report.verdict, report.incomplete, row.launches) == ("clean", (), 4)
+    assert row.checked == (4 if global_memory == "auto" else 0)
+
+
+def test_another_value_that_decides_is_recorded(backend: Streams) -> None:
+    framework = Framework(backend)
+    warm(framework)
+    graph = capture(framework, 1)
+    assert len(graph) == RECORDED
+    replay(framework, graph)
+    assert framework.counts()[0] == "violations"
+
+
+def test_what_memory_decides_another_grid_and_what_has_a_finding_are_recorded(backend: Streams) -> None:
+    framework = Framework(backend)
+    for number, entry in ((0, "waits"), (1, "waits"), (1, "scatters")):
+        warm(framework, number, entry)
+    assert len(capture(framework, 1)) == RECORDED
+    assert len(capture(framework, 1, entry="scatters")) == RECORDED
+    assert len(capture(framework, 0, grid=(1, 1, 1))) == RECORDED
+    assert len(capture(framework, 0)) == KNOWN
+
+
+def test_a_kernel_that_was_never_launched_is_recorded(backend: Streams) -> None:
+    assert len(capture(Framework(backend), 0)) == RECORDED
+
+
+def test_a_capture_waits_for_checks_a_short_time(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_in_graphs, "LONGEST_WAIT", 0.05)
+    framework = Framework(backend)
+    launch(framework, 0)  # the device has not begun it
+    assert len(capture(framework, 0)) == RECORDED
+    warm(framework)
+    warm(framework)  # this launch sees the receipts of those before
+    assert len(capture(framework, 0)) == KNOWN, "what is known needs no time"
+
+
+def test_each_report_counts_its_own_launches(backend: Streams) -> None:
+    framework = Framework(backend)
+    warm(framework)
+    graph = capture(framework, 0)
+    replay(framework, graph, 2)
+    first = framework.session.take()
+    assert first is not None
+    assert sum(kernel.launches for kernel in first.kernels) == 3
+    replay(framework, graph, 4)
+    assert framework.counts()[:2] == ("clean", 4)
+
+
+def test_a_launch_that_the_driver_refuses_is_not_counted(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend)
+    warm(framework)
+    with monkeypatch.context() as inside:
+        inside.setattr(backend, "launch", _refuse)
+        with pytest.raises(ValueError, match="refused"):
+            capture(framework, 0)
+    replay(framework, backend.captured.pop(STREAM))
+    assert framework.counts()[:2] == ("clean", 1)
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise ValueError("refused")
+
+
+def test_changed_parameters_of_nodes_make_the_report_incomplete(backend: Streams) -> None:
+    framework = Framework(backend)
+    warm(framework)
+    replay(framework, capture(framework, 0))
+    framework.session.followed.captures.altered = True
+    assert framework.session.report().verdict == "incomplete"
+
+
+# What is replaced by what in a module and a class there, its method, and a program whose outcome changes.
+FAULTS = {
+    "bytes that decide": (
+        known_in_graphs,
+        "KnownInGraphs",
+        "_account",
+        "decided.of(args)",
+        "next(iter(decided._accounts.values()), None)",
+        (0, 1),
+    ),
+    "launches are counted": (graph_nodes, "GraphNodes", "settle", "known.tell(begun)", "pass", (0, 0)),
+    "those of earlier reports": (
+        graph_nodes,
+        "GraphNodes",
+        "settle",
+        "known.slip.counts[0] - known.counted",
+        "known.slip.counts[0]",
+        (0, 0),
+    ),
+    "proofs": (known_in_graphs, "KnownInGraphs", "teller", "self.looks.counts(prepared, launch, args, times)", "pass", (0, 0)),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, owner, method, old, new, (before, captured) = FAULTS[fault]
+    slow_clock(monkeypatch)
+
+    def run() -> list[tuple[object, ...]]:
+        framework, found = Framework(Streams(), global_memory="auto"), list[tuple[object, ...]]()
+        warm(framework, before)
+        graph = capture(framework, captured)
+        for _ in range(2):
+            replay(framework, graph)
+            report = framework.session.take()
+            found += [] if report is None else [(report.verdict, row.launches, row.checked) for row in coverage.rows(report)]
+        return found
+
+    right, text = run(), Path(str(module.__file__)).read_text()
+    assert text.count(old) == 1
+    changed = dict(vars(module))
+    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
+    monkeypatch.setattr(getattr(module, owner), method, vars(changed[owner])[method])
+    assert run() != right
