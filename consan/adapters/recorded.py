@@ -79,20 +79,16 @@ class FrameworkModules:
         """The same of a launch: the addresses are `where`."""
         return self.declared(launch.module.handle, launch.entry).given(*where[:2])
 
-    def repeated(self, session: SessionLike | None, key: Hashable) -> RepeatedLaunch | None:
-        """For launches like one that was made before. `key`: what is equal for launches that are made alike."""
-        return self._repeated.get(key) if session is not None and session is self._repeated_in else None
-
     def repeat(
         self, session: SessionLike | None, key: Hashable, asked: Callable[[FrameworkLaunch], Parameters | None],
         launch: Callable[..., Any], given: tuple[Any, ...], *, at: int = 0, gives_status: bool = False, in_c: bool = False,
     ) -> Any:  # fmt: skip
-        """Make a launch that was made before, as `RepeatedLaunch.make` does; `NOT_REPEATED` where none was.
+        """Make a launch like one that was made before, as `RepeatedLaunch.make` does; `NOT_REPEATED` where none was.
 
-        `key`: as in `repeated`. `asked`: reads the parameters of this one, which is like the one given.
+        `key`: what is equal for launches that are made alike. `asked`: reads the parameters of this one, which is like the one given.
         `at`: as in `RepeatedLaunch.make`. `in_c`: C makes those that follow; `launch` is `cuLaunchKernel`, and `key` its first parameters.
         """
-        found = self.repeated(session, key)
+        found = self._repeated.get(key) if session is not None and session is self._repeated_in else None
         if found is None:
             return NOT_REPEATED
         result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)

@@ -103,16 +103,12 @@ class RecordedRun:
 
     def __call__(self, x: int, y: int, z: int, stream: int, function: int, packed: Any, metadata: Any, *rest: Any) -> Any:
         """Launch, as Triton's launcher, which takes two hooks and the arguments of the kernel behind these."""
-        recorded, session, key = self._adapter.recorded, self._adapter.session, (function, x, y, z, stream)
+        recorded, session, key = self._adapter.recorded, self._adapter._session, (function, x, y, z, stream)
         rest = (packed, metadata, *rest) if metadata is not UNHEARD else (packed, None, None, None, *rest[2:])
         args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
-        found = recorded.repeated(session, key)
-        if found is not None:
-            result = found.make(args, self.plain, (x, y, z, stream, function, *rest), at=_FUNCTION)
-            if result is not NOT_REPEATED:
-                if found.alike.armed is None:
-                    found.arm()
-                return result
+        result = recorded.repeat(session, key, args, self.plain, (x, y, z, stream, function, *rest), at=_FUNCTION)
+        if result is not NOT_REPEATED:
+            return result
         known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
@@ -123,7 +119,7 @@ class RecordedRun:
         with recorded.launching(session, launch, key) as other:
             return self.plain(x, y, z, stream, other or function, *rest)
 
-    def _parameters(self, values: Sequence[Any]) -> Parameters | None:
+    def _parameters(self, values: Sequence[Any], _: FrameworkLaunch | None = None) -> Parameters | None:
         """The parameters for these arguments; None where they cannot be known."""
         if self._types is None:
             return None
@@ -165,11 +161,6 @@ class TritonAdapter(TritonSeam):
         if self._session is not None and cuda is not None and cuda.is_initialized():
             self._session.note("torch's own kernels (ATen, cuBLAS and so on) come as machine code: they are neither checked nor counted")
         super().remove()
-
-    @property
-    def session(self) -> SessionLike | None:
-        """The session that records, if there is one."""
-        return self._session
 
     def _patch(self, triton: ModuleType) -> None:
         config = triton.runtime.driver
