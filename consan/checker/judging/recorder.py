@@ -266,21 +266,29 @@ class _Checker:
         if not clusters:
             return []
         histories = self.launch.histories(clusters)
-        tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
-        done = replayed(self._replayed, tasks, sum(history.log.nbytes for history in histories), self.patience)
-        return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
 
-    def _known(self, history: History, done: list[Replayed]) -> Known:
+        def each(history: History, order: bool | None) -> Any:
+            return self._copies(history) if order is None else self._replayed(history, opened, closed, order)
+
+        orders = (False, True, None) if self.copies else (False, True)
+        tasks = [(history, order) for order in orders for history in histories]
+        done, count = replayed(each, tasks, sum(history.log.nbytes for history in histories), self.patience), len(histories)
+        of_copies = done[2 * count :] or [[]] * count
+        return [self._known(history, done[place : 2 * count : count], of_copies[place]) for place, history in enumerate(histories)]
+
+    def _copies(self, history: History) -> list[Any]:
+        """What is found at its copies and accesses in global memory."""
+        unordered = self.recorded.kernels[self.launched.entry].unordered
+        return check_copies(self.recorded.blocks, history, self.recorded.isa, self.patience, unordered=unordered)
+
+    def _known(self, history: History, done: list[Replayed], of_copies: list[Any]) -> Known:
         self.checked.tally.events += sum(each.events for each in done)
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
         whole = [each for each in done if each.status is not Status.CORRUPT]
         deadlocked = all(each.proven for each in done)
         orders, lanes_gone = parted((each.records for each in whole), history.cta_threads)
         found = united(orders, undefined=any(each.status is Status.UNDEFINED for each in whole))
-        found = proven(found, deadlocks=deadlocked)
-        if self.copies:
-            unordered = self.recorded.kernels[self.launched.entry].unordered
-            found += check_copies(self.recorded.blocks, history, self.recorded.isa, self.patience, unordered=unordered)
+        found = [*proven(found, deadlocks=deadlocked), *of_copies]
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions, lanes_gone)
 
