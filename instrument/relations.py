@@ -214,7 +214,7 @@ class Warp:
 class UndefinedUse:
     """The use of a value that a shuffle takes from a lane that is not there. `end`: as in `ValueUse`.
 
-    `lane` takes the value of `source` at `shuffle`; `by` uses at `used` what follows from it.
+    `lane` takes the value of `source` at `shuffle`, whose mask names it if `in_mask`; `by` uses at `used` what follows from it.
     """
 
     end: str
@@ -223,6 +223,7 @@ class UndefinedUse:
     lane: int
     source: int
     by: int
+    in_mask: bool = True
 
 
 class Relations(Protocol):

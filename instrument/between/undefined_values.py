@@ -1,8 +1,8 @@
 """Whether a value that a shuffle takes from a lane that is not there is used for certain (ISA "shfl.sync": such a result is undefined).
 
-A lane is not there if it has exited, or if the CTA does not have it. Its value is used if it decides a branch or an address, or is
-stored in memory that outlives the kernel. What follows from an undefined value is undefined too, also in lanes that take it by a further
-shuffle.
+A lane is not there if it has exited, if the CTA does not have it, or if it is not in the mask. Its value is used if it decides a branch or
+an address, or is stored in memory that outlives the kernel. What follows from an undefined value is undefined too, also in lanes that take
+it by a further shuffle.
 
 Decides from the text of one kernel, lane by lane, on all paths that the index of a lane's thread does not rule out: a value counts as
 undefined only if it is on each of them, and as used only if the lane comes to the use on each. A choice or a guard that is not known
@@ -90,7 +90,8 @@ class UndefinedValues:
             return None
         user, lane, end = found
         taker = lane if lane in walk.sources else min(walk.sources)
-        return UndefinedUse(end, place_of(self._module, walk.shuffle), place_of(self._module, user), taker, walk.sources[taker], lane)
+        source, places = walk.sources[taker], (place_of(self._module, walk.shuffle), place_of(self._module, user))
+        return UndefinedUse(end, *places, taker, source, lane, walk.names(source, taker))
 
     def _line(self, instruction: Instruction) -> int:
         return place_of(self._module, instruction).ptx_line
@@ -111,6 +112,11 @@ class _Walk:
     def _edges_of(self, decided: DecidedBranches) -> dict[int, list[tuple[int, ...]]]:
         known = dict[tuple[int | None, ...], list[tuple[int, ...]]]()
         return {lane: known.setdefault(tuple(each.values()), decided.edges(each)) for lane, each in self._decisions.items()}
+
+    def names(self, source: int, taker: int) -> bool:
+        """Whether the mask of the shuffle has a lane, as far as the text shows."""
+        mask = self._number(self.shuffle, self.shuffle.operands[4], taker)
+        return mask is None or bool(mask >> source & 1)
 
     def uses(self) -> Iterator[tuple[Instruction, int, str]]:
         """The uses of undefined values that a lane makes for certain, with the lane, in text order."""

@@ -38,7 +38,7 @@ BARRIER_MISUSE: Final = {
         "{came} reach {point} at {first_at}; {others}",
     ),
     "lane-gone": Situation(
-        "a lane that is there at {first_at}: a value taken from a lane that has exited, or that does not exist, is undefined",
+        "a lane that is there at {first_at}: the value of a lane that has exited, is not in the mask, or does not exist, is undefined",
         "let all 32 lanes of the warp come to {first_at}, those without an element with a neutral value (guard the load, not the"
         " thread, and launch a multiple of 32 threads); or use the value only where its lane is there",
         "a lane takes at {first_at} the value of {others}; it is undefined, and what follows from it {used} at {second_at}",

@@ -1,4 +1,4 @@
-"""Findings about shuffles whose lanes use values of lanes that have exited, or that the CTA does not have (R-SH1)."""
+"""Findings about shuffles whose lanes use values of lanes that have exited, are not in the mask, or do not exist (R-SH1)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,11 @@ class UndefinedShuffles:
             return Access(role, place.opcode, proxy="none", space="none", **who, **located(place))
 
         accesses = distinct((access("shuffle", use.shuffle, use.lane), access(_ROLES[use.end], use.used, use.by)))
-        exists = warp * _LANES + use.source < self.block[0] * self.block[1] * self.block[2]
-        others = f"lane {use.source}, which {'has exited' if exists else 'the CTA does not have'}"
+        others = f"lane {use.source}, which {self._absence(warp, use)}"
         finding = Finding("barrier-misuse", self.entry, accesses=accesses)
         return describe(finding, "lane-gone", framework=self.module.framework, others=others, used=_USED[use.end])
+
+    def _absence(self, warp: int, use: UndefinedUse) -> str:
+        if warp * _LANES + use.source >= self.block[0] * self.block[1] * self.block[2]:
+            return "the CTA does not have"
+        return "has exited" if use.in_mask else "is not in the mask"

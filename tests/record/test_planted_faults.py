@@ -43,6 +43,8 @@ RULES = {
     "divergence: calls": ("divergence.hpp", "return over && ", "return false && over && ", "divergent_syncwarp_in_function", True),
     "divergence: of which call": ("divergence.hpp", "[function].size();", "[function].size(), point.call -= point.call > 0;", "divergent_syncwarp_in_function", False),
     "divergence: lanes that are gone": ("divergence.hpp", "if (lane >= lanes_.size() || has_ended(lane)) gone", "if (lane >= lanes_.size()) gone", "shuffle_from_exited_lane", True),
+    "findings: products of another warpgroup": ("findings.hpp", "between_warpgroups(found) && !between_warpgroups(other)", "false", "wgmma_operand_of_two_groups", True),
+    "divergence: lanes that are not in the mask": ("divergence.hpp", "if (!(gone | ~point.members) ||", "if (!gone ||", "shuffle_from_lane_outside_mask", True),
     "divergence: points at which lanes take values": (*leaf("PointReached", "shuffles", "false"), "shuffle_from_exited_lane", True),
     "copies: in flight": ("copies.hpp", "return all.observed(found_wait, item, cell, now);", "return true;", "cp_async_no_wait", True),
     "copies: refills": ("copies.hpp", "return !now.writes && !now.operation && all.settled_[cell];", "return false;", "cp_async_refill_too_early", True),

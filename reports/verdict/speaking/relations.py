@@ -21,12 +21,17 @@ def _of_pair(speaks: WhichRaw, silent: WhichRaw) -> Silences[Raw]:
     return Silences(speaks.has, silent.has, lambda raw: (raw.pair,))
 
 
+def _is_of_two_warpgroups(raw: Raw) -> bool:
+    return raw.kind == Kind.DATA_RACE and int(raw.record["thread"]) // _WARPGROUP != int(raw.record["other_thread"]) // _WARPGROUP
+
+
+_WARPGROUP: Final = 128  # threads
 _WAIT: Final = Kind.MISSING_WAIT
 _NO_WAIT: Final = (Reason.NOT_COMMITTED, Reason.NOT_WAITED)
 # An unordered copy and access are a race in one order, a missing wait in the other: the one whose sides come as in the text is reported.
-# A race with the product of another warpgroup is an error, what remains within the own one is a warning.
 OF_A_PAIR: Final = (
-    _of_pair(raws(Kind.DATA_RACE), raws(_WAIT, Reason.OWN_WARP_WAITED)),
+    # A race with the product of another warpgroup is an error, what remains within the own one is a warning.
+    Silences(_is_of_two_warpgroups, raws(_WAIT, Reason.OWN_WARP_WAITED).has, lambda raw: (raw.pair,)),
     _of_pair(raws(_WAIT, ordered=True), raws(Kind.DATA_RACE)),
     _of_pair(raws(Kind.DATA_RACE, in_text=True), raws(_WAIT)),
     _of_pair(raws(_WAIT), raws(Kind.DATA_RACE)),

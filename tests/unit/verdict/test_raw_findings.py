@@ -26,6 +26,7 @@ WAIT = raw(Kind.MISSING_WAIT, Reason.NOT_WAITED, 2, 1)
 UNORDERED_WAIT = WAIT | {"flags": UNORDERED}
 UNORDERED_IN_TEXT = raw(Kind.MISSING_WAIT, Reason.NOT_WAITED, flags=UNORDERED)
 WAITED = raw(Kind.MISSING_WAIT, Reason.WAITED_NO_BARRIER)
+OF_WARPGROUPS = RACE | {"thread": 128}
 OWN_WAIT = raw(Kind.MISSING_WAIT, Reason.OWN_WARP_WAITED)
 FENCE = raw(Kind.MISSING_PROXY_FENCE, Reason.NO_PROXY_FENCE)
 OTHER_PAIR = raw(Kind.DATA_RACE, Reason.NO_BARRIER, 3, 4)
@@ -37,7 +38,8 @@ SPEAK = {
     "a wait, if the race is not as in the text": ([RACE_BACKWARDS, UNORDERED_WAIT], [UNORDERED_WAIT]),
     "a proxy fence, if lanes of a warp race": ([OF_WARP, FENCE], [FENCE]),
     "a race of warps and a proxy fence": ([RACE, FENCE], [RACE, FENCE]),
-    "a race with another warpgroup's product": ([RACE, OWN_WAIT], [RACE]),
+    "a race with another warpgroup's product": ([OF_WARPGROUPS, OWN_WAIT], [OF_WARPGROUPS]),
+    "a race within a warpgroup": ([RACE, OWN_WAIT], [OWN_WAIT]),
     "other pairs": ([WAIT, OTHER_PAIR], [OTHER_PAIR, WAIT]),
 }
 

@@ -4,8 +4,8 @@
 //   - a member has passed a join of the point (instrument/functions/points.py) and has come to it less often: for a point in a device function, the
 //     end of the call in which the other lane waits, as both have counted the calls (instrument/functions/call_joins.py);
 //   - the point needs the whole warp, and a member has exited.
-// Where lanes take values from each other, and some of the warp are gone for ever, the host asks the text whether a value of theirs is used
-// (instrument/between/undefined_values.py): such a point is noted.
+// Where lanes take values from each other, and some of the warp are gone for ever or not in the mask, the host looks in the text for a use of a
+// value of theirs (instrument/between/undefined_values.py): such a point is noted.
 #pragma once
 
 #include <algorithm>
@@ -156,12 +156,12 @@ class Divergence {
         return true;
     }
 
-    // Lanes that are gone may be asked for their values.
+    // A lane may take the value of one that is gone, or that the mask lacks.
     void note(u32 first, const Point &point, u32 there) {
         u32 gone = 0;
         for (u32 lane = 0; lane < LANES; ++lane)
             if (lane >= lanes_.size() || has_ended(lane)) gone |= 1u << lane;
-        if (!gone || !noted_.insert({point.site, first, there}).second) return;
+        if (!(gone | ~point.members) || !noted_.insert({point.site, first, there}).second) return;
         Record found{};
         found.kind = LANES_GONE;
         found.site = point.site;

@@ -35,7 +35,7 @@ class Findings {
             return;
         }
         Record &retained = records_[known->second];
-        if (found.kind == DATA_RACE && between_ctas(found) && !between_ctas(retained)) {  // what orders CTAs orders the threads of each, too
+        if (found.kind == DATA_RACE && speaks_for(found, retained)) {
             std::swap(retained, found);
             std::tie(retained.count, retained.low, retained.high) = std::tie(found.count, found.low, found.high);
             std::tie(retained.first_reader, retained.last_reader) = std::tie(found.first_reader, found.last_reader);
@@ -73,6 +73,12 @@ class Findings {
         of.last_reader = more ? std::max(of.last_reader, high) : high;
     }
     bool between_ctas(const Record &of) const { return of.thread / threads_ != of.other_thread / threads_; }
+    // What orders CTAs orders the threads of each, too; a race with a product of the own warpgroup may be a warning (R-G1).
+    bool speaks_for(const Record &found, const Record &other) const {
+        if (between_ctas(found) != between_ctas(other)) return between_ctas(found);
+        return (found.operation == WGMMA_OPERATION || found.own_operation == WGMMA_OPERATION) && between_warpgroups(found) && !between_warpgroups(other);
+    }
+    static bool between_warpgroups(const Record &of) { return of.thread / (4 * LANES) != of.other_thread / (4 * LANES); }
 
     Record *records_;
     u32 capacity_, threads_, count_ = 0;
