@@ -175,8 +175,8 @@ GLOBAL_RACE: Final = CatalogueEntry(
     {
         "no-synchronisation": Situation(
             _BETWEEN_CTAS,
-            "if the read wants the old value, write to another buffer; if it wants what the other CTA writes, read it in a second kernel,"
-            " or put a barrier of the grid between the two (cooperative launch), or release and acquire a flag at .gpu scope",
+            "if the read wants the old value, write to another buffer ({by_an_atomic}); if it wants what the other CTA writes, read it in a"
+            " second kernel, or put {grid_barrier}, or release and acquire a flag at .gpu scope",
         ),
         "no-synchronisation/WAW": Situation(
             _BETWEEN_CTAS,

@@ -14,10 +14,11 @@ from consan.reports.model import Access, Finding
 from consan.reports.source.names import WRITTEN_AT
 from consan.reports.source.sources import read_lines
 from consan.reports.source.variables import DYNAMIC
-from consan.reports.words.frameworks import GLUON, TRITON
+from consan.reports.words.frameworks import GLUON, HELION, TRITON
 from consan.reports.words.wording import place
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.]*$")
+_CALLED: Final = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(")
 _MIRRORED: Final = str.maketrans("()", ")(")
 _LONGEST: Final = 32  # characters of a call that is shown with its arguments
 
@@ -26,7 +27,7 @@ def named_by_line(finding: Finding, framework: str) -> Finding:
     """The finding with its buffer named by the lines that write it."""
     buffer = finding.buffer
     writers = [access for access in finding.pair if access.line and _writes(access)]
-    if framework not in (TRITON, GLUON) or buffer is None or not writers or DYNAMIC not in buffer.name:
+    if framework not in (TRITON, GLUON, HELION) or buffer is None or not writers or DYNAMIC not in buffer.name:
         return finding
     lines = " and ".join(dict.fromkeys(map(_line, writers)))
     return replace(finding, buffer=replace(buffer, name=buffer.name.replace(DYNAMIC, f"{WRITTEN_AT}{lines}")))
@@ -48,9 +49,11 @@ def _line(access: Access) -> str:
 def enclosing_call(line: str, column: int) -> str:
     """`tl.load(a)` of `tl.dot(tl.load(a), b)` for the column of `a`, counted from 0 as Triton does; empty if no call is open there.
 
-    A call that is long, or continues on the next line, is given by its name only.
+    Triton 3.9 gives the column where the call begins, counted from 1. A call that is long, or continues on the next line, is given by
+    its name only.
     """
-    begin = _opening(line[:column])
+    called = _CALLED.match(line, max(column - 1, 0))
+    begin = _opening(line[:column]) if called is None else called.end() - 1
     name = _NAME.search(line[: max(begin, 0)])
     if name is None:
         return ""

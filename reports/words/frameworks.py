@@ -5,8 +5,8 @@ and put the framework's word in parentheses: "wait with {wait} ({wait_cpp})". If
 and `tidy` removes the parentheses. Words that stand alone in a sentence always have a spelling that includes the PTX.
 
 Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6,
-Numba-CUDA 0.30, Warp 1.19, tilelang 0.1.15, Pallas of
-JAX 0.12 (`plgpu` is jax.experimental.pallas.mosaic_gpu).
+Numba-CUDA 0.30, Warp 1.19, tilelang 0.1.15, Helion 1.5 (`hl` is helion.language), Pallas of JAX 0.12 (`plgpu` is
+jax.experimental.pallas.mosaic_gpu).
 Users of Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
 """
 
@@ -25,8 +25,9 @@ NUMBA: Final = "numba"
 WARP: Final = "warp"
 TILELANG: Final = "tilelang"
 PALLAS: Final = "pallas"
+HELION: Final = "helion"
 PTX: Final = "ptx"
-FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, TILELANG, PALLAS, PTX)
+FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, TILELANG, PALLAS, HELION, PTX)
 
 _Spellings = dict[str, str]
 
@@ -43,9 +44,10 @@ def _row(
     warp: str = "",
     tile: str = "",
     pallas: str = "",
+    helion: str = "",
 ) -> _Spellings:
-    """The spellings of a row. Those that are named have the PTX where they are left out, and Warp has CUDA C++."""
-    named = {CUTE_DSL: dsl or ptx, WARP: warp or cuda, TILELANG: tile or ptx, PALLAS: pallas or ptx}
+    """The spellings of a row. Those that are named have the PTX where they are left out, Warp has CUDA C++, and Helion has Triton's."""
+    named = {CUTE_DSL: dsl or ptx, WARP: warp or cuda, TILELANG: tile or ptx, PALLAS: pallas or ptx, HELION: helion or triton}
     return {CUDA: cuda, CUTE: cute, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx, **named}
 
 
@@ -213,7 +215,22 @@ _ALONE: Final[dict[str, _Spellings]] = {
         dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
     ),
     "atomic_add": _row(
-        "atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add", warp="wp.atomic_add", tile="T.atomic_add"
+        "atomicAdd",
+        "atomicAdd",
+        "atom.add",
+        "cuda.atomic.add",
+        "tl.atomic_add",
+        "atom.add",
+        warp="wp.atomic_add",
+        tile="T.atomic_add",
+        helion="hl.atomic_add",
+    ),
+    "grid_barrier": _row(
+        *["a barrier of the grid between the two (cooperative launch)"] * 6,
+        dsl="a barrier of the grid between the two (cooperative launch)",
+        tile="a barrier of the grid between the two (cooperative launch)",
+        pallas="a barrier of the grid between the two (cooperative launch)",
+        helion="hl.barrier() between the two loops over tiles",
     ),
     "gpu_fence": _row(
         "__threadfence()",
@@ -239,6 +256,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "atom.release",
         'tl.atomic_xchg or tl.atomic_add with sem="release"',
         "st.release or atom.release",
+        helion='hl.atomic_xchg or hl.atomic_add with sem="release"',
     ),
     "flag_acquire": _row(
         "cuda::atomic_ref with cuda::memory_order_acquire",
@@ -247,6 +265,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "atom.acquire",
         'tl.atomic_add or tl.atomic_cas with sem="acquire"',
         "ld.acquire or atom.acquire",
+        helion='hl.atomic_add or hl.atomic_cas with sem="acquire"',
     ),
     "plain_load": _row(
         *["use a plain load: no __ldg, no const __restrict__ on the pointer, no texture"] * 2, *["use a plain load (ld.global)"] * 4
@@ -266,6 +285,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "an atomic operation, .volatile or .relaxed.gpu",
         "tl.atomic_xchg, tl.atomic_add or tl.load(..., volatile=True)",
         "an atomic operation, .volatile or .relaxed.gpu",
+        helion="hl.atomic_xchg or hl.atomic_add",
     ),
     "one_thread": _row(
         "if (threadIdx.x == 0), elect.sync",
@@ -326,6 +346,7 @@ _BEHIND: Final[dict[str, _Spellings]] = {
     "map_acquire": _row(
         "cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire", dsl="cpasync.fence_tma_desc_acquire"
     ),
+    "by_an_atomic": _row(helion="for a sum: hl.atomic_add"),
     "mbarrier_wait": _row(
         "cuda::ptx::mbarrier_try_wait_parity",
         "producer_acquire, consumer_wait",
@@ -349,7 +370,9 @@ _BUILT_IN: Final = (
 _ORDERED_BY_TILELANG: Final = (
     "tilelang's compiler places what orders T.copy and T.gemm, except between roles (T.ws) and with T.tma_copy and barriers of the program"
 )
+_COMPILED_TWICE: Final = "Helion and Triton place it: try another configuration, and report it to Helion with this reproduction"
 _ADVICE: Final = {
+    HELION: (_COMPILED_TWICE, tuple(each.id for each in KINDS.values() if each.by_compiler)),
     TRITON: (_COMPILED, tuple(each.id for each in KINDS.values() if each.by_compiler)),
     WARP: (_BUILT_IN, ("data-race", "missing-order")),
     TILELANG: (_ORDERED_BY_TILELANG, tuple(each.id for each in KINDS.values() if each.by_compiler)),
@@ -384,7 +407,7 @@ def _all(operation: str, column: str, wait: str) -> str:
 def advice(framework: str, kind: str, *, in_global: bool = False) -> str:
     """The sentence after the fix, if the user does not write the missing instruction; else empty. `in_global`: about global memory."""
     said, kinds = _ADVICE.get(framework, ("", ()))
-    users = in_global and framework == TRITON  # flags and order there are the user's, whatever the compiler places
+    users = in_global and framework in (TRITON, HELION)  # flags and order there are the user's, whatever the compiler places
     return f"; {said}" if kind in kinds and not users else ""
 
 

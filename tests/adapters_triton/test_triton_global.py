@@ -48,7 +48,14 @@ def test_a_relaxed_signal_orders_nothing(name: str) -> None:
 
 
 def test_a_release_does_not_cover_the_result_of_a_store_by_descriptor() -> None:
-    """Triton waits for such a store with .read only (ISA "cp.async.bulk.wait_group"): its source was read, its result may come later."""
+    """Triton waits for such a store with .read only (ISA "cp.async.bulk.wait_group"): its source was read, its result may come later.
+
+    Triton 3.9 waits for the result.
+    """
+    if triton.__version__.startswith("3.9"):
+        report = _launch("read_after_descriptor_store", "sm_90", "release", "acquire")
+        assert (report.verdict, report.findings) == ("clean", ())
+        return
     (finding,) = _launch("read_after_descriptor_store", "sm_90", "release", "acquire").findings
     assert (finding.kind, finding.severity) == ("missing-wait", "error")
     assert "only its source has been waited for" in finding.message

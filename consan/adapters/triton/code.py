@@ -15,11 +15,12 @@ from typing import Any
 
 from consan._errors import NotSupported
 from consan.adapters.triton import helion
-from consan.reports.words.frameworks import GLUON, TRITON
+from consan.reports.words.frameworks import GLUON, HELION, TRITON
 
 _BLOCK = re.compile(r"// begin inline asm\n.*?// end inline asm", re.S)
 _LOC = re.compile(r"^[ \t]*\.loc[ \t].*$", re.M)
 _FILE = re.compile(r"^([ \t]*\.file[ \t]+\d+[ \t]+)\"([^\"\n]+)\"", re.M)
+_HELIONS = "_helion_"  # how the names of functions begin that Helion writes
 
 
 def ptx_of(kernel: Any) -> str:
@@ -37,8 +38,10 @@ def _file_of(kernel: Any) -> str:
 
 
 def framework_of_source(source: Any) -> str:
-    """Triton or Gluon, by the class of what was compiled (`triton.experimental.gluon._runtime.GluonASTSource`)."""
-    return GLUON if "gluon" in type(source).__module__ else TRITON
+    """Gluon by the class of what was compiled (`triton.experimental.gluon._runtime.GluonASTSource`), Helion by the names that it gives."""
+    if "gluon" in type(source).__module__:
+        return GLUON
+    return HELION if getattr(source, "name", "").startswith(_HELIONS) else TRITON
 
 
 def settled(ptx: str) -> str:

@@ -34,6 +34,12 @@ def test_the_call_that_a_column_is_in(line: str, at: str, expected: str) -> None
     assert enclosing_call(line, line.rindex(at) if at else len(line)) == expected
 
 
+@pytest.mark.parametrize(("at", "expected"), [("tl.load(a)", "tl.load(a)"), ("tl.dot", "tl.dot"), ("tl.load(b", "tl.load")])
+def test_the_call_that_begins_at_a_column(at: str, expected: str) -> None:
+    """As Triton 3.9 counts them: from 1."""
+    assert enclosing_call(LINE, LINE.index(at) + 1) == expected
+
+
 def test_a_column_beyond_the_line() -> None:
     assert enclosing_call("x", 99) == enclosing_call("", 0) == ""
 
