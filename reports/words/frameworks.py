@@ -140,6 +140,8 @@ _PINNED: Final = (
     " wgmma.fence{fence_at}, so that the compiler cannot move the write below the fence: CUTLASS warpgroup_fence_operand, or"
     ' asm volatile("" : "+f"(x) :: "memory") for each accumulator x'
 )
+_ATOMIC_ADD: Final = ("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add")
+_MOVED: Final = "move the writes above the wgmma.fence"
 _ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
 
 # Words that stand alone, never empty.
@@ -214,24 +216,11 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["bar.sync 1, 128"] * 4,
         dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
     ),
-    "atomic_add": _row(
-        "atomicAdd",
-        "atomicAdd",
-        "atom.add",
-        "cuda.atomic.add",
-        "tl.atomic_add",
-        "atom.add",
-        warp="wp.atomic_add",
-        tile="T.atomic_add",
-        helion="hl.atomic_add",
-    ),
-    "grid_barrier": _row(
-        *["a barrier of the grid between the two (cooperative launch)"] * 6,
-        dsl="a barrier of the grid between the two (cooperative launch)",
-        tile="a barrier of the grid between the two (cooperative launch)",
-        pallas="a barrier of the grid between the two (cooperative launch)",
-        helion="hl.barrier() between the two loops over tiles",
-    ),
+    "atomic_add": _row(*_ATOMIC_ADD, warp="wp.atomic_add", tile="T.atomic_add", helion="hl.atomic_add"),
+    "grid_barrier": {
+        **dict.fromkeys(FRAMEWORKS, "a barrier of the grid between the two (cooperative launch)"),
+        HELION: "hl.barrier() between the two loops over tiles",
+    },
     "gpu_fence": _row(
         "__threadfence()",
         "__threadfence()",
@@ -307,17 +296,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         dsl="with cute.arch.elect_one() (elect.sync)",
         tile="if T.shuffle_elect(32) (elect.sync)",
     ),
-    "pin": _row(
-        _PINNED,
-        _PINNED,
-        _ORDERED,
-        _ORDERED,
-        _ORDERED,
-        "move the writes above the wgmma.fence",
-        dsl=_ORDERED,
-        tile=_ORDERED,
-        pallas=_ORDERED,
-    ),
+    "pin": _row(*[_PINNED] * 2, *[_ORDERED] * 3, _MOVED, dsl=_ORDERED, tile=_ORDERED, pallas=_ORDERED),
 }
 # The PTX behind words whose CUDA C++ spelling does not name it.
 _PTX_BEHIND: Final = {
