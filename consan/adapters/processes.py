@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from consan.adapters.distributed.symmetric import assigned
+from consan.adapters.assigned import assigned
 from consan.adapters.seam import Seam
 
 _SYMMETRIC: Final = "torch.distributed._symmetric_memory"

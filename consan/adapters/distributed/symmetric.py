@@ -6,22 +6,16 @@ the host order two ranks.
 
 from __future__ import annotations
 
-import linecache
 import math
-import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from consan._errors import NotSupported, UsageError
+from consan.adapters.assigned import assigned
 from consan.instrument.rewriting.multicast import ABOVE
 from consan.ranks.crew import Crew
 from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of
-
-_ASSIGNED: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
-_OWN: Final = str(Path(__file__).resolve().parents[2])
 
 
 @dataclass(frozen=True)
@@ -123,12 +117,3 @@ class Handle:
         sent = arrived.pop(key)
         if sent is not None and self._crew.order is not None:
             self._crew.order.received(self.rank, sent)
-
-
-def assigned() -> str:
-    """The variable that the line of the program assigns to."""
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
-        frame = frame.f_back
-    found = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
-    return found[1] if found else "buffer"

@@ -1,4 +1,4 @@
-"""Replaces what Triton programs do around their kernels: tuning, timing, and on the virtual machine tensor descriptors and cuBLAS.
+"""Replaces what Triton programs do around their kernels: tuning and timing.
 
 Each function replaces one of Triton's and gets it as first argument. Triton's tuner times every configuration and keeps the fastest. Here
 the first one that compiles and fits runs; the tuner might choose another. The report says which one ran.
@@ -13,10 +13,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from consan.adapters.base import SessionLike
-from consan.adapters.triton.host import HostArray
 
 Original = Callable[..., Any]
 _NAN = float("nan")
@@ -74,34 +71,3 @@ def skip_report(session: SessionLike, original: Original, mark: Any, *args: Any,
 
 def _why(session: SessionLike) -> str:
     return "times of the virtual machine mean nothing" if session.backend.simulates else "--skip-benchmarks"
-
-
-def with_array_as_base(original: Original, descriptor: Any) -> None:
-    """Replaces `TensorDescriptor.__post_init__`."""
-    if isinstance(descriptor.base, np.ndarray):
-        descriptor.base = HostArray(descriptor.base)
-    original(descriptor)
-
-
-def from_array(original: Original, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    """Replaces `TensorDescriptor.from_tensor`."""
-    return original(HostArray(tensor) if isinstance(tensor, np.ndarray) else tensor, *args, **kwargs)
-
-
-class Blas:
-    """Replaces `triton._C.libtriton.nvidia.cublas.CublasLt`, with which tutorials compare: torch computes the products on the CPU."""
-
-    session: SessionLike
-
-    def __init__(self, workspace: Any) -> None:
-        pass
-
-    def matmul(self, a: Any, b: Any, c: Any) -> None:
-        """c = a b^T."""
-        self.session.uninstrumented("cuBLAS matmul (computed by torch on the CPU)")
-        c.copy_((a.float() @ b.float().T).to(c.dtype))
-
-    def gemm(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
-        """d = alpha a b^T + beta c."""
-        self.session.uninstrumented("cuBLAS gemm (computed by torch on the CPU)")
-        d.copy_((alpha * (a.float() @ b.float().T) + beta * c.float()).to(d.dtype))

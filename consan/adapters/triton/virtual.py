@@ -19,11 +19,14 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+from consan.adapters.base import SessionLike
 from consan.adapters.distributed.tensors import STANDS_IN
 from consan.adapters.triton import harness, torch_device
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.driver import VirtualDriver, resources
-from consan.adapters.triton.host import wrapped
+from consan.adapters.triton.host import HostArray, wrapped
 from consan.adapters.triton.seam import TritonSeam
 
 _DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
@@ -59,7 +62,7 @@ class TritonVirtual(TritonSeam):
         self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._open)
         cublas = getattr(getattr(sys.modules.get("triton._C.libtriton"), "nvidia", None), "cublas", None)
         if hasattr(cublas, "CublasLt"):
-            self._patches.set(cublas, "CublasLt", type("CublasLt", (harness.Blas,), {"session": self._open}))
+            self._patches.set(cublas, "CublasLt", type("CublasLt", (Blas,), {"session": self._open}))
         for name in _DESCRIPTORS:
             self._when(name, self._patch_descriptors)
         self._when("triton.testing", self._skip_benchmarks)
@@ -72,9 +75,9 @@ class TritonVirtual(TritonSeam):
 
     def _patch_descriptors(self, module: ModuleType) -> None:
         for cls in {getattr(module, name) for name in dir(module) if name.startswith("TensorDescriptor")}:
-            self._wrap(cls, "__post_init__", harness.with_array_as_base)
+            self._wrap(cls, "__post_init__", with_array_as_base)
             if "from_tensor" in vars(cls):
-                self._patches.set(cls, "from_tensor", staticmethod(functools.partial(harness.from_array, cls.from_tensor)))
+                self._patches.set(cls, "from_tensor", staticmethod(functools.partial(from_array, cls.from_tensor)))
 
     def _load(self, original: Callable[..., None], kernel: Any) -> None:
         """Wraps `CompiledKernel._init_handles`: loads the PTX."""
@@ -95,3 +98,34 @@ class TritonVirtual(TritonSeam):
 def _run_with_arrays(original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
     named = {name: value if name == "grid" else wrapped(value) for name, value in kwargs.items()}
     return original(function, *map(wrapped, args), **named)
+
+
+def with_array_as_base(original: Callable[..., Any], descriptor: Any) -> None:
+    """Replaces `TensorDescriptor.__post_init__`."""
+    if isinstance(descriptor.base, np.ndarray):
+        descriptor.base = HostArray(descriptor.base)
+    original(descriptor)
+
+
+def from_array(original: Callable[..., Any], tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """Replaces `TensorDescriptor.from_tensor`."""
+    return original(HostArray(tensor) if isinstance(tensor, np.ndarray) else tensor, *args, **kwargs)
+
+
+class Blas:
+    """Replaces `triton._C.libtriton.nvidia.cublas.CublasLt`, with which tutorials compare: torch computes the products on the CPU."""
+
+    session: SessionLike
+
+    def __init__(self, workspace: Any) -> None:
+        pass
+
+    def matmul(self, a: Any, b: Any, c: Any) -> None:
+        """c = a b^T."""
+        self.session.uninstrumented("cuBLAS matmul (computed by torch on the CPU)")
+        c.copy_((a.float() @ b.float().T).to(c.dtype))
+
+    def gemm(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
+        """d = alpha a b^T + beta c."""
+        self.session.uninstrumented("cuBLAS gemm (computed by torch on the CPU)")
+        d.copy_((alpha * (a.float() @ b.float().T) + beta * c.float()).to(d.dtype))
