@@ -16,8 +16,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from consan.adapters.assigned import assigned
 from consan.adapters.seam import Seam
+from consan.adapters.sources import assigned
 
 _SYMMETRIC: Final = "torch.distributed._symmetric_memory"
 _BARRIER: Final = "barrier"

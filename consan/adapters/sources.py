@@ -13,6 +13,7 @@ import atexit
 import functools
 import hashlib
 import json
+import linecache
 import os
 import re
 import shutil
@@ -26,6 +27,8 @@ from types import FrameType
 
 _KERNEL = re.compile(r"__global__\b[^;{(]*?\b(\w+)\s*\(")
 _ATTRIBUTE = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)|__maxnreg__\s*\([^)]*\)")
+_ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
+_OWN = str(Path(__file__).resolve().parents[1])
 _LARGEST_FILE = 4 << 20  # larger files are not searched
 
 
@@ -134,3 +137,12 @@ def _copy(code: str, folder: Path) -> SourceStart:
     if not path.exists():
         path.write_bytes(code.encode())
     return SourceStart(str(path), 1)
+
+
+def assigned() -> str:
+    """The variable that the line of the program assigns to."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    found = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+    return found[1] if found else "buffer"

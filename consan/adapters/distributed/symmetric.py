@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consan._errors import NotSupported, UsageError
-from consan.adapters.assigned import assigned
+from consan.adapters.sources import assigned
 from consan.instrument.rewriting.multicast import ABOVE
 from consan.ranks.crew import Crew
 from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of
