@@ -148,6 +148,11 @@ NO_KERNEL: dict[tuple[str, bool], str] = {
     ("Edge::GLOBAL_ACQUIRE_FENCE", True): "no kernel has a fence of one side (.sync_restrict) where the other side is needed",
     ("Edge::GRID_WAIT", False): "tests/pipeline/test_planted_launches.py: it takes two launches",
     ("Edge::GRID_WAIT", True): "tests/pipeline/test_planted_launches.py: it takes two launches",
+    **{
+        (f"Edge::PEER_{which}", outcome): "tests/unit/session/test_peer_flags.py: it takes two launches"
+        for which in ("ACQUIRE", "RELEASE")
+        for outcome in (False, True)
+    },
     ("Edge::RANK_BEGIN", False): "tests/ranks/test_launches_of_ranks.py: it takes two launches",
     ("Edge::RANK_BEGIN", True): "tests/ranks/test_launches_of_ranks.py: it takes two launches",
     ("Edge::RANK_END", False): "tests/ranks/test_launches_of_ranks.py: it takes two launches",

@@ -37,16 +37,34 @@ class RetainedFlag(enum.IntFlag):
     GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (session/comparing/freed_memory.py)
 
 
+class Keep(enum.IntEnum):
+    """Which of its accesses a launch gives for a comparison with others."""
+
+    NOTHING = 0
+    ACCESSES = 1
+    PEER_FLAGS = 2  # and the flags that other GPUs may use
+
+
+class PeerFlagKind(enum.IntFlag):
+    """Properties of a flag of other GPUs (layouts.PEER_FLAG)."""
+
+    OBSERVES = 1
+    WRITES = 2
+    UPDATES = 4
+
+
 @dataclass(frozen=True)
 class Retained:
     """All accesses of a launch to global memory. `waited`: one of its threads has executed griddepcontrol.wait.
 
     `begun`: of each rank, the ranks that have begun before its end, a bit for each; empty for a launch of one.
+    `peer_flags`: its flags of other GPUs; None if they are not wanted, or not all are known.
     """
 
     rows: Rows
     waited: bool
     begun: tuple[int, ...] = ()
+    peer_flags: Rows | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from consan.checker.compiled.concurrent_launches import RetainedFlag
+from consan.checker.compiled.concurrent_launches import PeerFlagKind, RetainedFlag
 from consan.instrument import surfaces, textures
 from consan.instrument.effects import LANES
 from consan.instrument.effects.cpp import EventKind
@@ -146,8 +146,28 @@ RETAINED = record(
     u32 element  bytes of an element
     u32 scope    of a strong access
     u32 flags    RetainedFlag
-    u32 begins   of several ranks: those that have begun before it, a bit each
-    u32 ends     those that end behind it
+    u32 begins   of several ranks: those that have begun before it, a bit each; else the acquires before it (PeerFlag)
+    u32 ends     those that end behind it; else the releases behind it
+    """,
+)
+PEER_FLAG = record(
+    "PeerFlag",
+    "a strong access of .sys scope, which may synchronise with another GPU",
+    """
+    u64 address   -
+    u64 old       the value that it has read
+    u64 first     what it stores or adds, or compares with
+    u64 second    what it stores if these are equal
+    u32 bytes     -
+    u32 operation FlagOrder::Operation
+    u32 cluster   of the launch
+    u32 thread    of the cluster
+    u32 site      number of the instruction
+    u32 flags     PeerFlagKind
+    u32 acquired  its bit, if the thread has acquired it
+    u32 released  its bit, if it releases something
+    u32 begins    the acquires before it
+    u32 scope     -
     """,
 )
 STOPPED = record(
@@ -245,6 +265,7 @@ GRID_INPUT = record(
     *ClusterLog clusters        by number
     *mut:Record of_clusters  findings in shared memory, if threads may synchronise through memory; null: each cluster is replayed by itself
     *mut:RetainedAccess retained  null: not wanted
+    *mut:PeerFlag peer_flags flags of other GPUs; null: not wanted
     *mut:u32 begun_before_end  of each rank: the ranks that have begun before its end; null: not wanted
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
@@ -258,6 +279,8 @@ GRID_INPUT = record(
     u32 rank_clusters        clusters of a rank, if there are several; else 0
     u32 texture_count     textures
     u32 before_count      -
+    u32 peer_capacity     flags for which `peer_flags` has room
+    u32 peers             other GPUs may write flags
     """,
 )
 GRID_OUTPUT = record(
@@ -277,6 +300,8 @@ GRID_OUTPUT = record(
     u32 unseen          an access that the log does not name
     u32 aliased         a launch has surfaces of several handles, and writes one
     u32 fetched         elements that are fetched may be among those that the launch writes
+    u32 peer_flags      flags of other GPUs
+    u32 peer_flags_full      there were more, or more releases and acquires than bits
     u32 unused          -
     u64 texture         the handle of a texture object whose memory is asked for, with bit 32 set; 0: there is none
     u64 lane_events     -
@@ -295,6 +320,7 @@ _ENUMERATIONS = (
     enumeration("FindingFlag", "u32", FindingFlags),
     enumeration("OperationKind", "u32", Operation, "{}_OPERATION".format),
     enumeration("RetainedFlag", "u32", RetainedFlag, "RETAINED_{}".format),
+    enumeration("PeerFlagKind", "u32", PeerFlagKind, "PEER_{}".format),
     enumeration("Parted", "u32", Parted),
     enumeration("Status", "u32", Status),
     enumeration("Level", "u32", Level),

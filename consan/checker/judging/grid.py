@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.build import library
-from consan.checker.compiled.concurrent_launches import Retained
+from consan.checker.compiled.concurrent_launches import Keep, Retained, Rows
 from consan.checker.compiled.cores import replayed
 from consan.checker.compiled.layouts import (
     CLUSTER_LOG,
     GRID_INPUT,
     GRID_OUTPUT,
     MEMORY_BEFORE,
+    PEER_FLAG,
     RECORD,
     RETAINED,
     STOPPED,
@@ -57,6 +58,7 @@ _ACCESS_GAPS = {
 }
 """By fields of GridOutput."""
 MOST_RETAINED = 1 << 23  # accesses of a launch that are retained at a time
+MOST_PEER_FLAGS = 1 << 12  # flags of other GPUs
 MOST_CONCURRENT = 1 << 22  # those that are retained for a comparison with other launches
 _HANDLE = 0xFFFFFFFF  # the bits of a texture's handle that its name has
 MemoryOf = Callable[[int], TextureMemory | None]
@@ -91,7 +93,7 @@ class GridChecked:
 
 def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
-    *, whole: bool, isa: bool = False, restricted: bool = False, most: int = MOST_RETAINED, keep: bool = False,
+    *, whole: bool, isa: bool = False, restricted: bool = False, most: int = MOST_RETAINED, keep: Keep = Keep.NOTHING,
     patience: Patience | None = None, stopped: bool = False, ranks: int = 1, memory_of: MemoryOf = lambda handle: None,
     before: Sequence[MemoryBefore] = (),
 ) -> list[GridChecked]:  # fmt: skip
@@ -108,9 +110,9 @@ def check_grid(
     textures = _Textures(memory_of)
 
     def at(level: Level, *, descending: bool, reading: Reading = usual) -> GridChecked:
-        keeps = keep and not descending and level is Level.EXACT and reading is usual
+        keeps = bool(keep) and not descending and level is Level.EXACT and reading is usual
         how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
-        how |= {"textures": textures, "before": before}
+        how |= {"textures": textures, "before": before, "peers": keep is Keep.PEER_FLAGS}
         how["rank_clusters"] = len(histories) // ranks if ranks > 1 else 0
         some = functools.partial(_replay, tables, histories, mode, level, descending=descending, **how)
         return _restricted(some, histories[0]) if restricted and mode is Mode.SYNCED else some()
@@ -181,6 +183,7 @@ def _replay(
     rank_clusters: int,
     textures: _Textures,
     before: Sequence[MemoryBefore],
+    peers: bool,
     restricted: int = RestrictedFences.ALL,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
@@ -190,6 +193,7 @@ def _replay(
     more = {"closed": stopped, "restricted": restricted}
     one = replay_input(tables, first, records, more, descending=descending, level=level, reading=reading, halt=halt)
     retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
+    flags = np.empty(MOST_PEER_FLAGS if keep and peers else 0, dtype(PEER_FLAG))
     begun = np.zeros(len(logs) // rank_clusters if rank_clusters else 0, np.uint32)
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
@@ -199,6 +203,7 @@ def _replay(
         "of_clusters": (of_clusters, whole),
         "retained": (retained, keep),
         "begun_before_end": (begun, keep),
+        "peer_flags": (flags, len(flags) > 0),
         "positions": (positions, stopped),
         "stops": (stops, stopped),
     }
@@ -210,6 +215,8 @@ def _replay(
         "most": most,
         "retained_capacity": len(retained),
         "rank_clusters": rank_clusters,
+        "peer_capacity": len(flags),
+        "peers": peers,
         "before_count": len(before),
     }
     result = textures.answered(lambda known: _called({"one": one, "clusters": clusters.ctypes.data, **values, **numbers, **known}))
@@ -217,11 +224,14 @@ def _replay(
         _rows(records, result["records"]), _rows(of_clusters, result["of_clusters"]), Status(result["status"]), result["stuck"],
         result["contradictions"], bool(result["narrow"]),
         frozenset(name for name in _ACCESS_GAPS if result[name]), result["lane_events"], result["accesses"], result["compared"],
-        Retained(retained[: result["retained"]].copy(), bool(result["waited"]), tuple(map(int, begun)))
-        if keep and not result["retained_full"]
-        else None,
+        _retained(retained, flags, begun, result) if keep and not result["retained_full"] else None,
         ThreadStops(positions, stops) if stopped else None,
     )  # fmt: skip
+
+
+def _retained(rows: Rows, flags: Rows, begun: npt.NDArray[np.uint32], result: Mapping[str, int]) -> Retained:
+    known = flags[: result["peer_flags"]].copy() if len(flags) and not result["peer_flags_full"] else None
+    return Retained(rows[: result["retained"]].copy(), bool(result["waited"]), tuple(map(int, begun)), known)
 
 
 def _called(values: Mapping[str, Any]) -> dict[str, int]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from consan.checker.compiled.concurrent_launches import Keep
 from consan.checker.compiled.cores import replayed
 from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
@@ -65,7 +66,7 @@ def check(
     stop: Stop | None = None,
     patience: Patience | None = None,
     earlier: Earlier | None = None,
-    keep: bool = False,
+    keep: Keep = Keep.NOTHING,
     together: int = 0,
     pairs: PairsOfLaunches | None = None,
     pairs_seconds: float = math.inf,
@@ -124,7 +125,7 @@ class _Checker:
     exhaustive: bool
     patience: Patience
     earlier: Earlier | None
-    keep: bool
+    keep: Keep
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
     sample: frozenset[int] | None = None  # the clusters that may be replayed; None: all
     sample_size: int = 0  # at most

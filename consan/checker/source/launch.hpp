@@ -25,6 +25,7 @@ class LaunchReplay {
                                                  [&](const TextureMemory &each) { return grid_.footprints.written(each.address, each.bytes); });
         output_.retained = grid_.retained.count(), output_.retained_full = grid_.retained.full() || grid_.textures.unnamed(),
         output_.waited = grid_.retained.waited();
+        output_.peer_flags = grid_.retained.peers().count(), output_.peer_flags_full = grid_.retained.peers().full();
     }
 
   private:

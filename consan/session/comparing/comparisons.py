@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from consan.checker.compiled.concurrent_launches import Retained
+from consan.checker.compiled.concurrent_launches import Keep, Retained
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
@@ -21,8 +21,14 @@ class LaunchAccesses:
     """The accesses to global memory of one launch after the other. `wanted`: they are to be kept for a comparison."""
 
     wanted: bool = False
+    peers: bool = False  # other GPUs may use the flags of launches
     chained: bool = False  # launches that may start while the one before them runs are compared
     last: Retained | None = None  # those of the last launch; None: not all are known
+
+    @property
+    def keep(self) -> Keep:
+        """Which accesses of the next launch are kept."""
+        return Keep.NOTHING if not self.wanted else Keep.PEER_FLAGS if self.peers else Keep.ACCESSES
 
     @property
     def compares(self) -> bool:

@@ -21,6 +21,7 @@ from consan.reports.source.names import function_name
 from consan.session.comparing.array_rows import both_in, rows_between, rows_touched, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
+from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
 from consan.session.comparing.process_log import ProcessLog
 from consan.session.comparing.streams import LaunchOrder, Numbers, Stream, StreamPlace
 from consan.session.modules.layouts import AddressName
@@ -41,6 +42,7 @@ _TOO_MANY = (
 MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 512  # of a program on a GPU
 _SHARE = 8  # of these go at once
+_NEXT = -1  # stands for the number of the launch that is made
 _EXCHANGE = words.OperationSide("an exchange of processes", "", 0)
 _LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
 
@@ -60,6 +62,7 @@ class _Launched:
     fences: int  # the scope of the widest fence of the kernel; -1: it has none
     rows: Rows | None
     names: AddressName
+    flags: Rows | None = None  # those that other GPUs may use
 
     @functools.cached_property
     def span(self) -> tuple[int, int]:
@@ -110,6 +113,7 @@ class _Operated:
     owners: Sequence[Any] = ()
     fences: int = -1
     reaches: str = ""
+    flags: Rows | None = None
 
     @functools.cached_property
     def span(self) -> tuple[int, int]:
@@ -155,6 +159,7 @@ class ConcurrentLaunches:
     _done: dict[int, _Done] = field(default_factory=dict)  # those that may run at the same time as a later one
     _rows: int = 0  # of these
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
+    _left: FirstValues = field(default_factory=dict)  # what those before have left in flags
     _names: dict[Stream, str] = field(default_factory=dict)
     _kernels: dict[_EntryOf, tuple[ModuleSites, int]] = field(default_factory=dict)  # their sites, and the scopes of their fences
     _strangers: dict[_EntryOf, set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
@@ -213,8 +218,8 @@ class ConcurrentLaunches:
             if retained is None
             else shape.memory.rows(retained.rows)
         )
-        rows = None if rows is None else self._with_room(rows)
-        launch = _Launched(by, prepared, module, shape, stream, fences, rows, prepared.address_name)
+        rows, flags = None if rows is None else self._with_room(rows), None if retained is None else retained.peer_flags
+        launch = _Launched(by, prepared, module, shape, stream, fences, rows, prepared.address_name, flags)
         self._add(by, launch, place, waits=retained is not None and retained.waited)
         return rows is not None
 
@@ -272,7 +277,7 @@ class ConcurrentLaunches:
         """`others`: those with which it is compared; None: all that may run at the same time."""
         concurrent = self.timeline.everything - place.start if others is None else self.timeline.left(others)
         for number in sorted(concurrent):
-            self._compare(by, self._done[number], done, waited=number in place.waited)
+            self._compare(by, self._done[number], done, place.start, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         if self.log is not None:
             self.log.add(number, done, concurrent)
@@ -285,6 +290,7 @@ class ConcurrentLaunches:
         if len(self.timeline.running) > (MOST_OF_PROGRAM if self.of_program else MOST_RUNNING):
             self._leave_out(by, sorted(self.timeline.running)[: 1 + len(self.timeline.running) // _SHARE])
         if len(self._done) > len(self.timeline.running):
+            left_in_flags((done for number, done in self._done.items() if number not in self.timeline.running), self._left)
             self._done = {each: self._done[each] for each in self.timeline.running}
             self._starts = {each: self._starts[each] for each in self.timeline.running}
             self._rows = sum(len(each.rows) for each in self._done.values() if each.rows is not None)
@@ -300,7 +306,8 @@ class ConcurrentLaunches:
             if isinstance(done, _Launched):
                 done.lacks(_LEFT_OUT, needed=bool(done.reaches))
 
-    def _compare(self, by: Comparisons, earlier: _Done, later: _Done, *, waited: bool) -> None:
+    def _compare(self, by: Comparisons, earlier: _Done, later: _Done, start: Numbers, *, waited: bool) -> None:
+        """`start`: what is over when the later one starts."""
         unknown, found = earlier.rows is None or later.rows is None, list[Conflict]()
         scope = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE
         if earlier.rows is not None and later.rows is not None and _may_meet(earlier, later):
@@ -308,12 +315,16 @@ class ConcurrentLaunches:
         if unknown:
             if earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
                 self._tell_unknown(by, earlier, later)
-        elif found and (_may_signal(earlier, later, scope) or _may_signal(later, earlier, scope)):
-            names = f"{earlier.name} and {later.name}"
-            why = f"the launches of {names} touch the same bytes, and they may synchronise through memory: they were not judged"
-            by.incomplete(why)
-        else:
-            by.found(list(self._races(earlier, later, found, waited=waited)))
+            return
+        if found and (_may_signal(earlier, later, scope) or _may_signal(later, earlier, scope)):
+            found, uncertain = [], True
+            if scope == SYS_SCOPE:
+                done, starts = {**self._done, _NEXT: later}, {**self._starts, _NEXT: start}
+                found, uncertain = judged_of_process(done, starts, earlier, later, self._left)
+            if uncertain:
+                both = f"the launches of {earlier.name} and {later.name} touch the same bytes"
+                by.incomplete(f"{both}, and they may synchronise through memory: they were not judged")
+        by.found(list(self._races(earlier, later, found, waited=waited)))
 
     def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done) -> None:
         """Tell that two were not compared: of a program, each kernel has the reason."""

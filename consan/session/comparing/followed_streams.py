@@ -116,8 +116,14 @@ class FollowedStreams(ProgramStreams):
         if context:
             self.context = self._contexts.setdefault(context, len(self._contexts))
         if peers:
-            self.second()
+            self._with_others()
         return self.context
+
+    def _with_others(self) -> None:
+        """Launches may reach another GPU from now on."""
+        self.second()
+        for each in self.seen.comparisons:
+            each.accesses.peers = True
 
     def second(self) -> None:
         """There is another stream from now on, or launches may reach another GPU."""
@@ -131,6 +137,8 @@ class FollowedStreams(ProgramStreams):
                 self.seen.comparisons.append(comparisons)
             number = self.enter(context)
             self.concurrent.devices[number] = device
+            if self.several_devices:
+                self._with_others()
             return number
 
     def chain(self, by: Comparisons) -> None:
@@ -148,7 +156,7 @@ class FollowedStreams(ProgramStreams):
         with self.lock:
             if self.concurrent.log is None:
                 self.concurrent.log = ProcessLog(rank, world)
-                self.second()
+                self._with_others()
             return self.concurrent.log
 
     def met(self, key: str, handle: int | None, *, waits: bool, sends: bool = True, receives: bool = True) -> None:

@@ -57,6 +57,10 @@ class Done(Protocol):
         """Of the kernel."""
 
     @property
+    def flags(self) -> Rows | None:
+        """Its flags that other GPUs may use, if all are known."""
+
+    @property
     def fences(self) -> int:
         """The scope of the widest fence of the kernel; -1: it has none."""
 
@@ -103,6 +107,7 @@ class ProcessLog:
         began, self.began, ended = self.began, 0.0, now()
         if done.rows is None:
             return
+        flags = None if done.flags is None else self._in_windows(done.flags)
         rows, window = self._in_windows(done.rows)
         if not len(rows):
             return
@@ -112,6 +117,8 @@ class ProcessLog:
             return
         signals = releases(rows, done.fences, SYS_SCOPE)
         self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
+        if flags is not None:
+            self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = flags
         self._entries.append(
             {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "signals": signals}
             | {"sides": dict(self._sides(done, rows))}

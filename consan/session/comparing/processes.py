@@ -18,13 +18,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, racing
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, racing
 from consan.reports.decoding import launch_race as words
 from consan.reports.formats.json_format import access_from_json
 from consan.reports.model import Access, Finding
 from consan.reports.records.numbering import unflatten
 from consan.reports.source.variables import Argument
 from consan.session.comparing.array_rows import both_in
+from consan.session.comparing.peer_flags import FlaggedLaunch, PeerFlags
 from consan.session.comparing.process_log import SUFFIX, SharedWindow
 
 _WINDOW_BITS: Final = 44  # bits of an offset in a window
@@ -34,14 +35,12 @@ Known = dict[int, int]
 
 
 @dataclass(eq=False)
-class _Made:
+class _Made(FlaggedLaunch):
     """A launch of a rank. `before`: the earlier ones of its rank that are over when it starts, a bit for each."""
 
-    rank: int
     number: int
     before: int
     about: dict[str, Any]
-    rows: Rows
     windows: dict[int, SharedWindow] = field(default_factory=dict)  # by their places among addresses
 
     @property
@@ -125,14 +124,14 @@ def compared(folder: Path) -> tuple[list[Finding], list[str]]:
     if any(each.about["full"] for each in processes):
         reasons["there were more accesses to symmetric memory than are compared"] = None
     _place(processes)
-    knowledge = _Knowledge(processes)
+    knowledge, flags = _Knowledge(processes), PeerFlags([made for each in processes for made in each.launches], _is_over)
     findings: list[Finding] = []
     for count, (first, second) in enumerate(_pairs(processes)):
         if count >= _MOST_PAIRS:
             reasons["there were more launches of different ranks than are compared"] = None
             break
         if not knowledge.ordered(first, second):
-            _judge(first, second, findings, reasons)
+            _judge(first, second, flags, findings, reasons)
     return findings, list(reasons)
 
 
@@ -142,15 +141,24 @@ def _pairs(processes: list[_Process]) -> Iterator[tuple[_Made, _Made]]:
             yield from itertools.product(one.launches, other.launches)
 
 
-def _judge(first: _Made, second: _Made, findings: list[Finding], reasons: dict[str, None]) -> None:
+def _is_over(one: FlaggedLaunch, other: FlaggedLaunch) -> bool:
+    """Whether a launch is over when another one of its rank starts."""
+    assert isinstance(one, _Made)
+    assert isinstance(other, _Made)
+    return one.rank == other.rank and bool(other.before >> one.number & 1)
+
+
+def _judge(first: _Made, second: _Made, flags: PeerFlags, findings: list[Finding], reasons: dict[str, None]) -> None:
     """Compare two launches that no seen order is between."""
     found, perhaps = racing(first.rows, second.rows, waited=False, scope=SYS_SCOPE)
     names = (
         f"the launches of {first.name} (rank {first.rank}) and {second.name} (rank {second.rank}) touch the same bytes of symmetric memory"
     )
-    if perhaps or (found and (first.about["signals"] or second.about["signals"])):
+    if found and (first.about["signals"] or second.about["signals"]):
+        found, perhaps = flags.judged(first, second)
+    if perhaps:
         reasons[f"{names}, and they may synchronise through memory: they were not judged"] = None
-    elif found and not _overlap(first, second):
+    if found and not _overlap(first, second):
         reasons[f"{names}, and no order between them was seen: they were not judged (torch.distributed.barrier() is seen)"] = None
     else:
         findings += [_race(first, second, each) for each in found]
@@ -227,7 +235,10 @@ def _read(path: Path) -> _Process:
                 continue
             rows, number = file[f"rows-{entry['number']}"], int(entry["number"])
             rows["device"] = file[f"windows-{number}"]
-            launches.append(_Made(int(about["rank"]), number, before, entry, rows))
+            flags = file.get(f"flags-{number}")
+            if flags is not None:
+                flags["scope"] = file[f"windows-of-flags-{number}"]
+            launches.append(_Made(int(about["rank"]), rows, flags, number, before, entry))
     return _Process(about, launches, exchanges)
 
 
@@ -240,4 +251,6 @@ def _place(processes: Iterable[_Process]) -> None:
         named = dict(zip(numbers.tolist(), windows, strict=True))
         for made in process.launches:
             made.rows["address"] += numbers[made.rows["device"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
+            if made.flags is not None:
+                made.flags["address"] += numbers[made.flags["scope"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
             made.windows = named

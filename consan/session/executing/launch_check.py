@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from consan.checker.compiled.concurrent_launches import Keep
 from consan.checker.compiled.patience import Patience
 from consan.checker.judging.checked import OUT_OF_ROOM, Checked, Histories
 from consan.checker.judging.collected import LaunchedKernel
@@ -46,7 +47,7 @@ class ReplayChoice:
     exhaustive: bool = False
     sample: int = 0
     together: int = 0
-    keep: bool = False
+    keep: Keep = Keep.NOTHING
     pairs: PairsOfLaunches = field(default_factory=PairsOfLaunches)
 
 

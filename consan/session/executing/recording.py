@@ -160,7 +160,7 @@ class Recording:
                 f"{entry}: its replays take long, so of each later launch {log.sample} more CTAs are replayed (--exhaustive: all)"
             ] = None
         patience = Patience(log.seconds, log.hurried)
-        choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.wanted, self.pairs)
+        choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.keep, self.pairs)
         started = LaunchCheck(launch, launched, prepared.recorded, self.histories, choice, patience=patience, memory=launch)
         started.earlier = self._earlier_of(prepared)
         return started

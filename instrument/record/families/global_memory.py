@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from consan.instrument.record.recorder import FunctionRecorder
 
 _GLOBAL = ("global", "generic")
+_OF_ALL = "sys"  # the scope
 # Numbers of the operations on the value that was read, and of their types.
 _FAMILY_OPERATIONS = {"load": 1, "store": 2}
 _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
@@ -63,7 +64,7 @@ class Mode(enum.IntEnum):
 
 def mode_of(plans: dict[str, FunctionPlan], *, shared: bool) -> Mode:
     """The mode that kernels need. `shared`: threads may synchronise through shared memory, or wait there."""
-    waits = shared or _meet(_strong(plans, _GLOBAL)) or any(awaits_store(plan.function) for plan in plans.values())
+    waits = shared or _meet(_strong(plans, _GLOBAL)) or _meets_others(plans) or any(awaits_store(plan.function) for plan in plans.values())
     return Mode.SYNCED if waits else Mode.ALONE
 
 
@@ -83,6 +84,13 @@ def _meet(accesses: Iterable[tuple[InstructionEvent, bool]]) -> bool:
     """Whether there are strong writes, and strong reads that may observe them."""
     found = [(event.first, used) for event, used in accesses]
     return any(access.writes for access, _ in found) and any(access.reads and used for access, used in found)
+
+
+def _meets_others(plans: dict[str, FunctionPlan]) -> bool:
+    """Whether threads may synchronise with those of another GPU: there are an order and a strong access of .sys scope (R-RK8)."""
+    strong = [event for event, _ in _strong(plans, _GLOBAL) if event.first.scope == _OF_ALL]
+    fences = any(_OF_ALL in plan.stats.fence_scopes for plan in plans.values())
+    return bool(strong) and (fences or any(event.orders for event in strong))
 
 
 def _strong(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> Iterator[tuple[InstructionEvent, bool]]:

@@ -29,6 +29,7 @@ extern "C" __global__ void adds(unsigned* out, unsigned* from, int number) { ato
 extern "C" __global__ void adds_in_gpu(unsigned* out, unsigned* from, int number) { atomicAdd(out + number, 1u); }
 template <class Fence> __device__ void raise(unsigned* out, Fence fence) {
     out[threadIdx.x] = 1;
+    __syncthreads();
     fence();
     if (!threadIdx.x) atomicExch_system(out + 300, 1u);
 }
@@ -59,8 +60,8 @@ class FakeContexts:
 class Rank:
     """One process. Its array stands for the windows of both ranks. `clock`: when its launches run."""
 
-    def __init__(self, rank: int, clock: Clock) -> None:
-        self.framework, self.rank, self.clock = Framework(KERNELS, calls=FakeCalls()), rank, clock
+    def __init__(self, rank: int, clock: Clock, kernels: str = KERNELS) -> None:
+        self.framework, self.rank, self.clock = Framework(kernels, calls=FakeCalls()), rank, clock
         self.framework.backend.contexts = FakeContexts()  # type: ignore[assignment]
         self.framework.backend.alloc(4096 * rank)
         self.framework.calls.call("cuMemImportFromShareableHandle")

@@ -40,6 +40,8 @@ enum class Edge : u32 {
     GRID_WAIT,             // an access is behind griddepcontrol.wait
     RANK_BEGIN,            // a rank has begun before an access
     RANK_END,              // a rank ends behind an access
+    PEER_ACQUIRE,         // a strong read acquires what another GPU has released
+    PEER_RELEASE,         // a strong write releases for another GPU
 };
 
 // Whom a scope includes. It holds where the other thread, or every CTA, is in the scope.

@@ -57,7 +57,9 @@ class Part {
     bool alone() const { return grid_ && !grid_->input.of_clusters; }
 
     bool fence(u32 thread, const effects::Fence &fence) {
-        if (synced()) grid_->edges.fence(cluster_, thread, fence);
+        if (!synced()) return true;
+        grid_->edges.fence(cluster_, thread, fence);
+        grid_->retained.peers().fence(cluster_, thread, fence.order() & 7, grid_->views.scope(fence.order()));
         return true;
     }
 
@@ -118,7 +120,9 @@ class Part {
     }
 
     bool publish(u32 thread) {
-        if (synced()) grid_->edges.publish(current_[thread]), begun_[thread] = false;
+        if (!synced()) return true;
+        grid_->edges.publish(current_[thread]), begun_[thread] = false;
+        grid_->retained.peers().note(grid_->flags, current_[thread]);
         return true;
     }
     // Whether a thread is in the midst of a strong access; whether the one that it is to begin is of shared memory.

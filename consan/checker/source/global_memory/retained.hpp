@@ -6,6 +6,7 @@
 #pragma once
 
 #include "decisions.hpp"
+#include "peer_order.hpp"
 #include "rank_order.hpp"
 #include "views.hpp"
 
@@ -13,7 +14,7 @@ class Retained {
   public:
     Retained(const GridInput &input, Views &views)
         : rows_(input.retained), capacity_(input.retained_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views),
-          ranks_(input, views), waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
+          ranks_(input, views), peers_(input, views), waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
 
     bool wanted() const { return rows_; }
     u64 count() const { return count_; }
@@ -36,12 +37,16 @@ class Retained {
         }
         if (decided<Edge::GRID_WAIT>(is_behind(access.cluster, access.thread))) access.flags |= RETAINED_BEHIND;
         if (ranks_.wanted()) access.begins = ranks_.begun(access.cluster, access.thread), access.ends = ranks_.time(access.cluster, access.thread);
+        if (peers_.wanted()) access.begins = peers_.begun(access.cluster, access.thread), access.ends = peers_.time(access.cluster, access.thread);
         rows_[count_++] = access;
     }
+
+    PeerOrder &peers() { return peers_; }
 
     // All threads have come to their ends. `begun_before_end`: of each rank, the ranks that have begun before its end.
     void end(u32 *begun_before_end) {
         if (rows_ && ranks_.wanted()) ranks_.end(rows_, count_, begun_before_end);
+        if (rows_ && peers_.wanted()) peers_.end(rows_, count_);
     }
 
   private:
@@ -65,6 +70,7 @@ class Retained {
     bool synced_, full_ = false, waited_ = false;
     Views &views_;
     RankOrder ranks_;
+    PeerOrder peers_;
     std::vector<std::vector<Wait>> waits_;  // by cluster
     std::vector<bool> behind_;  // by thread
 };

@@ -58,11 +58,12 @@ class Flags {
                 continue;
             }
             bool known = !has_sizes(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
-            bool exact = known && !has_plain(each.first);
+            bool peers = launch.peers && std::any_of(found.begin(), found.end(), [&](u32 one) { return all_[one].scope >= SYS_SCOPE; });
+            bool exact = known && !has_plain(each.first) && !peers;  // another GPU may write it in between
             Value held = held_at_first(launch, each.first);
             u32 wrong = order_from_best(found, exact, held);
             // A plain store that sets the flag to its first value leaves no contradiction.
-            i32 owner = exact || (known && !wrong) ? owner_of(found) : -1;
+            i32 owner = exact || (known && !peers && !wrong) ? owner_of(found) : -1;
             note_own(found, owner, exact, held);
             if (exact) contradictions_ += wrong;
         }

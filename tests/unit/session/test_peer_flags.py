@@ -1,0 +1,251 @@
+"""Launches of different ranks that wait for each other by flags in memory (R-RK8): each pair with its faults.
+
+Ranks run one after the other here. What another rank stores into a flag, the test stores before the launch that waits for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import test_other_contexts as gpus
+from planted import Plant, plant_in_module
+from test_processes import Clock, Rank, compared
+
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
+from consan.session.comparing import peer_flags, process_log, processes
+from consan.toolchain.nvrtc import compile_ptx
+
+KERNELS = """
+#define FLAG (out + 384)
+__device__ unsigned acquired(unsigned *flag) {
+    unsigned seen;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+    return seen;
+}
+__device__ void release(unsigned *flag, unsigned value) {
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+__device__ unsigned own() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ void put(unsigned *out) { out[own()] = 1; }
+__device__ void take(unsigned *out, unsigned *from) { from[own()] = out[own()]; }
+__device__ void raise(unsigned *flag, unsigned value) { if (!threadIdx.x) release(flag, value); }
+__device__ void await(unsigned *flag, unsigned value) { if (!threadIdx.x) while (acquired(flag) != value) { } __syncthreads(); }
+extern "C" __global__ void raises(unsigned* out, unsigned* from, int value) { put(out); __syncthreads(); raise(FLAG + blockIdx.x, value); }
+extern "C" __global__ void raises_early(unsigned* out, unsigned* from, int value) { raise(FLAG + blockIdx.x, value); put(out); }
+extern "C" __global__ void raises_alone(unsigned* out, unsigned* from, int value) { put(out); raise(FLAG + blockIdx.x, value); }
+extern "C" __global__ void fences(unsigned* out, unsigned* from, int value) {
+    put(out);
+    __syncthreads();
+    if (threadIdx.x) return;
+    __threadfence_system();
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
+}
+extern "C" __global__ void relaxes(unsigned* out, unsigned* from, int value) {
+    if (threadIdx.x == 1) __threadfence_system();  // of another thread, and too early
+    put(out);
+    __syncthreads();
+    if (!threadIdx.x) asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
+}
+extern "C" __global__ void all_fence(unsigned* out, unsigned* from, int value) {
+    put(out);
+    __threadfence_system();
+    __syncthreads();
+    if (!threadIdx.x) asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
+}
+extern "C" __global__ void awaits_and_all_fence(unsigned* out, unsigned* from, int value) {
+    unsigned seen = 0;
+    if (!threadIdx.x)
+        while (seen != value) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(FLAG + blockIdx.x) : "memory");
+    __syncthreads();
+    __threadfence_system();
+    take(out, from);
+}
+extern "C" __global__ void awaits(unsigned* out, unsigned* from, int value) { await(FLAG + blockIdx.x, value); take(out, from); }
+extern "C" __global__ void awaits_behind(unsigned* out, unsigned* from, int value) { take(out, from); await(FLAG + blockIdx.x, value); }
+extern "C" __global__ void awaits_other(unsigned* out, unsigned* from, int value) { await(FLAG + 1 - blockIdx.x, value); take(out, from); }
+extern "C" __global__ void awaits_relaxed(unsigned* out, unsigned* from, int value) {
+    unsigned seen = 0;
+    while (seen != value) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(FLAG + blockIdx.x) : "memory");
+    if (value < 0) __threadfence_system();
+    __syncthreads();
+    take(out, from);
+}
+extern "C" __global__ void awaits_and_fences(unsigned* out, unsigned* from, int value) {
+    unsigned seen = 0;
+    if (!threadIdx.x) {
+        while (seen != value) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(FLAG + blockIdx.x) : "memory");
+        __threadfence_system();
+    }
+    __syncthreads();
+    take(out, from);
+}
+extern "C" __global__ void hands_on(unsigned* out, unsigned* from, int value) {
+    await(FLAG + blockIdx.x, value);
+    raise(FLAG + 2 + blockIdx.x, value);
+}
+extern "C" __global__ void awaits_second(unsigned* out, unsigned* from, int value) { await(FLAG + 2 + blockIdx.x, value); take(out, from); }
+extern "C" __global__ void looks(unsigned* out, unsigned* from, int value) {
+    __shared__ unsigned seen;
+    if (!threadIdx.x) seen = acquired(FLAG + blockIdx.x);
+    __syncthreads();
+    if (seen == value) take(out, from);
+}
+extern "C" __global__ void takes(unsigned* out, unsigned* from, int value) { take(out, from); }
+extern "C" __global__ void swaps(unsigned* out, unsigned* from, int value) {
+    put(out);
+    __syncthreads();
+    if (!threadIdx.x) {
+        __threadfence_system();
+        while (atomicCAS_system(FLAG + blockIdx.x, 0, 1)) { }
+    }
+}
+extern "C" __global__ void swaps_back(unsigned* out, unsigned* from, int value) {
+    if (!threadIdx.x) {
+        while (atomicCAS_system(FLAG + blockIdx.x, 1, 0) != 1) { }
+        __threadfence_system();
+    }
+    __syncthreads();
+    take(out, from);
+}
+"""
+
+
+class Member(Rank):
+    """A rank with these kernels. `holds`: what the flags have before a launch."""
+
+    def __init__(self, rank: int, clock: Clock) -> None:
+        super().__init__(rank, clock, KERNELS)
+
+    def made(self, entry: str, *, holds: int = 0, value: int = 1, at: int = 0) -> None:
+        flags = holds.to_bytes(4, "little") * 4
+        self.framework.backend.write(self.framework.out + 384 * 4, flags)
+        self.launch(entry, value, at=at)
+
+
+@pytest.fixture
+def members(monkeypatch: pytest.MonkeyPatch) -> list[Member]:
+    monkeypatch.setattr(process_log, "now", clock := Clock())
+    return [Member(rank, clock) for rank in range(2)]
+
+
+def judged(members: list[Member], folder: Path) -> tuple[list[str], list[str]]:
+    """The hazards and the reasons."""
+    findings, reasons = compared(members, folder)  # type: ignore[arg-type]
+    return [finding.hazard for finding in findings], [reason.rpartition("and ")[2] for reason in reasons]
+
+
+_ONE_PARAMETER = (", unsigned* from, int value) {", ") { unsigned *from = out + 192; int value = 1;")
+UNCERTAIN = "they may synchronise through memory: they were not judged"
+PAIRS = {
+    ("raises", "awaits"): [],
+    ("fences", "awaits"): [],
+    ("raises", "awaits_and_fences"): [],
+    ("swaps", "swaps_back"): [],
+    ("all_fence", "awaits"): [],
+    ("all_fence", "awaits_and_all_fence"): [],
+    ("raises_early", "awaits"): ["RAW"],
+    ("relaxes", "awaits"): ["RAW"],
+    ("raises_alone", "awaits"): ["RAW"],
+    ("raises", "looks"): [],
+    ("raises_early", "looks"): ["RAW"],
+    ("raises", "awaits_behind"): ["RAW"],
+    ("raises", "awaits_other"): ["RAW"],
+    ("raises", "awaits_relaxed"): ["RAW"],
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_two_launches(members: list[Member], tmp_path: Path, pair: tuple[str, str]) -> None:
+    members[0].made(pair[0])
+    members[1].made(pair[1], holds=1)
+    assert judged(members, tmp_path) == (PAIRS[pair], [])
+
+
+def test_a_later_launch_is_behind_the_flag(members: list[Member], tmp_path: Path) -> None:
+    members[0].made("raises")
+    members[1].made("hands_on", holds=1)
+    members[1].launch("takes")
+    assert judged(members, tmp_path) == ([], [])
+
+
+def test_flags_that_are_used_again(members: list[Member], tmp_path: Path) -> None:
+    """The second wait cannot have read the first value: that was taken."""
+    for _ in range(2):
+        members[0].made("swaps")
+        members[1].made("swaps_back", holds=1)
+    hazards, _ = judged(members, tmp_path)
+    assert hazards == ["RAW"]  # the second round writes while the first one may read: nothing signals back
+
+
+def test_a_value_that_two_launches_have_stored(members: list[Member], tmp_path: Path) -> None:
+    for _ in range(2):
+        members[0].made("raises")
+    members[1].made("awaits", holds=1)
+    hazards, reasons = judged(members, tmp_path)
+    assert (set(hazards), set(reasons)) <= ({"WAR"}, {UNCERTAIN})
+    assert UNCERTAIN in reasons
+
+
+def test_a_signal_that_is_handed_on_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process_log, "now", clock := Clock())
+    first, second, third = members = [Member(rank, clock) for rank in range(3)]
+    first.made("raises")
+    second.made("hands_on", holds=1)
+    third.made("awaits_second", holds=1)
+    assert judged(members, tmp_path) == ([], [UNCERTAIN])
+
+
+def test_a_flag_that_nobody_is_seen_to_wait_for(members: list[Member], tmp_path: Path) -> None:
+    """A kernel that is not recorded may have."""
+    members[0].made("raises")
+    members[1].made("takes")
+    assert judged(members, tmp_path) == ([], [UNCERTAIN])
+
+
+@pytest.mark.parametrize("pair", [("raises", "looks"), ("raises_early", "looks")], ids="-".join)
+def test_two_gpus_of_one_process(monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]) -> None:
+    process = gpus.Process(monkeypatch)
+    process.text = compile_ptx(KERNELS.replace(*_ONE_PARAMETER), arch="sm_90a").ptx
+    process.calls.call("cuCtxEnablePeerAccess", context=2)
+    streams = process.calls.given("cuStreamCreate", 1), process.calls.given("cuStreamCreate", 1, context=2)
+    process.backends[2].write(process.shared + 384 * 4, (1).to_bytes(4, "little") * 2)
+    for number, entry in enumerate(pair):
+        process.launch(entry, number + 1, stream=streams[number], at=process.shared, peer=number == 1)
+    report = process.report()
+    assert [finding.hazard for finding in report.findings] == PAIRS[pair], report.incomplete
+    assert report.verdict == ("violations" if PAIRS[pair] else "clean"), report.incomplete
+
+
+@pytest.mark.slow  # it compiles the checker
+@pytest.mark.parametrize(
+    ("decision", "holds"), [("Edge::PEER_ACQUIRE", False), ("Edge::PEER_RELEASE", False), ("Edge::PEER_RELEASE", True)]
+)
+def test_a_fault_in_the_checker(
+    members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decision: str, *, holds: bool
+) -> None:
+    Plant(monkeypatch, (replay, grid)).decides(decision, holds)
+    pair = ("relaxes", "awaits") if holds else ("raises", "awaits")
+    members[0].made(pair[0])
+    members[1].made(pair[1], holds=1)
+    assert judged(members, tmp_path) != (PAIRS[pair], [])
+
+
+# By fault of the comparison: the text, what comes in its place, and a pair whose report differs then.
+MUTANTS = {
+    "the releases behind an access": ("bool(ends & edge.released)", "True", ("raises_early", "awaits")),
+    "the acquires before an access": ("bool(begins & edge.acquired)", "True", ("raises", "awaits_behind")),
+    "the place of a flag": ('int(self.row["address"]), int(self.row["bytes"])', "0, 0", ("raises", "awaits_other")),
+    "a value": ("value not in (None, access.old)", "False", ("raises", "awaits")),
+    "who may have waited": ("if any(each.place not in looked_at for each in released)", "if False", ("raises", "takes")),
+}
+
+
+@pytest.mark.parametrize("mutant", [pytest.param(each, marks=pytest.mark.slow if number else ()) for number, each in enumerate(MUTANTS)])
+def test_a_fault_in_the_comparison(members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
+    old, new, pair = MUTANTS[mutant]
+    plant_in_module(monkeypatch, peer_flags, old, new, (processes,))
+    members[0].made(pair[0])
+    members[1].made(pair[1], holds=1)
+    assert judged(members, tmp_path) != (PAIRS.get(pair, []), [] if pair in PAIRS else [UNCERTAIN])
