@@ -17,9 +17,29 @@ def static_findings(module: Module, families: set[str]) -> tuple[StaticFinding, 
 
 
 def find_ignored_waits(module: Module) -> tuple[StaticFinding, ...]:
-    """The waits of a module whose results are ignored, in text order."""
-    found = ((function, wait) for function in module.functions for wait in ignored_waits(function))
-    return tuple(_finding(module, function, wait) for function, wait in found if row_of(wait).is_blocking_phase_wait)
+    """The waits of a module whose results are ignored, in text order.
+
+    A compiler copies the statements of a loop: one whose result another copy uses looks ahead, and the last copy's result is not needed.
+    """
+    found = {function: [wait for wait in ignored_waits(function) if row_of(wait).is_blocking_phase_wait] for function in module.functions}
+    return tuple(
+        _finding(module, function, wait) for function, waits in found.items() for wait in _of_whole_statements(module, function, waits)
+    )
+
+
+def _of_whole_statements(module: Module, function: Function, ignored: list[Instruction]) -> list[Instruction]:
+    """Those of which no copy's result is used."""
+    if not ignored:
+        return []
+    lines = {id(wait): at for wait in function.instructions() if row_of(wait).is_phase_wait and (at := _statement(module, wait))}
+    used = {at for wait, at in lines.items() if wait not in set(map(id, ignored))}
+    return [wait for wait in ignored if lines.get(id(wait)) not in used]
+
+
+def _statement(module: Module, wait: Instruction) -> tuple[object, ...]:
+    """The place in the source; empty if it is not known."""
+    place = place_of(module, wait)
+    return (place.file, place.line, place.column, place.inlined) if place.line else ()
 
 
 def _finding(module: Module, function: Function, wait: Instruction) -> StaticFinding:

@@ -51,3 +51,21 @@ def test_a_result_that_decides_nothing_is_ignored(body: str) -> None:
 
 def test_an_ignored_test_wait_is_a_question_left_unanswered() -> None:
     assert _found(WAIT.replace("try_wait", "test_wait")) == []
+
+
+def _copies(first: str, second: str, *, used: bool) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Two waits at two places, the second one ignored, in a module with lines."""
+    look, ignored = WAIT + (" @%p1 bar.sync 0;" if used else ""), WAIT.replace("%p1", "%p2")
+    head = HEADER.replace(".visible", '.file 1 "k.py"\n.visible')
+    module = parse(f"{head} {first}\n{look}\n {second}\n{ignored} ret;\n}}\n")
+    return [(finding.kind, finding.reason, finding.kernels) for finding in find_ignored_waits(module)]
+
+
+def test_a_copy_of_a_statement_whose_result_another_copy_uses_looks_ahead() -> None:
+    """As LLVM leaves it of CUTLASS's persistent GEMM, behind a loop that it has unrolled."""
+    ignored = ("barrier-misuse", "result-ignored", ("k",))
+    assert _copies(".loc 1 927 50", ".loc 1 927 50", used=True) == []
+    assert _copies(".loc 1 927 50", ".loc 1 927 50", used=False) == [ignored, ignored]
+    assert _copies(".loc 1 927 50", ".loc 1 927 51", used=True) == [ignored], "another statement of the line"
+    assert _copies("", "", used=True) == [ignored], "without lines nothing is known of copies"
+    assert _copies(".loc 1 0 0", ".loc 1 0 0", used=True) == [ignored]
