@@ -34,9 +34,13 @@ def _launched(kernel: consan.Kernel, spec: twin_file.KernelFile, seed: int) -> R
     return Ran(report, b"".join(np.asarray(args[name]).tobytes() for name in sorted(args)))
 
 
+def _path_of(name: str) -> Path:
+    return next(folder / f"{name}.cu" for folder in (TWINS, TWINS.parent / "blackwell") if (folder / f"{name}.cu").exists())
+
+
 def _fixed(name: str) -> tuple[twin_file.KernelFile, consan.Kernel, Report]:
     """A racy twin with its verified fixes, in the replay or else in runs; no time passes."""
-    spec = twin_file.read(TWINS / f"{name}.cu")
+    spec = twin_file.read(_path_of(name))
     kernel = twin_file.kernel(spec.path, True)
     report = _launched(kernel, spec, 0).report
     if all(each.verified or each.severity == "note" for each in report.findings):
@@ -47,7 +51,7 @@ def _fixed(name: str) -> tuple[twin_file.KernelFile, consan.Kernel, Report]:
 
 def _check(name: str, seeds: range) -> bool:
     """Whether a twin has verified fixes; they are tried, and what the report says of them is read."""
-    if "cpu" not in twin_file.read(TWINS / f"{name}.cu").backends:
+    if "cpu" not in twin_file.read(_path_of(name)).backends:
         return False
     spec, plain, report = _fixed(name)
     counting = [each for each in report.findings if each.severity != "note"]
@@ -260,3 +264,12 @@ def test_a_wait_for_the_copy_of_a_warp_needs_a_barrier_of_the_warp() -> None:
     assert finding.verified is not None
     steps = [(step.instruction, step.where, step.line) for step in finding.verified.steps]
     assert steps == [("cp.async.bulk.wait_group.read 0", "before", 6), ("bar.warp.sync 0xffffffff", "before", 6)]
+
+
+@pytest.mark.parametrize(("name", "what"), [("load_pending", "ld"), ("store_pending", "st")])
+def test_a_wait_of_the_warp_is_verified_for_tensor_memory(name: str, what: str) -> None:
+    assert _check(name, range(1, 3))
+    _, _, report = _fixed(name)
+    added = [step.instruction for each in report.findings if each.verified for step in each.verified.steps]
+    assert added
+    assert set(added) == {f"tcgen05.wait::{what}.sync.aligned"}

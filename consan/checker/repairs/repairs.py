@@ -47,6 +47,7 @@ _GROUPS: dict[type[effects.Effect], tuple[Piece, Callable[[int], tuple[Piece, ..
 }
 _COMMITS = {effects.CopyWait: effects.CopyCommit, effects.BulkWait: effects.BulkCommit, effects.ProductWait: effects.ProductCommit}
 _WAIT_OF = {0: effects.CopyWait, InFlight.BULK_STORE: effects.BulkWait, InFlight.WGMMA: effects.ProductWait}
+_TENSOR_WAITS = {InFlight.TCGEN05_LD: (TENSOR_LD,), InFlight.TCGEN05_ST: (TENSOR_ST,)}
 _SCOPED = (effects.MbarrierArrive, effects.MbarrierWait, effects.Atomic, effects.Read, effects.Write, effects.Fence)
 _ORDERS = {effects.MbarrierArrive: ".release", effects.MbarrierWait: ".acquire"}  # a cluster's barrier releases without a word
 _RELAXED = (effects.MbarrierArrive, effects.MbarrierWait, effects.ClusterBarrierArrive)
@@ -127,6 +128,7 @@ class Repairs(PhaseForms):
 
     def _wait(self) -> Iterator[Repair]:
         kind = _WAIT_OF.get(InFlight(self.operation) if self.operation else 0)
+        yield from self._tensor_waits()
         yield from self.copies_arrive_later()
         if self.operation and kind is None:
             yield from self.parities()
@@ -144,7 +146,11 @@ class Repairs(PhaseForms):
                 for piece in (each + BARRIER, commit + each, commit + each + BARRIER):
                     yield from self.at_accesses(piece)
                     yield from self.between(piece)
-        for piece in (TENSOR_LD, TENSOR_ST) if self.operation >= InFlight.TCGEN05_MMA else ():
+
+    def _tensor_waits(self) -> Iterator[Repair]:
+        """Waits for loads from tensor memory, or for stores to it."""
+        own = InFlight(self.operation) if self.operation else None
+        for piece in _TENSOR_WAITS.get(own, ()) if own else ():
             for each in (piece, piece + BARRIER):
                 yield from self.at_accesses(each)
                 yield from self.at_synchronisation(each, after=False)

@@ -35,6 +35,7 @@ from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
 from consan.instrument.findings import KINDS, Kind, Operation, Reason
 from consan.instrument.ptx import Module
+from consan.instrument.sites import Site
 from consan.reports.catalogue.global_races import NO_SIDE
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.source.patches import fixed
@@ -65,6 +66,7 @@ _CONFLICTS: Final = frozenset(each.name for each in KINDS.values() if each.confl
 _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
+_OF_TENSOR_MEMORY: Final = re.compile(r"tcgen05\.(mma|cp|shift|ld|st)\b")
 
 _PHASES: Final = re.compile(r"\b(?:wait for|phase|parity)\b")
 _OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found
@@ -334,6 +336,13 @@ def _are_disjoint(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
     return all(a[1] <= b[0] or b[1] <= a[0] for a in one for b in other)
 
 
+def _operation_of(site: Site) -> int:
+    """The operation that an instruction starts; 0: none."""
+    if tensor := _OF_TENSOR_MEMORY.match(site.opcode):
+        return int(Operation[f"TCGEN05_{tensor[1].upper()}"])
+    return int(Operation.BULK_STORE if "global.shared" in site.opcode else _OPERATIONS.get(site.family, 0))
+
+
 def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     """A finding of a report as the checker's records have it."""
     numbers = {site.ptx_line: number for number, site in text.places.sites.items()}
@@ -343,9 +352,7 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
         if access.ptx_line in numbers
     ]
     first = text.places.sites[sites[0]] if sites else None
-    operation = int(_OPERATIONS.get(first.family, 0)) if first else 0
-    if first and "global.shared" in first.opcode:
-        operation = int(Operation.BULK_STORE)
+    operation = _operation_of(first) if first else 0
     situation = "no-release" if finding.situation == NO_SIDE else finding.situation
     reason = Reason.__members__.get(situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
     kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
