@@ -18,11 +18,18 @@ static bool any_option(int count, const char *const *options, const char *const 
     return false;
 }
 
+// cuDNN looks into the machine code that it compiles, and has no plan to run without it: its kernels are listed.
+static bool is_of_cudnn(void *caller) {
+    Dl_info library;
+    const char *file = dladdr(caller, &library) && library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
+    return file && strncmp(file, "/libcudnn", strlen("/libcudnn")) == 0;
+}
+
 EXPORTED Result nvrtcCompileProgram(Handle program, int count, const char *const *options) {
     static const char *const lines[] = {"-lineinfo", "--generate-line-info", "-G", "--device-debug", NULL};
     static const char *const linker[] = {"-dc", "--device-c", "-rdc=true", "--relocatable-device-code=true", "-dlto", "--dlink-time-opt", NULL};
     CALLERS(nvrtcCompileProgram);
-    const char **more = socket_path() && count >= 0 ? calloc((size_t)count + 1, sizeof *more) : NULL;
+    const char **more = socket_path() && count >= 0 && !is_of_cudnn(__builtin_return_address(0)) ? calloc((size_t)count + 1, sizeof *more) : NULL;
     if (more == NULL) return CALLED(own, program, count, options);
     atomic_store(&for_linker[((uintptr_t)program >> 4) % KEPT], any_option(count, options, linker) ? program : NULL);
     for (int i = 0; i < count; i++) more[i] = options[i];
@@ -39,13 +46,6 @@ static void *of_nvrtc(void *function, const char *name) {
     Dl_info library;
     void *handle = dladdr(function, &library) ? dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
     return handle ? finder()(handle, name) : NULL;
-}
-
-// cuDNN looks into the machine code that it compiles, and has no plan to run without it: its kernels are listed.
-static bool is_of_cudnn(void *caller) {
-    Dl_info library;
-    const char *file = dladdr(caller, &library) && library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
-    return file && strncmp(file, "/libcudnn", strlen("/libcudnn")) == 0;
 }
 
 // NVRTC's function for PTX, if the program's machine code is not empty and PTX can take its place.
