@@ -20,7 +20,7 @@ Not here: which edge is missing and how to say so (`kinds`), and decoding of dev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from consan.reports.racing_value import Outcomes, RacingValue
@@ -265,6 +265,16 @@ class AllLaunchesProof:
     whole: bool = False
     checked: bool = False
     relations: tuple[str, ...] = ()
+
+    def joined(self, other: AllLaunchesProof | None) -> AllLaunchesProof:
+        """The same for the launches of another proof of the kernel, too, whose relations may be others."""
+        if other is None or other.relations == self.relations:
+            return self
+        cases = _OR.join(" and ".join(each.relations) or _NO_RELATION for each in (other, self))
+        return replace(self, relations=(_OR.join(dict.fromkeys(cases.split(_OR))),))
+
+
+_OR, _NO_RELATION = " or ", "none of these"
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from consan.instrument.control_flow import definitions, key_of
 from consan.instrument.isa import converts, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Address, Function, Instruction, Module, Register, Symbol, Variable
-from consan.prove.numbers import SMALL, Number, Symbols, limits, number, plus, times
+from consan.prove.numbers import SMALL, Base, Number, Symbols, limits, number, plus, times
 
 Shape = tuple[int, int, int]
 _AXES: Final = "xyz"
 _MOST_CTAS: Final = ((1 << 31) - 1, 65535, 65535)  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 _LANES: Final = 32
 DYNAMIC: Final = ""  # in place of the name of a variable whose size the launch gives
+_POINTER: Final = 8  # bytes
 _MOST_SHARED: Final = 227 << 10  # bytes of a CTA
 _SPECIAL: Final = re.compile(r"%ctaid\.[xyz]")
+SamePointers = Mapping[int, int]
+"""Parameters that are pointers, each with the first one that it is equal to."""
+_NONE_SAME: Final[SamePointers] = {}
 _SHARED_IN_CTA: Final = frozenset(f"%{name}.{axis}" for name in ("ctaid", "nctaid", "ntid") for axis in _AXES)
 
 
@@ -30,15 +34,17 @@ def has_one_value(special: str) -> bool:
 class Environment:
     """The values with which threads begin, in launches whose blocks have one shape."""
 
-    def __init__(self, function: Function, module: Module, block: Shape, pointers: Collection[int], symbols: Symbols) -> None:
-        """`pointers`: parameters that are pointers, beside those that the text uses as such.
+    def __init__(
+        self, function: Function, module: Module, block: Shape, pointers: Collection[int], symbols: Symbols, same: SamePointers = _NONE_SAME
+    ) -> None:
+        """`pointers`: parameters that are pointers, beside those that the text uses as such. `same`: of those that are equal.
 
         `flat`: the axes of the grid but x that the kernel does not read its CTA's number on. They are taken to have one CTA: all CTAs along
         them would do the same.
         """
         self.symbols, self.block = symbols, block
         self._places = {parameter.name: place for place, parameter in enumerate(function.params)}
-        self._pointers, self._used = pointers, used_as_pointers(function)
+        self._pointers, self._used, self.same = pointers, used_as_pointers(function), same
         self.shared = shared_sizes(function, module)
         self._global = {name.name for each in module.variables if each.space == "global" for name in each.names}
         self.parameters: dict[tuple[int, int, int], Number] = {}
@@ -88,13 +94,20 @@ class Environment:
         assert found is not None
         return found
 
+    def base_of(self, name: str, offset: int) -> Base | None:
+        """What addresses begin at that a word of the parameters points to; None: it is no pointer."""
+        place = self._places.get(name)
+        if place is None or not (place in self._pointers or (place, offset) in self._used):
+            return None
+        return "param", f"{self.same.get(place, place) if offset == 0 else place}+{offset}"
+
     def parameter(self, name: str, offset: int, bits: int) -> Number | None:
         """A word of the parameters: a pointer, or an integer."""
         if name not in self._places:
             return None
         place = self._places[name]
-        if bits == 64 and (place in self._pointers or (place, offset) in self._used):
-            return number(0).on(("param", f"{place}+{offset}"))
+        if bits == 64 and (base := self.base_of(name, offset)) is not None:
+            return number(0).on(base)
         key = place, offset, bits
         if key not in self.parameters:
             whole = limits(bits, signed=True)
@@ -114,6 +127,13 @@ def parameter_word(instruction: Instruction) -> tuple[str, int] | None:
     address = instruction.operands[1]
     base, offset = (address.base, address.offset) if isinstance(address, Address) and address.index is None else (address, 0)
     return (base.name, offset) if isinstance(base, Symbol) else None
+
+
+def pointers_of(function: Function) -> list[int]:
+    """The parameters that are pointers, by their types or by how the text uses them."""
+    used = {place for place, offset in used_as_pointers(function) if offset == 0}
+    words = [place for place, each in enumerate(function.params) if each.size is None and each.nbytes == _POINTER]
+    return [place for place in words if function.params[place].pointer is not None or place in used]
 
 
 def used_as_pointers(function: Function) -> set[tuple[int, int]]:

@@ -17,6 +17,8 @@ from consan.instrument.ptx import Function
 from consan.prove.copies import CopyProgress, InFlight
 from consan.prove.environment import Environment, has_one_value
 from consan.prove.kernel import ProvedKernel, Unproven
+from consan.prove.loads.read_only import read_only_loads
+from consan.prove.loads.unused import StoredValues
 from consan.prove.loops.unrolled import united
 from consan.prove.loops.view import View
 from consan.prove.numbers import number
@@ -59,16 +61,17 @@ class Intervals:
         self, kernel: ProvedKernel, function: Function, environment: Environment, questions: OverlapQuestions, until: float
     ) -> None:
         """`until`: when the time is over."""
-        self._kernel, self._questions, self._until = kernel, questions, until
+        self._kernel, self._function, self._questions, self._until = kernel, function, questions, until
+        self._stored = StoredValues({}, {})
         graph = kernel.graph
         self._edges = list(graph.successors)
         self._cut = [() if number in kernel.barriers else each for number, each in enumerate(self._edges)]
-        self._uniform, self._lines = (
-            Uniformity(graph, has_one_value, {each.name for each in function.params}),
-            [_line(graph, number) for number in range(len(graph.nodes))],
-        )
+        self._lines = [_line(graph, number) for number in range(len(graph.nodes))]
+        parameters, read_only = {each.name for each in function.params}, read_only_loads(function, environment)
+        self._uniform = Uniformity(graph, has_one_value, parameters, read_only)
         self._warps = WarpOrder(graph, self._cut, self._uniform, math.prod(environment.block))
         self._steps = SymbolicSteps(kernel, function, environment)
+        self._steps.uniform_loads = self._uniform.uniform_loads()
         self._views: dict[int, View] = {}
         self._order = PhaseOrder(PhaseModel(questions, environment.symbols), [])
 
@@ -105,6 +108,8 @@ class Intervals:
             with_events(arrays, whole.accesses, tables)
             self._order = PhaseOrder(model_of(arrays, self._kernel.graph, whole.accesses, self._questions), whole.exits)
             self._questions.unordered = self._order.unordered
+        self._stored = StoredValues.of(self._function, whole.accesses, tables)
+        whole.accesses = self._stored.used(whole.accesses)
         return start, whole
 
     def _from(self, root: int, state: PathState, found: Compared) -> None:
@@ -153,6 +158,7 @@ class Intervals:
         view = self._views.get(root) or self._views.setdefault(root, View(self._cut, root, self._lines))
         walker = Walker(self._kernel, self._uniform, self._steps, view, shares=False)
         walker.walk(root, state)
+        walker.accesses = self._stored.used(walker.accesses)
         return _Interval(walker, CopyProgress(self._kernel.graph, self._cut, root, first, issues=issues))
 
 

@@ -183,8 +183,8 @@ def _needed(function: Function) -> frozenset[Key]:
     """The registers that addresses, guards and branches follow from."""
     made = definitions(function)
     seeds = [key for each in function.instructions() for key in _seeds(each)]
-    found = backward_slice(made, seeds, _sources)
-    return frozenset([*seeds, *(key for each in found for key in (*written(each), *_sources(each)))])
+    found = backward_slice(made, seeds, sources)
+    return frozenset([*seeds, *(key for each in found for key in (*written(each), *sources(each)))])
 
 
 def _seeds(instruction: Instruction) -> list[Key]:
@@ -197,7 +197,7 @@ def _seeds(instruction: Instruction) -> list[Key]:
     return _keys(instruction, wanted)
 
 
-def _sources(instruction: Instruction) -> list[Key]:
+def sources(instruction: Instruction) -> list[Key]:
     """The registers that a result follows from, where a rule may know it."""
     row: Row = row_of(instruction)
     return _keys(instruction, list(read(instruction)) if row.is_arithmetic or row.is_of_addresses else [])
@@ -213,7 +213,7 @@ def _reads(node: BasicBlock, needed: frozenset[Key]) -> tuple[set[Key], set[Key]
     """The registers that a node reads before it writes them, and those that it writes in any case."""
     uses, makes = set[Key](), set[Key]()
     for step in node.steps:
-        uses |= {*_sources(step.instruction), *_seeds(step.instruction)} - makes
+        uses |= {*sources(step.instruction), *_seeds(step.instruction)} - makes
         own = set(written(step.instruction))
         if step.guard is None:
             makes |= own

@@ -19,6 +19,7 @@ from typing import Any, Final
 from consan.prove.solver import Formula, choice, either, opposite, z3
 
 SMALL: Final = 64
+_WORD: Final = 32
 _FAR: Final = 1 << 200
 MOST: Final = 1 << 62  # iterations of a loop, at most
 Interval = tuple[int, int]
@@ -287,12 +288,17 @@ class Symbols:
         return Number(rest, *self.intervals(rest))
 
     def signed(self, value: Number, bits: int, line: int) -> Number:
-        """The value of a register as a signed number."""
+        """The value of a register as a signed number. Numbers of 8 and 16 bits are narrowed on purpose: no assumption on these."""
         low, high = limits(bits, signed=True)
         if within(value.range, (low, high)):
             return value
-        if within(value.small, (low, high)) and not within(value.range, limits(bits, signed=False)):
+        if bits >= _WORD and within(value.small, (low, high)) and not within(value.range, limits(bits, signed=False)):
             return self._assumed(value, (low, high), line)
+        return self.wrapped(value, bits)
+
+    def wrapped(self, value: Number, bits: int) -> Number:
+        """The signed number of a width with the same bits."""
+        low, _ = limits(bits, signed=True)
         rest = self.remainder(plus(value, number(-low)), 1 << bits)
         return plus(rest, number(low))
 

@@ -271,13 +271,14 @@ RULES: Final[dict[str, Callable[..., Number]]] = {
     "max": _least_or_largest, "abs": _absolute, "neg": _negate, "not": _invert, "bfe": _extract, "cvt": _convert, "mov": _move,
     "cvta": _move, "selp": _select,
 }  # fmt: skip
-_EXACT: Final = frozenset({"mul24"})
+_OTHER: Final = frozenset({"mul24", "sat", "cc", "relu"})
+"""Words of an instruction that computes something else."""
 
 
 def computed(parts: tuple[str, ...], line: int, symbols: Symbols, sources: Sequence[Value]) -> Number:
     """The result of an instruction that computes an integer. Raises `NoRule`."""
     rule = RULES.get(parts[0])
-    if rule is None or parts[0] in _EXACT or "sat" in parts or "cc" in parts or (parts[0] in ("mad", "mul") and _is_odd(parts)):
+    if rule is None or not _OTHER.isdisjoint(parts) or (parts[0] in ("mad", "mul") and _is_odd(parts)):
         raise NoRule
     return rule(TermOperation(parts, line, symbols), *sources)
 

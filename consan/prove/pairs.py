@@ -69,7 +69,7 @@ class OverlapQuestions:
         one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
         distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
         distinct += [self._other_warp()] if pair.in_warps else []
-        met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes, aligned=not (pair.first.is_run or pair.second.is_run))
+        met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes, aligned=pair.first.is_aligned and pair.second.is_aligned)
         return [*self._assumed_here(), *one[1:], *other[1:], *distinct, met, *self.unordered(pair)]
 
     def model(self, pair: AccessPair, seconds: float, more: Sequence[Formula] = ()) -> Any:
@@ -95,7 +95,7 @@ class OverlapQuestions:
             number = z3.Int(f"table'{thread}")
             asked += [*known, number >= low, number <= high]
             places.append(offset + number)
-        aligned = not (pair.first.is_run or pair.second.is_run)
+        aligned = pair.first.is_aligned and pair.second.is_aligned
         asked.append(_meet(places[0], pair.first.nbytes, places[1], pair.second.nbytes, aligned=aligned))
         return ask(asked, seconds / 4) is False
 
@@ -105,11 +105,17 @@ class OverlapQuestions:
         return self._splits[id(access)]
 
     def happens(self, access: ThreadAccess, seconds: float) -> bool:
-        """Whether an access may happen at all, or would but for what the user says: else what is assumed leaves nothing to prove."""
+        """Whether an access may happen, would but for what the user says, or cannot whatever is assumed. Else there is nothing to prove."""
         known, said = self._of(access, 1)[1:], list(self._assumed_here())
-        if ask([*said, *known], seconds) is not False:
+        if ask([*said, *known], seconds) is not False or self._is_dead(access, seconds):
             return True
         return bool(self._assumed) and ask(said, seconds) is not False and ask([*said[len(self._assumed) :], *known], seconds) is not False
+
+    def _is_dead(self, access: ThreadAccess, seconds: float) -> bool:
+        """Whether no thread makes an access, whatever overflows."""
+        names = self._symbols.closure([access.path, *self._numbers])
+        known = [fact for name in names if name not in self._symbols.assumed for fact in self._symbols.facts[name]]
+        return ask([access.path, *known], seconds) is False
 
     def follows(self, access: ThreadAccess, path: Formula, seconds: float, more: Sequence[Formula] = ()) -> bool:
         """Whether a thread that makes an access may come to a place behind it under a condition. `more`: of its number 2."""

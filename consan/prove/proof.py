@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from consan.instrument.ptx import Function, Module
-from consan.prove.environment import Environment, Shape
+from consan.prove.environment import Environment, SamePointers, Shape
 from consan.prove.intervals import ENDS, Compared, Intervals
 from consan.prove.kernel import Unproven, calls_through_pointers, kernel_of
 from consan.prove.numbers import Base, Symbols
@@ -24,6 +24,7 @@ from consan.prove.step import ThreadAccess
 PROVEN: Final = "proven"
 COUNTEREXAMPLE: Final = "counterexample"
 UNKNOWN: Final = "unknown"
+_NONE_SAME: Final[SamePointers] = {}
 MEET: Final = "two threads may access the same bytes"
 NOWHERE: Final = "an address is no sum of a parameter or a variable, and a number"
 NEVER: Final = "no thread comes here under what is assumed"
@@ -74,13 +75,19 @@ Assumption = Callable[[Environment], Formula]
 
 
 def prove(
-    function: Function, module: Module, block: Shape, pointers: Collection[int], assumed: Sequence[Assumption], seconds: float
+    function: Function,
+    module: Module,
+    block: Shape,
+    pointers: Collection[int],
+    assumed: Sequence[Assumption],
+    seconds: float,
+    same: SamePointers = _NONE_SAME,
 ) -> KernelProof:
-    """The answer for a kernel with blocks of one shape, within about so many seconds."""
+    """The answer for a kernel with blocks of one shape, within about so many seconds. `same`: of its pointers that are equal."""
     symbols, ends = Symbols(), time.monotonic() + seconds
     try:
         kernel = kernel_of(function, module, block[0] * block[1] * block[2])
-        environment = Environment(function, module, block, pointers, symbols)
+        environment = Environment(function, module, block, pointers, symbols, same)
         questions = OverlapQuestions(environment, [each(environment) for each in assumed])
         compared = Intervals(kernel, function, environment, questions, ends).compared()
         found = PairDecision(questions, environment, ends).decide([*compared.pairs, *_outer(compared.whole, environment)], compared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
@@ -11,12 +11,13 @@ from consan.instrument.ptx import Function, Immediate, Instruction, Negated, Ope
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
 from consan.prove.environment import Environment, parameter_word
 from consan.prove.kernel import ProvedKernel, Unproven
-from consan.prove.numbers import Base, Number, chosen, number, plus
+from consan.prove.numbers import Base, Number, chosen, limits, number, plus, within
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
 from consan.prove.phases.counters import PhaseCounters, is_followed, measure_of
 from consan.prove.solver import Formula, both, choice, opposite, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
+_ADDRESSES = limits(64, signed=True)
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "sc"})
 
 
@@ -48,9 +49,9 @@ class ThreadAccess:
     late: bool = False
 
     @property
-    def is_run(self) -> bool:
-        """Whether several accesses stand as one, which is not aligned to its size."""
-        return self.element == 0
+    def is_aligned(self) -> bool:
+        """Whether its address is a multiple of its size: not of several accesses that stand as one, nor of a bulk copy."""
+        return self.element != 0 and not self.late
 
     @property
     def is_copy(self) -> bool:
@@ -75,6 +76,8 @@ class SymbolicSteps:
     def __init__(self, kernel: ProvedKernel, function: Function, environment: Environment) -> None:
         self.symbols, self.environment, self._kernel = environment.symbols, environment, kernel
         self.counters = PhaseCounters()
+        self.uniform_loads: Collection[int] = ()
+        self.repeats = False  # whether threads may be in different iterations
         self._widths: dict[Key, int] = {}
         for instruction in function.instructions():
             for key in written(instruction):
@@ -136,6 +139,8 @@ class SymbolicSteps:
         """The values of the registers that an instruction writes; None: not known."""
         unknown: list[Value] = [None] * len(wanted)
         if row.is_load:
+            if instruction.start in self.uniform_loads and not self.repeats:
+                return [self.symbols.unknown("u", "loaded", self.width(key)) for key in wanted]
             found = self._parameter(instruction, row, wanted)
             return unknown if found is None else [found]
         if not (row.is_arithmetic or row.is_of_addresses):
@@ -208,7 +213,11 @@ class SymbolicSteps:
     def _stored(self, instruction: Instruction, value: Number, width: int) -> Number:
         """A result in a register that may be wider."""
         bits, signed = result_type(instruction.parts)
-        if bits >= width or value.base is not None:
+        if value.base is not None:
+            return value
+        if value.constant is not None:
+            value = self.symbols.wrapped(value, min(bits, width))  # the rules compare constants with limits
+        if bits >= width:
             return value
         return (self.symbols.signed if signed else self.symbols.unsigned)(value, bits, instruction.line)
 
@@ -250,6 +259,8 @@ class SymbolicSteps:
             raise Unproven("the address is not of the state space of the access", line)
         if base is not None and base[0] == "shared":
             offset = self.symbols.unsigned(offset, 32, line)
+        elif not within(offset.small, _ADDRESSES):  # others are assumed not to wrap
+            offset = self.symbols.wrapped(offset, 64)
         strong = touch.scope if touch.is_strong and touch.sem in _STRONG else ""
         if (row.is_mbarrier and not (row.begins_mbarrier or row.ends_mbarrier)) or (row.is_bulk and not late):
             strong = "cta"  # operations on one mbarrier are in an order

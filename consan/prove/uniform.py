@@ -2,7 +2,8 @@
 
 A node whose branches (control dependence, closed) follow from such registers is reached by all threads in the same order: barriers there
 divide the executions of all threads into the same intervals. A register is uniform if all of its writers are in such nodes and compute it
-from uniform registers, parameters, the CTA's number and constants. That does not hold for what is loaded, or comes from other lanes.
+from uniform registers, parameters, the CTA's number and constants, or loads it where nobody writes. That does not hold for what else is
+loaded, or comes from other lanes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from consan.instrument.ptx import Instruction
 class Uniformity:
     """Uniform branches of one kernel. `special`: whether a special register has one value in a CTA."""
 
-    def __init__(self, graph: Graph, special: Callable[[str], bool], parameters: Collection[str]) -> None:
-        """`parameters`: of the kernel. The result of a function is loaded from a parameter of the call."""
-        self._graph, self._special, self._parameters = graph, special, parameters
+    def __init__(self, graph: Graph, special: Callable[[str], bool], parameters: Collection[str], read_only: Collection[int] = ()) -> None:
+        """`parameters`: of the kernel; the result of a function is loaded from a parameter of the call. `read_only`: see read_only.py."""
+        self._graph, self._special, self._parameters, self._read_only = graph, special, parameters, read_only
         self.after = graph.post_dominators
         self._decides = self.after.control_dependence
         self.divergent_keys = set[Key]()
@@ -31,6 +32,11 @@ class Uniformity:
     def is_uniform(self, node: int) -> bool:
         """Whether all threads of a CTA come to a node equally often."""
         return node not in self.divergent_nodes
+
+    def uniform_loads(self) -> frozenset[int]:
+        """The loads of memory that give all threads of a CTA one value, by their starts."""
+        steps = [step.instruction for number, node in enumerate(self._graph.nodes) if self.is_uniform(number) for step in node.steps]
+        return frozenset(each.start for each in steps if each.start in self._read_only and self._is_uniform(each))
 
     def divides(self, node: int) -> bool:
         """Whether the branch at the end of a node may part the threads of a CTA."""
@@ -64,7 +70,8 @@ class Uniformity:
         """Whether an instruction computes the same in all threads of a CTA that execute it together."""
         row = row_of(instruction)
         if row.is_load:
-            return bool(row.describe(instruction).is_parameter) and self._is_of_kernel(instruction) and self._reads_uniform(instruction)
+            parameter = bool(row.describe(instruction).is_parameter) and self._is_of_kernel(instruction)
+            return (parameter or instruction.start in self._read_only) and self._reads_uniform(instruction)
         sources = all(self._has_one_value(instruction, name) for operand in instruction.operands[1:] for name in names(operand))
         return (row.is_arithmetic or row.is_of_addresses) and sources and self._reads_uniform(instruction)
 

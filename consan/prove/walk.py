@@ -82,6 +82,7 @@ class Walker:
     def _node(self, number: int, state: PathState) -> Left:
         """Go through a node."""
         self._paths[number] = state.path
+        self.steps.repeats = not self._shares and bool(self.view.around(number))
         node, registers = self._kernel.graph.nodes[number], dict(state.registers)
         for place, step in enumerate(node.steps):
             found = self.steps.execute(step, state.path, registers)

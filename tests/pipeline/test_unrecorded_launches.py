@@ -136,19 +136,41 @@ def test_arrays_that_overlap_are_recorded_and_their_race_is_found() -> None:
     assert any(each.endswith("two arrays are in one allocation") for each in report.notes)
 
 
-def test_halves_of_one_allocation_are_recorded() -> None:
+def test_halves_of_one_allocation_need_no_record() -> None:
     launches = Launches()
     out, _ = launches.arrays
     launches("shift", out + 512, out, 128)
     report, kernel = launches.report()
-    assert (report.verdict, kernel.proof, kernel.proven_launches) == ("clean", None, 0)
+    assert (report.verdict, kernel.global_checked) == ("clean", 1)
+    assert kernel.proof is not None
+
+
+def test_one_array_of_two_pointers_has_a_proof_of_its_own() -> None:
+    launches = Launches()
+    out, given = launches.arrays
+    launches("turn", out, out)
+    launches("turn", out, given)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proven_launches) == ("clean", 1)
+    (row,) = proof_rows(report)
+    assert "parameter 2 = parameter 1" in row
+
+
+def test_an_array_that_two_pointers_point_to_is_recorded_and_its_race_is_found() -> None:
+    launches = Launches()
+    out, given = launches.arrays
+    launches("shifted", out, given, 1)
+    launches("shifted", out, out, 1)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof) == ("violations", None)
+    assert "global-race" in {each.kind for each in report.findings}
 
 
 def test_a_proof_covers_all_launches_or_is_not_reported() -> None:
     launches = Launches()
     out, given = launches.arrays
     launches("turn", out, given)
-    launches("turn", out + 512, out)
+    launches("turn", out + 128, out, grid=1)
     report, kernel = launches.report()
     assert (report.verdict, kernel.proof, kernel.proven_launches) == ("clean", None, 0)
 

@@ -16,7 +16,7 @@ _ANSWERS: Final = {
 }
 ARRAYS: Final = (
     "arrays that different pointers among the parameters point to do not overlap; no access leaves its array",
-    "pointers among the parameters point to global memory",
+    "pointers among the parameters point to global memory, not to variables of the file",
 )
 CALLED: Final = "calls through pointers reach functions of the file"
 NOT_COVERED: Final = (

@@ -2,6 +2,7 @@
 
 - Along axes of the grid on which the kernel does not read the number of its CTA there is one CTA.
 - Arrays that different parameters point to do not overlap: the caller compares their allocations (`arrays`).
+- Pointers that were equal in the launch that was proven are equal, and no others: there is a proof for each such case.
 - Relations of the parameters that a launch has shown (relations.py) hold.
 - No parameter points to a variable of the module: a session asks only about modules without.
 - Integers do not overflow. Each assumed range is a question: may the term leave it, with the parameters and the grid of the launch? In the
@@ -34,7 +35,7 @@ class LaunchConditions:
     """What holds of each launch that a proof covers. `flat`: axes with one CTA.
 
     `grid`: the variables of its extents; empty where it does not matter. `overflows`: questions to the solver, which have no answer.
-    `relations`: of its parameters.
+    `relations`: of its parameters. `same`: pointers that are equal to an earlier one, with that one.
     """
 
     block: Shape
@@ -44,6 +45,7 @@ class LaunchConditions:
     grid: tuple[str, ...]
     overflows: tuple[str, ...]
     relations: tuple[ParameterRelation, ...] = ()
+    same: tuple[tuple[int, int], ...] = ()
 
     def assumed(self) -> tuple[str, ...]:
         """What stays assumed of each launch, in words."""
@@ -51,7 +53,7 @@ class LaunchConditions:
 
     def related(self) -> tuple[str, ...]:
         """The relations of the parameters, in words."""
-        return tuple(map(str, self.relations))
+        return (*map(str, self.relations), *(f"parameter {place + 1} = parameter {first + 1}" for place, first in self.same))
 
     def refuses(self, grid: Shape, parameters: Sequence[bytes]) -> str:
         """Why a launch is not covered, by its grid and its parameters; empty if it is."""
@@ -83,7 +85,8 @@ class LaunchConditions:
         given: dict[str, Any] = json.loads(text)
         words: dict[str, Any] = {name: tuple(LaunchWord(**each) for each in given[name]) for name in ("arrays", "numbers")}
         plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows")}
-        return cls(**words, **plain, relations=tuple(map(ParameterRelation.restored, given["relations"])))
+        relations = tuple(map(ParameterRelation.restored, given["relations"]))
+        return cls(**words, **plain, relations=relations, same=tuple(map(tuple, given["same"])))
 
 
 def conditions_of(proof: KernelProof) -> LaunchConditions | None:
@@ -102,6 +105,7 @@ def conditions_of(proof: KernelProof) -> LaunchConditions | None:
         grid=_extents(environment),
         overflows=tuple(overflows),
         relations=proof.relations,
+        same=tuple(sorted(environment.same.items())),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from consan.instrument.ptx import Function, Module
-from consan.prove.environment import Shape
+from consan.prove.environment import SamePointers, Shape
 from consan.prove.parameters import LaunchWord, ParameterRelation
 from consan.prove.proof import GAVE_UP, MEET, PROVEN, KernelProof, PossibleRace, prove
 
@@ -27,10 +27,14 @@ _MOST_ROUNDS: Final = 3
 def prove_as_launched(
     function: Function, module: Module, block: Shape, pointers: Collection[int], parameters: Sequence[bytes], seconds: float
 ) -> KernelProof:
-    """The answer for a kernel, under relations of its parameters that hold in a launch where it needs some."""
+    """The answer for a kernel, under relations of its parameters that hold in a launch where it needs some.
+
+    Pointers that are equal in the launch stand for one array.
+    """
     ends = time.monotonic() + seconds
     relations: tuple[ParameterRelation, ...] = ()
-    proof = first = prove(function, module, block, pointers, (), seconds)
+    same = same_pointers(pointers, parameters)
+    proof = first = prove(function, module, block, pointers, (), seconds, same)
     for _ in range(_MOST_ROUNDS):
         if proof.answer == PROVEN or not proof.open or any(each.why not in (MEET, GAVE_UP) for each in proof.reasons):
             break
@@ -38,8 +42,16 @@ def prove_as_launched(
         if found is None or set(found) <= set(relations):
             break
         relations = found
-        proof = prove(function, module, block, pointers, [each.formula for each in relations], ends - time.monotonic())
+        proof = prove(function, module, block, pointers, [each.formula for each in relations], ends - time.monotonic(), same)
     return replace(proof, relations=relations) if proof.answer == PROVEN else first
+
+
+def same_pointers(pointers: Collection[int], parameters: Sequence[bytes]) -> SamePointers:
+    """The pointers that are equal to another one, each with the first of these. No access through a null pointer is valid."""
+    first: dict[bytes, int] = {}
+    for place in sorted(pointers):
+        first.setdefault(parameters[place], place)
+    return {place: begin for place in pointers if (begin := first[parameters[place]]) != place and any(parameters[place])}
 
 
 def _found(

@@ -97,7 +97,7 @@ class CheckedKernels:
         """Count launches that a proof for all launches covers. `recorded`: without their global memory."""
         kernel = self.of(prepared, entry)
         self.shapes.ran(prepared.plain, entry, grid, block, looked=True)
-        kernel.proof, kernel.covered = proof, kernel.covered + times
+        kernel.proof, kernel.covered = proof.joined(kernel.proof), kernel.covered + times
         kernel.unlogged += 0 if recorded else times
         compared = math.prod(grid) if recorded else 0
         kernel.tally.add(Tally(launches=0 if recorded else times, proven_launches=times, compared_ctas=compared))
@@ -105,7 +105,7 @@ class CheckedKernels:
     def covers(self, prepared: Prepared, entry: str, proof: AllLaunchesProof) -> None:
         """A proof for all launches covers one that was recorded in full."""
         kernel = self.of(prepared, entry)
-        kernel.proof, kernel.covered = proof, kernel.covered + 1
+        kernel.proof, kernel.covered = proof.joined(kernel.proof), kernel.covered + 1
 
     def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
         """Count proofs."""

@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from consan.backends.base import Dim3
+from consan.instrument.ptx import Function
 from consan.instrument.stored import fingerprint
+from consan.prove.environment import pointers_of
 from consan.prove.kernel import has_strong_accesses
 from consan.prove.launched.conditions import LaunchConditions, conditions_of
-from consan.prove.launched.relations import prove_as_launched
+from consan.prove.launched.relations import prove_as_launched, same_pointers
 from consan.prove.solver import require
 from consan.reports.model import AllLaunchesProof
 from consan.session.modules.prepared import Prepared
@@ -30,7 +32,8 @@ from consan.toolchain.cache import Cache, key
 
 Extent = tuple[int, int]
 """Begin and bytes of an allocation."""
-_OfShape = tuple[str, str, Dim3]
+_OfShape = tuple[str, str, Dim3, tuple[tuple[int, int], ...]]
+"""A kernel: its text, its name, the shape of its blocks, and its pointers that are equal."""
 _MOST_KNOWN: Final = 1024  # answers about overflows
 _STRONG: Final = "the order of its strong accesses is not part of a proof"
 
@@ -56,6 +59,7 @@ class LaunchProofs:
     seconds: float
     note: Callable[[str], None]
     allocation: Callable[[int], Extent | None]
+    _of_kernels: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     _known: dict[_OfShape, LaunchConditions | None] = field(default_factory=dict)
     _covered: dict[tuple[_OfShape, Dim3, tuple[bytes, ...], tuple[Extent | None, ...]], str] = field(default_factory=dict)
     _overflows: dict[tuple[_OfShape, tuple[int, ...]], str] = field(default_factory=dict)
@@ -66,9 +70,10 @@ class LaunchProofs:
 
     def of(self, prepared: Prepared, launch: ProvedLaunch) -> AllLaunchesProof | None:
         """The proof that a launch has no race, like all of its kernel; None: there is none, or it does not cover the launch."""
-        kernel = prepared.plain, launch.entry, launch.block
+        pointers = self._pointers(prepared, launch.entry)
+        kernel = prepared.plain, launch.entry, launch.block, tuple(sorted(same_pointers(pointers, launch.parameters).items()))
         if kernel not in self._known:
-            self._known[kernel] = self._conditions(prepared, launch)
+            self._known[kernel] = self._conditions(prepared, launch, kernel)
         conditions = self._known[kernel]
         if conditions is None:
             return None
@@ -83,9 +88,15 @@ class LaunchProofs:
             return None
         return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True, relations=conditions.related())
 
-    def _conditions(self, prepared: Prepared, launch: ProvedLaunch) -> LaunchConditions | None:
+    def _pointers(self, prepared: Prepared, entry: str) -> tuple[int, ...]:
+        """The parameters of a kernel that are pointers."""
+        if (prepared.plain, entry) not in self._of_kernels:
+            self._of_kernels[prepared.plain, entry] = tuple(pointers_of(_function(prepared, entry)))
+        return self._of_kernels[prepared.plain, entry]
+
+    def _conditions(self, prepared: Prepared, launch: ProvedLaunch, kernel: _OfShape) -> LaunchConditions | None:
         """The assumptions of a proof about each launch of a kernel; None: there is no proof."""
-        text = Cache().get(name := key("all launches", prepared.plain, launch.entry, repr(launch.block), fingerprint("consan.prove")))
+        text = Cache().get(name := key("all launches", prepared.plain, launch.entry, repr(kernel[2:]), fingerprint("consan.prove")))
         stored = None if text is None else LaunchConditions.restored(text.decode())
         if stored is not None and not (stored.relations and stored.refuses(launch.grid, launch.parameters) and self.seconds > 0):
             return stored
@@ -98,12 +109,12 @@ class LaunchProofs:
 
     def _proven(self, prepared: Prepared, launch: ProvedLaunch) -> tuple[LaunchConditions | None, str]:
         module, began = prepared.instrumented.module, time.monotonic()
-        function = next(each for each in module.functions if each.name == launch.entry and each.body is not None)
+        function = _function(prepared, launch.entry)
         if has_strong_accesses(function):
             return None, _STRONG
         if state := keeps_state(prepared.plain):
             return None, f"its module has a variable ({state}), of which each form would have its own"
-        pointers = [place for place, each in enumerate(function.params) if each.pointer is not None]
+        pointers = self._pointers(prepared, launch.entry)
         try:
             proof = prove_as_launched(function, module, launch.block, pointers, launch.parameters, self.seconds)
         finally:
@@ -128,18 +139,19 @@ class LaunchProofs:
 
     def _overlaps(self, conditions: LaunchConditions, launch: ProvedLaunch) -> Iterator[str]:
         """Why arrays may overlap, or an access may leave its array."""
-        found: list[tuple[Extent, bool]] = []
+        found, touched = list[tuple[Extent, int, bool]](), launch.touched()
+        spans = None if touched is None else _spans(touched)
         for each in conditions.arrays:
             if (address := each.value(launch.parameters)) == 0:
                 continue  # no access through it is valid
             if (allocation := self.allocation(address)) is None:
                 yield f"the allocation of parameter {each.place + 1} is not known"
                 return
-            found.append((allocation, each.written))
-        for number, (one, writes) in enumerate(found):
-            if any((writes or others) and _share(one, other) for other, others in found[:number]):
-                yield "two arrays are in one allocation"
-        touched = launch.touched()
+            found.append((allocation, address, each.written))
+        for number, (one, address, writes) in enumerate(found):
+            for other, start, others in found[:number]:
+                if (writes or others) and _share(one, other) and (spans is None or _meet(spans, address, start)):
+                    yield "two arrays are in one allocation"
         if touched is not None and not all(map(self._stays, _runs(touched))):
             yield "an access leaves its array"
 
@@ -154,6 +166,28 @@ def _runs(touched: LaunchBytes) -> Iterator[tuple[int, int, int]]:
     for each, start in zip(touched.touched, touched.begins(), strict=True):
         if len(each.begin):
             yield start, start + int(each.begin.min()), start + int(each.end.max())
+
+
+def _spans(touched: LaunchBytes) -> dict[int, Extent] | None:
+    """The begin and the bytes of what a launch touches through each pointer, from its least byte to its largest; None: not known."""
+    found: dict[int, Extent] = {}
+    for pointer, begin, end in _runs(touched):
+        if pointer == 0:
+            return None
+        low, nbytes = found.get(pointer, (begin, 0))
+        last = max(low + nbytes, end)
+        low = min(low, begin)
+        found[pointer] = low, last - low
+    return found
+
+
+def _meet(spans: dict[int, Extent], one: int, other: int) -> bool:
+    """Whether what a launch touches through two pointers may have bytes in common."""
+    return one in spans and other in spans and (one == other or _share(spans[one], spans[other]))
+
+
+def _function(prepared: Prepared, entry: str) -> Function:
+    return next(each for each in prepared.instrumented.module.functions if each.name == entry and each.body is not None)
 
 
 def _share(one: Extent, other: Extent) -> bool:

@@ -12,6 +12,7 @@ HEAD = """.version 8.0
 .visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)
 {
 .reg .b32 %r<32>;
+.reg .b16 %rs<4>;
 .reg .pred %p<16>;
 .reg .b64 %rd<32>;
 .shared .align 4 .b8 s[4096];
@@ -37,6 +38,15 @@ def answer(body: str, *, assume: str = "", block: int = 64, seconds: float = 20)
     return proof.prove(function, module, (block, 1, 1), (0, 1), assumed, seconds)
 
 
+PLACE = "mad.lo.s32 %r9, %r9, 4, %r4;\nst.shared.u32 [%r9+64], 1;"  # a number from -16 on
+# One thread makes two bulk copies of 512 bytes, so many bytes apart.
+BULK = (
+    "setp.ne.u32 %p1, %r2, 0;\n@%p1 bra $M;\nmbarrier.init.shared.b64 [s+4088], 1;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [s+4088], 1024;\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd2], 512, [s+4088];\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+{}], [%rd2], 512, [s+4088];\n"
+    "$W:\nmbarrier.try_wait.parity.shared.b64 %p2, [s+4088], 0;\n@!%p2 bra $W;\n$M:\n"
+)
 # Each thread copies an element to its own place. `LAST`: every copy has been waited for.
 COPY = "cp.async.ca.shared.global [%r6], [%rd4], 4;\n"
 COMMIT, SYNC, LAST = "cp.async.commit_group;\n", "bar.sync 0;\n", "\ncp.async.wait_all;"
@@ -87,7 +97,19 @@ ONLY = FUNCTION.format("add.s32 %r1, %r1, 1;\n")
 FUNCTION_LOADS = FUNCTION.format("ld.global.u32 %r1, [%rd1];\n")
 BEHIND_CALL = "setp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:\n"
 
+FLAG = "setp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:"
+SHIFTED = "and.b32 %r8, %r8, 63;\nadd.s32 %r8, %r8, %r2;\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;\n"
+# All threads of a CTA load one of its 32 elements; half of them store.
+HALF = (
+    "and.b32 %r8, %r2, 31;\nmad.lo.s32 %r8, %r3, 32, %r8;\nmul.wide.s32 %rd5, %r8, 4;\nadd.s64 %rd6, %rd1, %rd5;\n"
+    "ld.global.u32 %r7, [%rd6];\nsetp.lt.s32 %p1, %r2, 32;\n@%p1 st.global.u32 [%rd6], %r7;\n"
+)
+
 PROVEN = {
+    "a barrier behind a flag that nobody writes": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];\n" + FLAG,
+    "places beside one that nobody writes": "ld.global.u32 %r8, [%rd2];\n" + SHIFTED,
+    "code that no thread comes to": "setp.gt.u32 %p1, %r2, 100;\n@%p1 st.global.u32 [%rd1], 1;\nst.global.u32 [%rd4], 1;",
+    "loads of no use": HALF,
     "a call of a function that computes": CALL + "st.global.u32 [%rd4], %r7;" + ONLY,
     "a call of a function that loads where nobody writes": CALL + FUNCTION_LOADS,
     "rounds that end where a number is met": MET.format(1, "setp.ne.s32 %p1, %r7, 4;\n"),
@@ -124,8 +146,19 @@ PROVEN = {
     "stages that go round": TURNS.format(1, -1, 3),
     "stages of a pipeline": STAGES.format(1, "bar.sync 0;\n") + LAST,
     "an mbarrier behind its initialisation": INIT + SYNC + ARRIVE,
+    "bulk copies side by side": BULK.format(512),
 }
 RACES = {
+    "loads of some use": HALF + "st.shared.u32 [%r6], %r7;",
+    "loads of some use in another store": HALF + "add.s64 %rd7, %rd2, %rd3;\nsetp.eq.s32 %p2, %r2, 32;\n@%p2 st.global.u32 [%rd7], %r7;",
+    "places beside one of each round": COUNTED.format("mad.wide.s32 %rd5, %r7, 4, %rd2;\nld.global.u32 %r8, [%rd5];\n" + SHIFTED),
+    "bulk copies that overlap": BULK.format(256),
+    "numbers below zero as zero": "sub.s32 %r8, %r2, 16;\nmin.relu.s32 %r9, %r8, 1000;\n" + PLACE,
+    "a constant that wraps": "mov.u32 %r7, 65536;\nmul.lo.u32 %r7, %r7, %r7;\nadd.u32 %r7, %r7, 3;\nrem.u32 %r9, %r2, %r7;\n" + PLACE,
+    "an address that wraps": "cvt.u64.u32 %rd5, %r5;\nshl.b64 %rd5, %rd5, 32;\nshl.b64 %rd5, %rd5, 32;\nadd.s64 %rd6, %rd1, %rd5;\n"
+    "st.global.u32 [%rd6], 1;",
+    "half of a number": "cvt.s16.s32 %rs1, %r5;\nmul.wide.s16 %r9, %rs1, 4;\ncvt.s64.s32 %rd5, %r9;\n"
+    "add.s64 %rd6, %rd1, %rd5;\nst.global.u32 [%rd6], 1;",
     "rounds that end where a number is met late": MET.format(1, "setp.ne.s32 %p1, %r7, 5;\n"),
     "rounds that step over a number": MET.format(2, "setp.ne.s32 %p1, %r7, 3;\n"),
     "rounds that may go on behind a number": MET.format(
@@ -243,7 +276,9 @@ UNKNOWN = {
     "a copy that nobody waits for": "cp.async.ca.shared.global [%r6], [%rd4], 4;",
     "a copy in flight through many barriers": COPY + "bar.sync 0;\n" * 14 + "cp.async.wait_all;",
     "a bulk copy": "cp.async.bulk.prefetch.L2.global [%rd4], 16;",
-    "a barrier behind a loaded flag": "ld.global.u32 %r7, [%rd2];\nsetp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:",
+    "a barrier behind a loaded flag": "add.s64 %rd5, %rd2, %rd3;\nld.global.u32 %r7, [%rd5];\n" + FLAG,
+    "a barrier behind a flag in an array that is written": "ld.global.u32 %r7, [%rd1+-4];\nst.global.u32 [%rd4], 1;\n" + FLAG,
+    "code behind an overflow": "add.s32 %r7, %r1, 1;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 st.global.u32 [%rd2], 1;",
     "a barrier with a guard": "setp.lt.s32 %p1, %r1, 32;\n@%p1 bar.sync 0;",
     "an arrival": "bar.arrive 0, 64;",
     "a pointer from memory": "ld.global.u64 %rd5, [%rd4];\nst.global.u32 [%rd5], 1;",

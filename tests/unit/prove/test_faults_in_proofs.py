@@ -14,6 +14,7 @@ from proof_cases import RACES, UNKNOWN, answer
 from ring_cases import UNPROVEN, proves
 
 from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
+from consan.prove.loads import read_only, unused
 from consan.prove.loops import ends, forms, unrolled
 from consan.prove.phases import arrays, model, order, warps
 
@@ -52,7 +53,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         pairs, "one == other if aligned and size == other_size else", "one == other if aligned else", "a half of a neighbour's element",
     ),
     "sizes of pieces": (
-        pairs, "aligned=not (pair.first.is_run or pair.second.is_run)", "aligned=True", "a piece that reaches another CTA's",
+        pairs, "aligned=pair.first.is_aligned and pair.second.is_aligned", "aligned=True", "a piece that reaches another CTA's",
     ),
     "what lies within a piece": (
         unrolled,
@@ -60,6 +61,11 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         "return True",
         "a piece around a barrier of the warp",
     ),
+    "sizes of bulk copies": (step, "self.element != 0 and not self.late", "self.element != 0", "bulk copies that overlap"),
+    "numbers below zero": (operations, ', "relu"})', "})", "numbers below zero as zero"),
+    "constants that wrap": (step, "if value.constant is not None:", "if False:", "a constant that wraps"),
+    "addresses that wrap": (step, "elif not within(offset.small, _ADDRESSES)", "elif False", "an address that wraps"),
+    "numbers that are narrowed": (numbers, "bits >= _WORD and within(", "within(", "half of a number"),
     "numbers that are stepped over": (ends, "goal % size != 0, ", "", "rounds that step over a number"),
     "what ends rounds": (
         ends, "size * count == goal], _SECONDS) is False", "], _SECONDS) is not False", "rounds that may go on behind a number",
@@ -83,8 +89,14 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "names of parameters": (kernel, "if shared := own.inter", "if shared := set().inter", "a result with the name of a parameter"),
     "addresses of parameters": (kernel, "if named and not (", "if False and not (", "a result by its address"),
     "loaded values": (
-        uniform, "return bool(row.describe(instruction).is_parameter) and", "return", "a barrier behind a loaded flag",
+        uniform, "self._read_only) and self._reads_uniform(instruction)", "self._read_only)", "a barrier behind a loaded flag",
     ),
+    "what nobody writes": (
+        read_only, "if bases and not bases & written_bases", "if bases", "a barrier behind a flag in an array that is written",
+    ),
+    "loaded values of rounds": (step, "self.uniform_loads and not self.repeats", "self.uniform_loads", "places beside one of each round"),
+    "code that no thread comes to": (pairs, "if name not in self._symbols.assumed for", "for", "code behind an overflow"),
+    "stores of a loaded value": (unused, "if bit & mask)", "if bit & mask & 1)", "loads of some use in another store"),
     "iterations of threads": (walk, "self._shares and self._uniform", "self._uniform", "rounds of one thread beside those of another one"),
     "the iteration before": (walk, "(count.term, count.term - 1)", "(count.term, count.term)", "the last one of some rounds"),
     "stages that go round": (

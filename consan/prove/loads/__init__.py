@@ -1,0 +1,1 @@
+"""Loads of global memory: what nobody writes, and values that go into stores only."""
