@@ -151,6 +151,7 @@ class RequestedLaunch:
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
         self.module: Module | None = None  # what was launched
+        self.parameters: list[bytes] = []  # of that launch
         self.entry = ""  # the symbol of its kernel
         self.changed: _Changed | None = None  # what `again` has launched last
         self.places: Iterable[Place] = ()  # source lines that were watched
@@ -179,7 +180,9 @@ class RequestedLaunch:
         self.entry = kernel.entry.name
         if args.timeout is not None:
             self.ends = time.monotonic() + args.timeout
-        status = self._launch(session, kernel, placed(self.specs, session.backend, late.exploration.data_seed(args.seed)))
+        inputs = placed(self.specs, session.backend, late.exploration.data_seed(args.seed))
+        self.parameters = inputs.values
+        status = self._launch(session, kernel, inputs)
         for other, seed in more():
             session.seed = seed
             check_parameters(kernel.entry, other.specs, args.file)

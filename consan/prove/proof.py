@@ -61,6 +61,11 @@ class KernelProof:
     bases: dict[Base, bool] = field(default_factory=dict)
     calls: bool = False
 
+    def related(self) -> tuple[str, ...]:
+        """The relations of the parameters that it holds under, in words."""
+        same = {} if self.environment is None else self.environment.same
+        return (*map(str, self.relations), *(f"parameter {place + 1} = parameter {first + 1}" for place, first in sorted(same.items())))
+
 
 @dataclass(frozen=True)
 class PossibleRace:

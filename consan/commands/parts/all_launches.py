@@ -23,11 +23,12 @@ def with_all_launches(requested: RequestedLaunch, args: argparse.Namespace, repo
         return report
     require()
     subject = ProofSubject.of(args, requested.module)
-    proof = subject.prove(args.prove)
+    proof = subject.prove_as_launched(requested.parameters, args.prove)
     answer = subject.report(proof.answer, proof, 0.0)
     if proof.answer != PROVEN:
         why, places = next(iter(answer.reasons), ("", ()))
         where = f" ({', '.join(dict.fromkeys(map(str, places)))})" if places else ""
         return replace(report, notes=(*report.notes, f"not proven for all launches: {why}{where}"))
-    proven = AllLaunchesProof(subject.block, tuple(answer.assumed()), whole=not has_strong_accesses(subject.function))
+    assumed = (*answer.assumed(), *proof.related())
+    proven = AllLaunchesProof(subject.block, assumed, whole=not has_strong_accesses(subject.function))
     return with_proof(report, requested.entry, proven)

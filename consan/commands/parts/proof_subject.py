@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ from consan.launching.parameter_kind import POINTER
 from consan.launching.signature import kinds_of
 from consan.launching.source import is_cuda
 from consan.prove.assumptions import Assumption, names_of
+from consan.prove.environment import pointers_of
+from consan.prove.launched.relations import prove_as_launched
 from consan.prove.proof import COUNTEREXAMPLE, KernelProof, ProofReason, prove
 from consan.reports.source.names import function_name
 
@@ -53,6 +56,11 @@ class ProofSubject:
         """The answer for the kernel, within about so many seconds."""
         assumed = [each.formula for each in self.assumptions]
         return prove(self.function, self.module, self.block, self.pointers, assumed, seconds)
+
+    def prove_as_launched(self, parameters: Sequence[bytes], seconds: float) -> KernelProof:
+        """The same, under relations of parameters that a launch shows where it needs some."""
+        pointers = sorted({*self.pointers, *pointers_of(self.function)})
+        return prove_as_launched(self.function, self.module, self.block, pointers, parameters, seconds)
 
     def report(self, answer: str, proof: KernelProof, seconds: float, command: str = "", lines: tuple[int, ...] = ()) -> ProofReport:
         """The answer in words, with places in the source. `command`, `lines`: of the launch that was run, and of its accesses."""

@@ -35,7 +35,7 @@ class LaunchConditions:
     """What holds of each launch that a proof covers. `flat`: axes with one CTA.
 
     `grid`: the variables of its extents; empty where it does not matter. `overflows`: questions to the solver, which have no answer.
-    `relations`: of its parameters. `same`: pointers that are equal to an earlier one, with that one.
+    `relations`: of its parameters. `related`: these and the pointers that are equal, in words.
     """
 
     block: Shape
@@ -45,15 +45,11 @@ class LaunchConditions:
     grid: tuple[str, ...]
     overflows: tuple[str, ...]
     relations: tuple[ParameterRelation, ...] = ()
-    same: tuple[tuple[int, int], ...] = ()
+    related: tuple[str, ...] = ()
 
     def assumed(self) -> tuple[str, ...]:
         """What stays assumed of each launch, in words."""
         return (STAYS,)
-
-    def related(self) -> tuple[str, ...]:
-        """The relations of the parameters, in words."""
-        return (*map(str, self.relations), *(f"parameter {place + 1} = parameter {first + 1}" for place, first in self.same))
 
     def refuses(self, grid: Shape, parameters: Sequence[bytes]) -> str:
         """Why a launch is not covered, by its grid and its parameters; empty if it is."""
@@ -84,9 +80,8 @@ class LaunchConditions:
         """From that text."""
         given: dict[str, Any] = json.loads(text)
         words: dict[str, Any] = {name: tuple(LaunchWord(**each) for each in given[name]) for name in ("arrays", "numbers")}
-        plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows")}
-        relations = tuple(map(ParameterRelation.restored, given["relations"]))
-        return cls(**words, **plain, relations=relations, same=tuple(map(tuple, given["same"])))
+        plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows", "related")}
+        return cls(**words, **plain, relations=tuple(map(ParameterRelation.restored, given["relations"])))
 
 
 def conditions_of(proof: KernelProof) -> LaunchConditions | None:
@@ -105,7 +100,7 @@ def conditions_of(proof: KernelProof) -> LaunchConditions | None:
         grid=_extents(environment),
         overflows=tuple(overflows),
         relations=proof.relations,
-        same=tuple(sorted(environment.same.items())),
+        related=proof.related(),
     )
 
 

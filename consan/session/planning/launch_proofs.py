@@ -86,7 +86,7 @@ class LaunchProofs:
         if why := self._covered[case]:
             self.note(f"{launch.entry}: a launch was recorded though a proof holds for all that fit its assumptions: {why}")
             return None
-        return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True, relations=conditions.related())
+        return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True, relations=conditions.related)
 
     def _pointers(self, prepared: Prepared, entry: str) -> tuple[int, ...]:
         """The parameters of a kernel that are pointers."""

@@ -123,3 +123,16 @@ def test_without_a_solver_the_extra_is_named(tmp_path: Path, capsys: pytest.Capt
     monkeypatch.setattr(solver, "z3", None)
     assert main(["prove", str(tmp_path / "k.ptx"), "--block", "64"]) == 2
     assert "pip install z3-solver" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("by", "holds"), [(64, True), (60, False)])
+def test_a_check_takes_relations_that_its_launch_shows(kernel: Path, tmp_path: Path, by: int, holds: bool) -> None:
+    source = kernel.with_suffix(".cu")
+    source.write_text(
+        'extern "C" __global__ void k(float *a, int by, int n) {\n#pragma unroll 1\nfor (int i = threadIdx.x; i < n; i += 64)\n'
+        "a[(long long)blockIdx.x * by + i] = 1;\n}\n"
+    )
+    words = ["check", str(source), "--grid", "1", "--block", "64", "--arg", "f32[64]=zeros", "--arg", f"i32={by}", "--arg", "i32=64"]
+    assert main([*words, "--device", "cpu", "--prove", "20s", "-o", str(tmp_path / "k.json")]) == 0
+    (said,) = json.loads((tmp_path / "k.json").read_text())["kernels"]
+    assert ("parameter 2 >= parameter 3" in said.get("proof", {}).get("assumptions", ())) == holds

@@ -85,7 +85,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "functions that load": (kernel, " or (visible and not loads)", "", "a function that loads where the kernel writes"),
     "what functions do": (kernel, "return known and not (", "return not (", "a function with a barrier"),
     "functions that are not known": (kernel, "is not None and name not in bodies:", "is None and not name:", "a function without a text"),
-    "what functions return": (uniform, "self._is_of_kernel(instruction) and", "", "a barrier behind a returned number"),
+    "what functions return": (uniform, " and self._is_of_kernel(instruction)", "", "a barrier behind a returned number"),
     "names of parameters": (kernel, "if shared := own.inter", "if shared := set().inter", "a result with the name of a parameter"),
     "addresses of parameters": (kernel, "if named and not (", "if False and not (", "a result by its address"),
     "loaded values": (
