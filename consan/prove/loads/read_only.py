@@ -5,7 +5,7 @@ Arrays of different pointers do not overlap, as a proof assumes. So all threads 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from consan.instrument.control_flow import Key, definitions, key_of
 from consan.instrument.control_flow.slices import backward_slice
@@ -39,7 +39,7 @@ def _global_accesses(function: Function) -> Iterator[tuple[Instruction, MemoryAc
 
 
 def _bases(
-    instruction: Instruction, touch: MemoryAccess, made: dict[Key, Sequence[Instruction]], environment: Environment
+    instruction: Instruction, touch: MemoryAccess, made: Mapping[Key, Sequence[Instruction]], environment: Environment
 ) -> Iterator[Base]:
     """The pointers that the address of an access may follow from."""
     keys = [key_of(instruction.scope, name) for name in names(touch.address) if instruction.scope.is_register(name)]
