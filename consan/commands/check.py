@@ -151,8 +151,7 @@ class RequestedLaunch:
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
         self.module: Module | None = None  # what was launched
-        self.parameters: list[bytes] = []  # of that launch
-        self.entry = ""  # the symbol of its kernel
+        self._kernel: tuple[str, list[bytes]] = ("", [])  # the symbol of its kernel, and the parameters
         self.changed: _Changed | None = None  # what `again` has launched last
         self.places: Iterable[Place] = ()  # source lines that were watched
         self.ends = math.inf  # when --timeout is over, for what follows the launch too
@@ -160,6 +159,16 @@ class RequestedLaunch:
         self.arch = DEFAULT_ARCH
         self.compiling = 0.0  # seconds of processor time that the compiler has taken
         self.executed = 0  # instructions of all threads, on the virtual machine
+
+    @property
+    def entry(self) -> str:
+        """The symbol of the kernel that was launched."""
+        return self._kernel[0]
+
+    @property
+    def parameters(self) -> list[bytes]:
+        """Of that launch."""
+        return self._kernel[1]
 
     def run(
         self, args: argparse.Namespace, opened: Callable[[Session], None] = lambda session: None, more: Callable[[], Iterable[More]] = tuple
@@ -177,11 +186,10 @@ class RequestedLaunch:
             self.module = load_module(args, self.arch)
             self.compiling = time.process_time() - began
         kernel = self._prepare(session, args, self.module)
-        self.entry = kernel.entry.name
         if args.timeout is not None:
             self.ends = time.monotonic() + args.timeout
         inputs = placed(self.specs, session.backend, late.exploration.data_seed(args.seed))
-        self.parameters = inputs.values
+        self._kernel = kernel.entry.name, inputs.values
         status = self._launch(session, kernel, inputs)
         for other, seed in more():
             session.seed = seed
