@@ -178,7 +178,7 @@ class PeerFlags:
         if any(each.place not in looked_at for each in released):  # a kernel that is not recorded may wait for it
             return True
         acquired = (each for launch in (first, second) for each in self._of(launch) if int(each.row["acquired"]))
-        return self._leads(first, second) or any(each not in self._sources for each in acquired)
+        return self._leads(first, second) or any(each not in self.sources for each in acquired)
 
     def _leads(self, first: FlaggedLaunch, second: FlaggedLaunch) -> bool:
         """Whether flags lead from a launch to another one by way of a third."""
@@ -199,7 +199,7 @@ class PeerFlags:
         return (each for each in self._accesses if each.launch is launch)
 
     @functools.cached_property
-    def _sources(self) -> dict[_Access, _Access | None]:
+    def sources(self) -> dict[_Access, _Access | None]:
         """The writes that reads have read from, as far as that is certain; None: what was there at first."""
         places = defaultdict[Place, list[_Access]](list)
         for each in self._accesses:
@@ -214,7 +214,7 @@ class PeerFlags:
     def _edges(self) -> list[_Edge]:
         return [
             _Edge(write.launch, int(write.row["released"]), read.launch, int(read.row["acquired"]))
-            for read, source in self._sources.items()
+            for read, source in self.sources.items()
             if int(read.row["acquired"])
             for write in self._sequence(source)
             if int(write.row["released"]) and write.launch is not read.launch
@@ -224,7 +224,7 @@ class PeerFlags:
         """A write, and those whose release sequence it continues."""
         while write is not None:
             yield write
-            write = self._sources.get(write) if write.has(PeerFlagKind.UPDATES) else None
+            write = self.sources.get(write) if write.has(PeerFlagKind.UPDATES) else None
 
 
 class _AtPlace:

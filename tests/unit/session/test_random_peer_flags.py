@@ -84,7 +84,7 @@ def wrong(program: Program) -> tuple[int, int]:
     )
     decided = {
         (*names[read.launch], read.at): None if source is None else (*names[source.launch], source.at)
-        for read, source in flags._sources.items()
+        for read, source in flags.sources.items()
     }
     return len(decided), sum(program.sources[read] != source for read, source in decided.items())
 
