@@ -101,6 +101,9 @@ class WarpUnseen(UnseenFramework):
 class Typed:
     """A function of ctypes within another one: its types are set on the inner one."""
 
+    function: Any
+    call: Callable[..., Any]
+
     def __init__(self, function: Any, call: Callable[..., Any]) -> None:
         vars(self).update(function=function, call=call)
 

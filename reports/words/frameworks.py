@@ -141,8 +141,8 @@ _PINNED: Final = (
     ' asm volatile("" : "+f"(x) :: "memory") for each accumulator x'
 )
 _ATOMIC_ADD: Final = ("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add")
-_MOVED: Final = "move the writes above the wgmma.fence"
 _ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
+_PINS: Final = (_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence")
 
 # Words that stand alone, never empty.
 _ALONE: Final[dict[str, _Spellings]] = {
@@ -296,7 +296,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         dsl="with cute.arch.elect_one() (elect.sync)",
         tile="if T.shuffle_elect(32) (elect.sync)",
     ),
-    "pin": _row(*[_PINNED] * 2, *[_ORDERED] * 3, _MOVED, dsl=_ORDERED, tile=_ORDERED, pallas=_ORDERED),
+    "pin": _row(*_PINS, dsl=_ORDERED, tile=_ORDERED, pallas=_ORDERED),
 }
 # The PTX behind words whose CUDA C++ spelling does not name it.
 _PTX_BEHIND: Final = {

@@ -116,7 +116,7 @@ def _leave_places(folder: Path, sanitized: Callable[[str], str], original: Calla
     """A lowering of Pallas: XLA drops the lines, which are left in the folder."""
     jaxpr = next((each for each in (*args, *named.values()) if hasattr(each, "debug_info")), None)
     found = None if jaxpr is None else import_module("consan.adapters.driven.jax").places_of(jaxpr)
-    if found is not None:
+    if jaxpr is not None and found is not None:
         (folder / f"{sanitized(jaxpr.debug_info.func_name)}.places").write_text(found.store())
     return original(*args, **named)
 
