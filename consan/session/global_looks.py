@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
 
 MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global memory: one for each shape
-MOST_LOOKS_AT_PAIRS: Final = 8  # launches of a shape, if the logs of one are too long for all of its CTAs to be compared at a time
+FEW_LOOKS_AT_PAIRS: Final = 8  # launches of a shape, if the logs of one are too long for all of its CTAs to be compared at a time
+LONGEST_LOOKS_AT_PAIRS: Final = 120.0  # seconds that more such launches may take
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
 MOST_PENDING_PROOFS: Final = 1 << 12  # launches of different parameters that wait for their proof
@@ -94,7 +95,9 @@ class GlobalLooks:
         if whole is None:
             return False
         pairs = self.judge.recording.pairs.of((whole.number, whole.number_of(launch.entry), launch.grid, launch.block, launch.cluster))
-        return pairs is not None and bool(pairs.left) and pairs.looks < MOST_LOOKS_AT_PAIRS
+        if pairs is None or not pairs.left:
+            return False
+        return pairs.looks < FEW_LOOKS_AT_PAIRS or pairs.seconds < LONGEST_LOOKS_AT_PAIRS
 
     def made(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> None:
         """Count a launch of the framework's form."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from framework_support import Framework, gap
 from leaving_support import slow_clock
 
 from consan._errors import EnvironmentFailure
+from consan.checker.judging import recorder
+from consan.checker.logs.launch import Launch
 from consan.session import global_looks
+from consan.session.executing import launch_check
 from consan.session.executing.loading import Modules
 from consan.session.planning import launch_sizes
 
@@ -88,6 +93,50 @@ def test_a_later_launch_without_a_proof_is_named_though_the_first_had_one() -> N
     report = framework.report()
     assert framework.exchanged == [False, False]
     assert "fills: 1 of 2 launches" in gap(report)
+
+
+PAIRS = 28  # of the 8 sets of one CTA each, where the logs of two fit
+
+
+def _two_logs_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch has time for one pair of sets."""
+    seen, whole = list[int](), Launch.histories
+
+    def histories(self: Launch, clusters: Any) -> list[Any]:
+        found = whole(self, clusters)
+        seen.extend(history.log.nbytes for history in found)
+        return found
+
+    with monkeypatch.context() as inside:
+        inside.setattr(Launch, "histories", histories)
+        Framework().launch("scatters", 1, ctas=8)
+    monkeypatch.setattr(recorder, "MOST_BYTES", 2 * max(seen) + max(seen) // 2)
+    monkeypatch.setattr(recorder, "MORE", 1)
+    monkeypatch.setattr(launch_check, "LONGEST_PAIRS", 0.0)
+
+
+@pytest.mark.parametrize("apart", [0, 1])
+def test_launches_are_looked_at_until_all_pairs_of_sets_were_compared(apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    _two_logs_fit(monkeypatch)
+    framework = Framework()
+    for number in range(1, PAIRS + 3):
+        framework.launch("scatters", apart, ctas=8)
+        if number == PAIRS - 1 and apart:
+            assert "27 of 28 pairs of 8 sets of its CTAs were compared" in gap(framework.session.so_far())
+    assert framework.exchanged == [True] * PAIRS + [False] * 2
+    assert framework.report().verdict == ("clean" if apart else "violations")
+
+
+def test_looks_at_pairs_that_take_too_long_end_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    _two_logs_fit(monkeypatch)
+    monkeypatch.setattr(global_looks, "LONGEST_LOOKS_AT_PAIRS", 0.0)
+    framework = Framework()
+    for _ in range(PAIRS):
+        framework.launch("scatters", 1, ctas=8)
+    assert framework.exchanged.count(True) == global_looks.FEW_LOOKS_AT_PAIRS
+    report = framework.report()
+    assert report.verdict == "incomplete"
+    assert "8 of 28 pairs of 8 sets of its CTAs were compared" in report.incomplete[0]
 
 
 def test_proofs_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ class Pairs:
     most_bytes: int
     left: list[tuple[int, int]] = field(init=False)
     looks: int = 0  # launches that have compared some
+    seconds: float = 0.0  # that this took
 
     def __post_init__(self) -> None:
         # For each difference every set has one other. Neighbours, whose tiles touch, come first.
@@ -107,16 +108,19 @@ class Parts:
             yield from self._read(wanted, self.pairs)
 
     def _read(self, wanted: Sequence[int], pairs: Pairs) -> Iterator[dict[int, History]]:
-        until, left = time.monotonic() + self.seconds, list(pairs.left or Pairs(pairs.sets, pairs.most_bytes).left)
+        left, began, before = list(pairs.left or Pairs(pairs.sets, pairs.most_bytes).left), time.monotonic(), pairs.seconds
         pairs.looks += 1
-        for number, pair in enumerate(left):
-            if number and time.monotonic() > until:
-                return
+        for pair in left:
             members = pairs.members(pair, wanted)
             read = (self.read_histories(members[at : at + AT_ONCE]) for at in range(0, len(members), AT_ONCE))
-            yield dict(zip(members, itertools.chain.from_iterable(read), strict=True))
+            try:
+                yield dict(zip(members, itertools.chain.from_iterable(read), strict=True))
+            finally:  # the reader may leave
+                pairs.seconds = before + time.monotonic() - began
             if pair in pairs.left:
                 pairs.left.remove(pair)
+            if time.monotonic() - began > self.seconds:
+                return
 
 
 def read_clusters(read: Read, clusters: Sequence[int], most_bytes: int, *, divides: bool) -> dict[int, History] | int:
