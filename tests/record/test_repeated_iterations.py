@@ -97,6 +97,11 @@ LOOPS = {
     "copies never waited for": (f"{COPY} {COMMIT} {SYNC} sum += tile[63 - t + 64 * (~i & 1)]; {SYNC}", False),
     "arrivals are left": (f"{ARRIVE} {SYNC}", True),
     "arrivals at an mbarrier are left": (f"{AT_MBARRIER} {SYNC}", False),
+    "two calls of a barrier": (
+        f"tile[t] = i;\nif (t < 32) {{ {SYNC} sum += tile[1]; }}\nelse {{ {SYNC} sum += 3 * tile[2]; }} {SYNC}",
+        False,
+    ),
+    "two calls in one iteration": (f"tile[t] = i;\nif (t < 32 && i == round) {{ {SYNC} sum += tile[1]; }}\nelse {SYNC} {SYNC}", True),
     "no barrier": ("tile[t] = i; __syncwarp(); sum += tile[t ^ 1]; __syncwarp();", False),
 }
 BEFORE = 'if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 192;" :: "r"(place + 512) : "memory");'
@@ -218,6 +223,7 @@ FAULTS = {
         "return effects::has(event, effects::Trait::repeats) || effects::has(event, effects::Trait::mbarrier);",
         "arrivals at an mbarrier are left",
     ),
+    "calls of barriers": ("milestones.hpp", ", barriers_[0].calls().conflicts()", "", "two calls of a barrier"),
     "the end of a log": ("repeats.hpp", "return log.at(at + uses.size()) != 0;", "return true;", "a tile"),
     "arrivals": ("milestones.hpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
 }

@@ -60,6 +60,7 @@ class Barriers {
         calls_.finish([&](const Arrival &arrival, Reason why, const Arrival &other, u32 times) { misuse(arrival, why, other.site, other.thread, times); });
     }
 
+    const Calls &calls() const { return calls_; }
     // Barriers so far that ordered everything before them.
     u32 forgets() const { return forgets_; }
     // Whether nobody has arrived at a barrier and not been released.

@@ -40,6 +40,9 @@ class Calls {
         for (const auto &each : met_) found(each.second.one, OTHER_CALL, each.second.other, each.second.count);
     }
 
+    // How often warps met at different calls.
+    u32 conflicts() const { return conflicts_; }
+
   private:
     struct Visit {
         u32 warp;
@@ -53,6 +56,7 @@ class Calls {
     static u64 key(u32 first, u32 second) { return (u64)first << 32 | second; }
 
     void meet(const Visit &a, const Visit &b) {
+        ++conflicts_;
         Conflict &met = met_[key(std::min(a.arrival.call, b.arrival.call), std::max(a.arrival.call, b.arrival.call))];
         if (!met.count++) met.one = a.arrival, met.other = b.arrival;
         if (!first_.count) first_ = met;
@@ -70,6 +74,7 @@ class Calls {
         return decided<OUT_OF_STEP>(loop && (b_there >= a_here || a_there >= b_here));
     }
 
+    u32 conflicts_ = 0;
     std::unordered_map<u64, u32> visits_;  // of a warp at a call
     std::vector<Visit> round_;             // the first warp at each call
     std::map<u64, Conflict> met_;           // by the two calls

@@ -47,7 +47,7 @@ class Milestones : protected States {
 
     // What there is at a milestone. `witness`: one of the threads that wait. They all know the same.
     void look(Milestone &now, u32 witness) const {
-        now.state = {turns_.exited(), initialised_.version()};
+        now.state = {turns_.exited(), initialised_.version(), barriers_[0].calls().conflicts()};
         now.findings = findings_.counts(), now.events = output_.lane_events;
         seals_.state(now.state);
         if (repeats_.copies()) copies_.state(now.state), now.groups = copies_.groups();
