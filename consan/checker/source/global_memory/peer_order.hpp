@@ -156,7 +156,9 @@ class PeerOrder {
             pasts.insert(pasts.end(), more.begin(), more.end());
         }
         by_write_[number] = pasts;
-        if (!pasts.empty() && (flag.released = next(released_))) releases_.push_back({flag.released, pasts});
+        if (pasts.empty()) return;
+        flag.released = next(released_);
+        if (flag.released) releases_.push_back({flag.released, pasts});
     }
 
     PeerFlag *flags_;

@@ -59,11 +59,12 @@ class Flags {
             }
             bool known = !has_sizes(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
             bool peers = launch.peers && std::any_of(found.begin(), found.end(), [&](u32 one) { return all_[one].scope >= SYS_SCOPE; });
-            bool exact = known && !has_plain(each.first) && !peers;  // another GPU may write it in between
+            bool sound = known && !has_plain(each.first);
             Value held = held_at_first(launch, each.first);
-            u32 wrong = order_from_best(found, exact, held);
+            u32 wrong = order_from_best(found, sound, held);
+            bool exact = sound && !(peers && wrong);  // another GPU has written it in between
             // A plain store that sets the flag to its first value leaves no contradiction.
-            i32 owner = exact || (known && !peers && !wrong) ? owner_of(found) : -1;
+            i32 owner = exact || (known && !wrong) ? owner_of(found) : -1;
             note_own(found, owner, exact, held);
             if (exact) contradictions_ += wrong;
         }
