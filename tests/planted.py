@@ -14,14 +14,15 @@ import ctypes
 import fcntl
 import functools
 import inspect
+import marshal
 import os
 import re
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
 import pytest
 from twin_file import COMPILED
@@ -203,15 +204,52 @@ def break_checker(monkeypatch: pytest.MonkeyPatch, folder: Path, modules: tuple[
         monkeypatch.setattr(module, "library", lambda: broken)
 
 
-def plant_in_module(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: str, users: Iterable[ModuleType]) -> None:
-    """Let some modules use another one in which a text, which stands there once, is replaced."""
-    source = inspect.getsource(module)
-    assert source.count(old) == 1
-    broken = ModuleType(module.__name__)
-    monkeypatch.setitem(sys.modules, module.__name__, broken)
-    exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
-    known = dict(vars(module))
-    for user in users:
-        for name, value in list(vars(user).items()):
-            if value is not None and known.get(name) is value and name in vars(broken):
-                monkeypatch.setattr(user, name, vars(broken)[name])
+def plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: str, name: str = "") -> None:
+    """Let functions and constants of a module be those of another text, in which something that stands there once is replaced.
+
+    `name`: the only function that changes, `Class.method`. The text may stand in others, too.
+    """
+    text = inspect.getsource(module)
+    assert text.count(old) == 1 or (name and old in text)
+    other: dict[str, Any] = {"__name__": module.__name__, "__file__": module.__file__}
+    exec(compile(text.replace(old, new), str(module.__file__), "exec"), other)
+    changes: list[tuple[object, str, object]] = [
+        (right, "__code__", wrong.__code__)
+        for right, wrong in _functions(module, vars(module), other)
+        if right.__code__ != wrong.__code__ and name in ("", right.__qualname__)
+    ]
+    changes += [
+        (module, constant, other[constant]) for constant in _constants(module) if not name and vars(module)[constant] != other[constant]
+    ]
+    assert changes, "nothing has the text"
+    for change in changes:
+        monkeypatch.setattr(*change)
+
+
+def _constants(module: ModuleType) -> list[str]:
+    """The names of values without functions and objects in them."""
+    found = []
+    for name, value in vars(module).items():
+        with contextlib.suppress(ValueError):  # of other values
+            marshal.dumps(value)
+            found += [name] * (not name.startswith("__"))
+    return found
+
+
+def _functions(module: ModuleType, right: Mapping[str, Any], wrong: Mapping[str, Any]) -> Iterator[tuple[FunctionType, FunctionType]]:
+    """The functions and methods of a module, each with the one of the same name in another text."""
+    for name in right.keys() & wrong.keys():
+        one, other = _function(right[name]), _function(wrong[name])
+        if getattr(one, "__module__", None) != module.__name__:
+            continue
+        if isinstance(one, type):
+            yield from _functions(module, vars(one), vars(other))
+        elif isinstance(one, FunctionType):
+            yield one, other
+
+
+def _function(value: Any) -> Any:
+    """The function in a property, a class method or a cache. Another value as it is."""
+    for name in ("fget", "func", "__func__", "__wrapped__"):
+        value = getattr(value, name, None) or value
+    return value

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import test_culprits
-from planted import plant_in_module
+from planted import plant
 
 from consan.instrument.between.flow import Flow
 from consan.reports import culprits
@@ -21,7 +21,7 @@ from consan.reports.culprits.finders import (
     wait_of_another,
 )
 from consan.reports.culprits.hand_overs import announced_alone, not_waited_for
-from consan.reports.decoding import branches, decode
+from consan.reports.decoding import branches
 
 ORDER = next(row for row in test_culprits.ORDERS if row[0] == "exchange_in_functions")
 BARRIER = test_culprits.test_a_barrier_behind_a_wait_is_outside_of_the_branch_of_the_wait
@@ -59,17 +59,17 @@ def test_without_a_finder_nothing_is_said(finders: tuple[Callable[..., Any], ...
 
 
 def _no_branch_of_the_wait(patch: pytest.MonkeyPatch) -> None:
-    plant_in_module(patch, branches, "if behind_wait and wait is None:", "if False:", [decode])
+    plant(patch, branches, "if behind_wait and wait is None:", "if False:")
 
 
 def _no_wait(patch: pytest.MonkeyPatch) -> None:
-    plant_in_module(patch, branches, '"waited-no-barrier"', '"no situation"', [decode])
+    plant(patch, branches, '"waited-no-barrier"', '"no situation"')
 
 
 FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], Any]]] = {
     "calls stand for accesses": (
         _calls_do_not_stand_for_accesses,
-        lambda _: test_culprits.test_a_race_reads_the_same_in_each_schedule(*ORDER),
+        lambda _: test_culprits.test_a_race_reads_the_same_in_each_schedule(ORDER),
     ),
     "the branch of a wait": (_no_branch_of_the_wait, lambda folder: BARRIER(folder, "", "before stages.cu:7")),
     "the wait stands for the operation": (
@@ -82,8 +82,8 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_lets_a_test_fail(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    plant, test = FAULTS[fault]
+    fault_of, test = FAULTS[fault]
     test(tmp_path)
-    plant(monkeypatch)
+    fault_of(monkeypatch)
     with pytest.raises(AssertionError):
         test(tmp_path)

@@ -11,10 +11,9 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 import test_unrecorded_launches as tests
-from planted import plant_in_module
+from planted import plant
 
 from consan.prove.launched import conditions, relations
-from consan.session.executing import judging
 from consan.session.executing.checked_kernels import CheckedKernels
 from consan.session.planning import launch_proofs, plan
 
@@ -72,14 +71,13 @@ FAULTS: dict[str, tuple[ModuleType, str, str, object]] = {
         tests.test_histories_that_are_kept_need_each_launch,
     ),
 }
-USERS = (relations, launch_proofs, judging, conditions, plan, tests)
 
 
 @pytest.mark.parametrize("rule", FAULTS)
 def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module, old, new, test = FAULTS[rule]
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
-    plant_in_module(monkeypatch, module, old, new, USERS)
+    plant(monkeypatch, module, old, new)
     given = {"tmp_path": tmp_path, "monkeypatch": monkeypatch}
     assert callable(test)
     with pytest.raises(AssertionError):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from launch_programs import floats, program, situations
-from planted import Plant, break_checker
+from planted import Plant, break_checker, plant
 
 from consan.checker.compiled import concurrent_launches as checked, replay
 from consan.checker.judging import grid
@@ -156,12 +156,6 @@ def test_whether_an_access_is_behind_a_wait(behind: bool, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("rule", OF_THE_HOST)
 def test_a_fault_on_the_host(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, old, new, shown = OF_THE_HOST[rule]
-    right, text = shown(), Path(str(module.__file__)).read_text()
-    assert text.count(old) == 1
-    changed = dict(vars(module))
-    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
-    owner, _, method = name.rpartition(".")
-    holder = getattr(module, owner) if owner else module
-    monkeypatch.setattr(holder, method, vars(changed[owner])[method] if owner else changed[method])
-    changed.update(vars(module))  # its classes are the others'
+    right = shown()
+    plant(monkeypatch, module, old, new, name)
     assert shown() != right

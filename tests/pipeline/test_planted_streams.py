@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import stream_programs as programs
+from planted import plant
 
 from consan.adapters.standin import array, streams as standin
 from consan.instrument.effects.makes import Makes
@@ -90,14 +90,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], 
 def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, old, new, program, blocking = FAULTS[rule]
     right = programs.findings(programs.ran(program, blocking=blocking))
-    text = Path(str(module.__file__)).read_text()
-    assert old in text
-    owner, _, method = name.rpartition(".")
-    changed = dict(vars(module))
-    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
-    holder = getattr(module, owner) if owner else module
-    monkeypatch.setattr(holder, method, vars(changed[owner])[method] if owner else changed[method])
-    changed.update(vars(module))  # its classes are the others'
+    plant(monkeypatch, module, old, new, name)
     assert programs.findings(programs.ran(program, blocking=blocking)) != right
 
 

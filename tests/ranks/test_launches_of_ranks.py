@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from crew_support import MEET, Compiled, crew_of, run
-from planted import Plant, plant_in_module
+from planted import Plant, plant
 
-from consan.adapters.distributed import order
 from consan.checker.compiled import replay
 from consan.checker.judging import grid
 from consan.reports.model import Report
@@ -147,6 +146,6 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", [pytest.param(each, marks=pytest.mark.slow if number else ()) for number, each in enumerate(MUTANTS)])
 def test_a_fault_in_the_comparison(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, program = MUTANTS[mutant]
-    plant_in_module(monkeypatch, rank_launches, old, new, (order,))
+    plant(monkeypatch, rank_launches, old, new)
     right, steps = PROGRAMS[program]
     assert (situations(launches(*steps, "barrier")) == set()) is not right

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from planted import plant
 from ranks_support import launch
 
 import consan
 from consan import NotSupported, UsageError
 from consan.instrument.rewriting import multicast
-from consan.instrument.rewriting.multicast import of_each_rank
-from consan.launching import of_ranks
 
 RANKS, WORDS = 3, 8
 PTX = """
@@ -140,10 +138,6 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", [pytest.param(mutant, marks=pytest.mark.slow if at else ()) for at, mutant in enumerate(MUTANTS)])
 def test_a_wrong_rewriting_changes_what_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, name, fault = MUTANTS[mutant]
-    text = inspect.getsource(multicast)
-    assert text.count(old) == 1
-    changed: dict[str, Any] = {"__name__": multicast.__name__}
-    exec(compile(text.replace(old, new), multicast.__file__, "exec"), changed)
 
     def said() -> Any:
         report, out = launch(name, fault, 2)
@@ -152,5 +146,5 @@ def test_a_wrong_rewriting_changes_what_is_found(mutant: str, monkeypatch: pytes
         ]
 
     before = said()
-    monkeypatch.setattr(of_ranks, of_each_rank.__name__, changed[of_each_rank.__name__])
+    plant(monkeypatch, multicast, old, new)
     assert said() != before

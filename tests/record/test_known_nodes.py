@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from leaving_support import slow_clock
+from planted import plant
 from streams_support import Streams
 from test_background import BLOCK, GRID, Framework
 
@@ -183,9 +183,6 @@ def test_a_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
             found += [] if report is None else [(report.verdict, row.launches, row.checked) for row in coverage.rows(report)]
         return found
 
-    right, text = run(), Path(str(module.__file__)).read_text()
-    assert text.count(old) == 1
-    changed = dict(vars(module))
-    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
-    monkeypatch.setattr(getattr(module, owner), method, vars(changed[owner])[method])
+    right = run()
+    plant(monkeypatch, module, old, new, f"{owner}.{method}")
     assert run() != right

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from leaving_support import SHADOW, Background, slow_clock
-from planted import plant_in_module
+from planted import plant
 
 from consan.checker.judging import recorder
-from consan.session.executing import judging, launch_check
+from consan.session.executing import judging
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning import plan
@@ -74,5 +74,5 @@ def test_a_race_in_one_cta_is_found_by_then(racing: int, backend: Background, mo
 
 
 def test_a_sample_that_takes_known_histories_never_ends(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant_in_module(monkeypatch, recorder, "return needs_replay(self._name(group), self.histories)", "return True", [launch_check])
+    plant(monkeypatch, recorder, "return needs_replay(self._name(group), self.histories)", "return True")
     assert Program(backend, monkeypatch).launch(2 * FULL)[0] == "incomplete"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 from followed_programs import EDGES, ENTRY, NO_EDGES, captured, launched_behind, nothing, two_graphs, two_launches
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
+from planted import plant
 
 from consan.session.comparing import array_rows, captures, concurrent_launches, driver_calls, followed_streams, streams
 
@@ -236,14 +236,5 @@ def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_clock(monkeypatch)
     module, name, old, new, program = FAULTS[rule]
     right = outcome(program())
-    text = Path(str(module.__file__)).read_text()
-    assert old in text
-    owner, _, method = name.rpartition(".")
-    changed = dict(vars(module))
-    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
-    if owner:
-        monkeypatch.setattr(getattr(module, owner), method, vars(changed[owner])[method])
-    else:  # a row of the table, or a function by its name
-        monkeypatch.setattr(getattr(module, name), "__code__", changed[name].__code__)
-    changed.update({key: value for key, value in vars(module).items() if not key.startswith("_ROWS")})
+    plant(monkeypatch, module, old, new, name)
     assert outcome(program()) != right

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from leaving_support import slow_clock
+from planted import plant
 from streams_support import Streams
 from test_background import Framework
 from test_graph_nodes import READS, capture
@@ -104,9 +104,6 @@ def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
         program(framework)
         return _outcome(framework)
 
-    right, text = run(), Path(graph_nodes.__file__).read_text()
-    assert text.count(old) == 1
-    changed = dict(vars(graph_nodes))
-    exec(compile(text.replace(old, new), graph_nodes.__file__, "exec"), changed)
-    monkeypatch.setattr(graph_nodes.GraphNodes, method, vars(changed["GraphNodes"])[method])
+    right = run()
+    plant(monkeypatch, graph_nodes, old, new, f"GraphNodes.{method}")
     assert run() != right

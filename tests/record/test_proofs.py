@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from planted import plant
 
 import consan
-from consan import ranges
-from consan.ranges import accesses, operations, overlaps, proof, slices, values, walk
+from consan.ranges import overlaps, slices, values, walk
 from consan.session.planning import proofs
 
 GRID, BLOCK, WORDS = 4, 32, 4096
@@ -95,24 +94,11 @@ def _kernel(body: str) -> consan.Kernel:
     return consan.Kernel(f"{head}{body} }}", arch="sm_80")
 
 
-def _plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: str) -> None:
-    """Let the proof use the module with another text in place of one that stands there once."""
-    source = inspect.getsource(module)
-    assert source.count(old) == 1
-    broken = ModuleType(module.__name__)
-    exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
-    known = dict(vars(module))
-    for user in (ranges, proof, slices, accesses, walk, operations, overlaps, proofs):
-        for name, value in list(vars(user).items()):
-            if value is not None and known.get(name) is value and name in vars(broken):
-                monkeypatch.setattr(user, name, vars(broken)[name])
-
-
 @pytest.mark.parametrize("part", FAULTS)
 def test_a_fault_in_the_proof(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, body = FAULTS[part]
     assert _launch(_kernel(body), monkeypatch, proves=True).findings
-    _plant(monkeypatch, module, old, new)
+    plant(monkeypatch, module, old, new)
     broken = _launch(_kernel(body), monkeypatch, proves=True)
     assert (broken.findings, broken.kernels[0].global_proven > 0) == ((), True)
 

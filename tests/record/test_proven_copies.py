@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import plant_in_module
+from planted import plant
 from sampled import one_in
 
 import consan
@@ -23,7 +23,6 @@ from consan.ranges import (
     deciding,
     forms,
     overlaps,
-    proof,
     slices,
     walk,
 )
@@ -323,7 +322,6 @@ def test_why_a_map_is_not_followed(name: str) -> None:
         ranges.prove(kernel, parameters, LaunchExtents((CTAS, 1, 1), (BLOCK, 1, 1)))
 
 
-USERS = (ranges, proof, overlaps, accesses, boxes, copies, deciding, slices, walk, proofs)
 # A part of the proof, a fault in it, and a case that is proven with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "rows of a box": (boxes, "np.arange(count) * step * stride", "np.arange(1) * step * stride", "boxes that overlap by a row"),
@@ -370,5 +368,5 @@ def test_a_fault_in_the_proof(part: str, monkeypatch: pytest.MonkeyPatch) -> Non
     module, old, new, case = FAULTS[part]
     body = CASES[case][0]
     assert _launch(body, monkeypatch, proves=True).kernels[0].global_proven == 0
-    plant_in_module(monkeypatch, module, old, new, USERS)
+    plant(monkeypatch, module, old, new)
     assert _launch(body, monkeypatch, proves=True).kernels[0].global_proven > 0

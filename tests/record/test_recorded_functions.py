@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from planted import plant_in_module
+from planted import plant
 from record_support import found
 
 import consan
@@ -129,8 +128,7 @@ def test_parameters_in_registers(barrier: str, verdict: str) -> None:
 
 def test_parameters_are_registers_of_their_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault: only what a block declares is known."""
-    users = [module for name, module in sys.modules.items() if name.startswith("consan.instrument")]
-    plant_in_module(monkeypatch, emit, "scope.parameter(name) if found is None else found[0]", "found and found[0]", users)
+    plant(monkeypatch, emit, "scope.parameter(name) if found is None else found[0]", "found and found[0]")
     assert _launch(_of_registers(MEET) + "// a fault\n")[0].verdict != "clean"
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from audit_events import events_of, launch, rows_of
+from planted import plant
 
 from consan.audit import confirming, partial, rows
 from consan.audit.child import endings
@@ -199,11 +199,5 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
 def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, old, new, found = FAULTS[rule]
     right = found()
-    text = Path(str(module.__file__)).read_text()
-    assert text.count(old) == 1
-    owner, _, method = name.rpartition(".")
-    changed = dict(vars(module))
-    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
-    holder = getattr(module, owner) if owner else module
-    monkeypatch.setattr(holder, method, vars(changed[owner])[method] if owner else changed[method])
+    plant(monkeypatch, module, old, new, name)
     assert found() != right

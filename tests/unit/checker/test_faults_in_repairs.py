@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
-from planted import plant_in_module
+from planted import plant
 
 from consan.checker.repairs import text_repairs
 from consan.checker.repairs.text_places import TextPlaces
@@ -62,5 +60,5 @@ def test_a_lane_that_has_left_is_not_kept() -> None:
     ids=["syncthreads", "a lane that has left"],
 )
 def test_a_fault(old: str, new: str, asked: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant_in_module(monkeypatch, text_repairs, old, new, [sys.modules[__name__]])
+    plant(monkeypatch, text_repairs, old, new)
     assert asked()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from planted import plant_in_module
+from planted import plant
 
-from consan.instrument.between import TextRelations, data, flow
+from consan.instrument.between import TextRelations, data
 from consan.instrument.ptx import parse
 from consan.instrument.relations import Order, Stretches, SyncPoint, Threads
 from consan.instrument.sites import Site
@@ -111,7 +111,7 @@ SUM = ("$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;")
 def test_a_fault_in_sums_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ("ld.shared.u32 %r2, [%r1];", *SUM)
     test_an_update_stores_what_it_has_loaded_and_changed(lines, updates=True)
-    plant_in_module(monkeypatch, data, "(len(starts) == 1 and row_of(starts[0]).is_load)", "False", [flow])
+    plant(monkeypatch, data, "(len(starts) == 1 and row_of(starts[0]).is_load)", "False")
     with pytest.raises(AssertionError):
         test_an_update_stores_what_it_has_loaded_and_changed(lines, updates=True)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from types import ModuleType
 
 import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
-from planted import plant_in_module
+from planted import plant
 from proof_cases import RACES, UNKNOWN, answer
 from ring_cases import UNPROVEN, proves
 
@@ -171,13 +170,12 @@ OF_PHASES: dict[str, tuple[ModuleType, str, str, str]] = {
         "waits that give up",
     ),
 }
-PROVERS = [module for name, module in sys.modules.items() if name.startswith("consan.prove.")]
 
 
 @pytest.mark.parametrize("rule", FAULTS)
 def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, case = FAULTS[rule]
-    plant_in_module(monkeypatch, module, old, new, PROVERS)
+    plant(monkeypatch, module, old, new)
     assert answer({**RACES, **UNKNOWN}[case]).answer == proof.PROVEN
 
 
@@ -185,5 +183,5 @@ def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("rule", OF_PHASES)
 def test_a_fault_in_a_rule_of_phases(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, case = OF_PHASES[rule]
-    plant_in_module(monkeypatch, module, old, new, PROVERS)
+    plant(monkeypatch, module, old, new)
     assert proves(UNPROVEN[case])

@@ -10,53 +10,47 @@ import test_grid_barrier
 import test_looped_store
 import test_rounds
 import test_wording
-from planted import plant_in_module
+from planted import plant
 
 from consan.instrument.relations import Order
 from consan.reports.waiting import deadlocks
 from consan.reports.words import ordering, wording
 
-FAULTS: dict[str, tuple[ModuleType, str, str, ModuleType, Callable[[], None]]] = {
+FAULTS: dict[str, tuple[ModuleType, str, str, Callable[[], None]]] = {
     "no loop, no earlier round": (
         ordering,
         "first.ptx_line) is False",
         "first.ptx_line) is None",
-        test_rounds,
         lambda: test_rounds.test_the_text_tells_of_which_round_an_access_is({(1, 2), (1, 3)}, "RAW", "released-by-other"),
     ),
     "a read behind the loop": (
         ordering,
         "_only_behind(second, first, finding.kernel, relations)",
         "False",
-        test_rounds,
         lambda: test_rounds.test_the_text_tells_of_which_round_an_access_is(test_rounds.ROUND | {(1, 3)}, "RAW", "released-before"),
     ),
     "one store in a loop": (
         ordering,
         "LOOPED_STORE if carried else ONE_STORE",
         "ONE_STORE",
-        test_looped_store,
         lambda: test_looped_store.test_shape(Order(swapped=False, carried=True), "looped-store"),
     ),
     "the barrier of the grid": (
         deadlocks,
         "if {poll.text for poll in polls} == {OF_GRID}:",
         "if False:",
-        test_grid_barrier,
         test_grid_barrier.test_the_barrier_of_the_grid_is_named,
     ),
     "the barrier of the grid, and other memory": (
         deadlocks,
         "{poll.text for poll in polls} == {OF_GRID}",
         "OF_GRID in {poll.text for poll in polls}",
-        test_grid_barrier,
         test_grid_barrier.test_other_memory_that_is_polled_besides,
     ),
     "CTAs of no cluster": (
         wording,
         'if situation in ("arrive-scope", "wait-scope") and',
         "if False and",
-        test_wording,
         lambda: test_wording.test_the_scope_that_is_asked_for_includes_the_other_cta("wait-scope", None, ".gpu"),
     ),
 }
@@ -64,8 +58,8 @@ FAULTS: dict[str, tuple[ModuleType, str, str, ModuleType, Callable[[], None]]] =
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_lets_a_test_fail(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, old, new, user, test = FAULTS[fault]
+    module, old, new, test = FAULTS[fault]
     test()
-    plant_in_module(monkeypatch, module, old, new, [user])
+    plant(monkeypatch, module, old, new)
     with pytest.raises(AssertionError):
         test()

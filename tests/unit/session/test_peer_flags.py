@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import test_other_contexts as gpus
-from planted import Plant, plant_in_module
+from planted import Plant, plant
 from test_processes import Clock, Rank, compared
 
 from consan.checker.compiled import replay
 from consan.checker.judging import grid
-from consan.session.comparing import peer_flags, process_log, processes
+from consan.session.comparing import peer_flags, process_log
 from consan.toolchain.nvrtc import compile_ptx
 
 KERNELS = """
@@ -245,7 +245,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", [pytest.param(each, marks=pytest.mark.slow if number else ()) for number, each in enumerate(MUTANTS)])
 def test_a_fault_in_the_comparison(members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     old, new, pair = MUTANTS[mutant]
-    plant_in_module(monkeypatch, peer_flags, old, new, (processes,))
+    plant(monkeypatch, peer_flags, old, new)
     members[0].made(pair[0])
     members[1].made(pair[1], holds=1)
     assert judged(members, tmp_path) != (PAIRS.get(pair, []), [] if pair in PAIRS else [UNCERTAIN])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import test_other_contexts as gpus
 import test_processes as members
+from planted import plant
 
 from consan.checker.compiled import concurrent_launches as checked
 from consan.session.comparing import concurrent_launches, followed_streams, process_log, processes
@@ -132,18 +133,9 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
 @pytest.mark.parametrize("rule", FAULTS)
 def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module, name, old, new, program = FAULTS[rule]
-    found = []
-    for folder, replaced in ((tmp_path / "right", old), (tmp_path / "wrong", new)):
+    folders = tmp_path / "right", tmp_path / "wrong"
+    for folder in folders:
         folder.mkdir()
-        text = Path(str(module.__file__)).read_text()
-        assert old in text
-        owner, _, method = name.rpartition(".")
-        changed = dict(vars(module))
-        exec(compile(text.replace(old, replaced), str(module.__file__), "exec"), changed)
-        if owner:
-            monkeypatch.setattr(getattr(module, owner), method, vars(changed[owner])[method])
-        else:  # other modules have the function, too
-            monkeypatch.setattr(getattr(module, name), "__code__", changed[name].__code__)
-        changed.update(vars(module))  # its classes are the others'
-        found.append(program(monkeypatch, folder))
-    assert found[0] != found[1]
+    right = program(monkeypatch, folders[0])
+    plant(monkeypatch, module, old, new, name)
+    assert program(monkeypatch, folders[1]) != right

@@ -6,13 +6,12 @@ The accesses happen in some order, which keeps that of each thread and of the la
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from planted import plant_in_module
+from planted import plant
 
 from consan.checker.compiled.concurrent_launches import PeerFlagKind
 from consan.checker.compiled.layouts import PEER_FLAG, RETAINED
@@ -98,5 +97,5 @@ def test_what_is_decided_is_right(piece: int) -> None:
 
 def test_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several writes that fit some one is taken."""
-    plant_in_module(monkeypatch, peer_flags, "if len(each) == 1", "if each", (sys.modules[__name__],))
+    plant(monkeypatch, peer_flags, "if len(each) == 1", "if each")
     assert any(bad for _, bad in (wrong(made(random.Random(seed))) for seed in range(100)))
