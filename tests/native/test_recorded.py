@@ -122,9 +122,10 @@ def test_a_captured_launch_is_recorded(image: str, verdict: str, keeps: bool, ca
 
 
 @pytest.mark.parametrize("drops", ["consan_node_receipt", "consan_node_begins"])
-def test_a_graph_whose_own_nodes_do_not_run_is_incomplete(drops: str, case: Case) -> None:
+def test_a_graph_whose_own_nodes_do_not_run_is_incomplete(drops: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(case.folder)
     words = "asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED
-    _, report, _ = case.run(*words, FAKE_CUDA_DROPS=drops)
+    _, report, _ = case.run(*words, given=options(keep_histories=True), FAKE_CUDA_DROPS=drops)
     assert report.verdict == INCOMPLETE
     assert any("sums left no log" in reason for reason in report.incomplete), report.incomplete
 
@@ -140,8 +141,10 @@ def test_a_node_that_the_program_makes_larger_has_no_log(case: Case) -> None:
     assert not report.findings, "nothing has written the log"
 
 
-def test_a_process_that_dies_behind_a_graph(case: Case) -> None:
-    _, report, _ = case.run("asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED, "kill")
+def test_a_process_that_dies_behind_a_graph(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(case.folder)
+    words = "asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", *CAPTURED, "kill"
+    _, report, _ = case.run(*words, given=options(keep_histories=True))
     assert report.verdict == INCOMPLETE
     assert any("sums left no log" in reason for reason in report.incomplete), report.incomplete
 

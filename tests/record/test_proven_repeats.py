@@ -63,7 +63,7 @@ def test_memory_that_has_moved_is_asked_for_at_each_launch(program: Program) -> 
     assert proofs is not None
     program.launch(5)
     assert launched(program) == PLAIN
-    proofs.allocation = lambda address: (0, 1 << 60)
+    proofs.allocation = lambda address: (address, 4)
     program.launch()
     assert launched(program) != PLAIN
 

@@ -5,8 +5,8 @@ parameters decide: each word that the driver
 knows as an address has a device. A kernel whose addresses do not all follow from its parameters may reach such memory if the program has
 mapped some: by peer access, by a handle of another process, or as a multicast object.
 
-Not seen: mapped memory without CUPTI, which reports the calls that map it; memory of another process on the same GPU, unless it is mapped
-so.
+Not seen: mapped memory without CUPTI, which reports the calls that map it, and what is mapped before the first kernel, when CUPTI is
+subscribed to; memory of another process on the same GPU, unless it is mapped so; memory of this process that another one has opened.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class PeerOrder {
                                            0,
                                            0,
                                            access.scope};
-        if (writes(access)) release(all, access, number, flag);
+        if (writes(access) || access.operation == FlagOrder::EXCH) release(all, access, number, flag); // its value may be read for the same one before
         flag.begins = begun(access.cluster, access.thread);
         if (access.observes && decided<Edge::PEER_ACQUIRE>(access.order & IS_ACQUIRE)) acquire(access.cluster, access.thread, flag);
         else if (access.observes) pending_.push_back({count_, access.cluster, access.thread, time(access.cluster, access.thread)});
