@@ -167,7 +167,7 @@ class RequestedLaunch:
 
     @property
     def parameters(self) -> list[bytes]:
-        """Of that launch."""
+        """The bytes of the parameters of that launch."""
         return self._kernel[1]
 
     def run(

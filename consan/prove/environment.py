@@ -95,7 +95,7 @@ class Environment:
         return found
 
     def base_of(self, name: str, offset: int) -> Base | None:
-        """What addresses begin at that a word of the parameters points to; None: it is no pointer."""
+        """The begin of the addresses that a word of the parameters points to; None: it is no pointer."""
         place = self._places.get(name)
         if place is None or not (place in self._pointers or (place, offset) in self._used):
             return None

@@ -28,7 +28,7 @@ def find_ignored_waits(module: Module) -> tuple[StaticFinding, ...]:
 
 
 def _of_whole_statements(module: Module, function: Function, ignored: list[Instruction]) -> list[Instruction]:
-    """Those of which no copy's result is used."""
+    """Those whose results no copy uses."""
     if not ignored:
         return []
     lines = {id(wait): at for wait in function.instructions() if row_of(wait).is_phase_wait and (at := _statement(module, wait))}

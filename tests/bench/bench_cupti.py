@@ -1,4 +1,4 @@
-"""What a subscriber of CUPTI costs a launch of Triton, without consan: for sets of callbacks that are enabled, with an empty function in C.
+"""The cost of a subscriber of CUPTI for a launch of Triton, without consan: for sets of callbacks, with an empty function in C.
 
     python tests/bench/bench_cupti.py [--rounds N]
 

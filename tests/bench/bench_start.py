@@ -1,4 +1,4 @@
-"""What `consan run` adds to a program of one kernel, by the clock: plain, with warm caches, with empty ones.
+"""The time that `consan run` adds to a program of one kernel, by the clock: plain, with warm caches, with empty ones.
 
     python tests/bench/bench_start.py [--device gpu|cpu] [--runs N]
 

@@ -180,7 +180,7 @@ def _named(sanitized: Callable[[str], str], original: Callable[..., Any], *args:
 
 
 def places_of(jaxpr: Any) -> KernelPlaces | None:
-    """Where a Pallas kernel's function stands, and which lines of it load and store; lines of other files do not count."""
+    """The place of the function of a Pallas kernel, and its lines that load and store. Lines of other files do not count."""
     at = _FUNCTION.search(jaxpr.debug_info.func_src_info or "")
     if at is None:
         return None

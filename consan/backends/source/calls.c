@@ -39,7 +39,7 @@ static __thread int own_calls; // more than 0: this thread calls for consan itse
 
 __attribute__((visibility("default"))) int *consan_own_calls(void) { return &own_calls; }
 
-static __thread int made_launches; // more than 0: this thread makes a launch that a framework has told of
+static __thread int made_launches; // more than 0: this thread makes a launch of a framework (consan/backends/driver.py)
 
 __attribute__((visibility("default"))) int *consan_made_launches(void) { return &made_launches; }
 

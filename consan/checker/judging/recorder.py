@@ -144,7 +144,7 @@ class _Checker:
         return Mode.ALONE
 
     def _unlooked(self, clusters: int, mode: Mode) -> tuple[str, ...]:
-        """What is not looked for where CTAs are checked each for itself."""
+        """The findings that are not looked for where CTAs are checked each for itself."""
         kernel = self.recorded.kernels[self.launched.entry]
         lacks = mode is not kernel.mode and kernel.may_lack_order
         return (_ONE_BY_ONE.format(clusters * self.checked.collected.cluster_ctas),) if lacks else ()
@@ -278,7 +278,7 @@ class _Checker:
         return [self._known(history, done[place : 2 * count : count], of_copies[place]) for place, history in enumerate(histories)]
 
     def _copies(self, history: History) -> list[Any]:
-        """What is found at its copies and accesses in global memory."""
+        """The findings at its copies and accesses in global memory."""
         unordered = self.recorded.kernels[self.launched.entry].unordered
         return check_copies(self.recorded.blocks, history, self.recorded.isa, self.patience, unordered=unordered)
 

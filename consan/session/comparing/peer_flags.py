@@ -45,7 +45,7 @@ class _Done(Protocol):
 
     @property
     def stream(self) -> Stream | None:
-        """Where it was made."""
+        """The stream in which it was made."""
 
 
 @dataclass(eq=False)

@@ -96,6 +96,6 @@ def test_what_is_decided_is_right(piece: int) -> None:
 
 
 def test_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several writes that fit some one is taken."""
+    """Any of the writes that fit is taken."""
     plant(monkeypatch, peer_flags, "if len(each) == 1", "if each")
     assert any(bad for _, bad in (wrong(made(random.Random(seed))) for seed in range(100)))
