@@ -90,23 +90,21 @@ def test_a_launch_that_is_taken_back_while_it_is_made(program: Program) -> None:
 
 
 def test_a_module_whose_variables_another_launch_changes(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = opened("triton picks", library, monkeypatch)
-    program.learn()
-    last = program.session.frameworks.background.last
-    ((symbol, slot),) = last.items()
-    slot.owner.take_back()
-    assert slot.owner.lends() is not None
-    monkeypatch.setitem(last, symbol, object())
-    assert slot.owner.lends() is None
-    program.close()
+    with contextlib.closing(opened("triton picks", library, monkeypatch)) as program:
+        program.learn()
+        last = program.session.frameworks.background.last
+        ((symbol, slot),) = last.items()
+        slot.owner.take_back()
+        assert slot.owner.lends() is not None
+        monkeypatch.setitem(last, symbol, object())
+        assert slot.owner.lends() is None
 
 
 def test_another_stream(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = opened("cupy picks", library, monkeypatch, stream=0x5000)
-    made = program.learn()
-    assert program.launch(20) == 20
-    assert program.counts() == ("clean", made + 20)
-    program.close()
+    with contextlib.closing(opened("cupy picks", library, monkeypatch, stream=0x5000)) as program:
+        made = program.learn()
+        assert program.launch(20) == 20
+        assert program.counts() == ("clean", made + 20)
 
 
 def test_a_report_takes_launches_back(program: Program) -> None:
@@ -160,22 +158,21 @@ def test_the_look_at_the_clock_takes_launches_back(program: Program) -> None:
 
 
 def test_a_full_queue_does_not_keep_python_out(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = opened("cupy adds", library, monkeypatch)
-    made = program.learn()
-    threads = [threading.Thread(target=each, daemon=True) for each in (program.launch, program.session.frameworks.tell_repeated)]
-    program.switch("null_full", 1)
-    try:
-        threads[0].start()
-        while library.get("null_full") != -1:
-            time.sleep(0.01)
-        threads[1].start()
-        threads[1].join(10)
-        assert not threads[1].is_alive(), "it waits for the driver"
-    finally:
-        program.switch("null_full", 0)
-    threads[0].join()
-    assert program.counts() == ("clean", made + 1)
-    program.close()
+    with contextlib.closing(opened("cupy adds", library, monkeypatch)) as program:
+        made = program.learn()
+        threads = [threading.Thread(target=each, daemon=True) for each in (program.launch, program.session.frameworks.tell_repeated)]
+        program.switch("null_full", 1)
+        try:
+            threads[0].start()
+            while library.get("null_full") != -1:
+                time.sleep(0.01)
+            threads[1].start()
+            threads[1].join(10)
+            assert not threads[1].is_alive(), "it waits for the driver"
+        finally:
+            program.switch("null_full", 0)
+        threads[0].join()
+        assert program.counts() == ("clean", made + 1)
 
 
 # -- how a launch is noted -------------------------------------------------------------------------------------------------------
@@ -275,10 +272,13 @@ def test_a_fault(fault: str, library: bench_launch.NullLibrary, monkeypatch: pyt
     for user in (armed, cupy_driver, repeated_launch, sys.modules[__name__]):
         monkeypatch.setattr(user, "armed_functions", lambda: functions)
     wanted = inspect.signature(test).parameters
-    made = {"program": opened(given, library, monkeypatch)} if given else {"library": library}
+    program = opened(given, library, monkeypatch) if given else None
+    made = {"library": library} if program is None else {"program": program}
     try:
         with pytest.raises((AssertionError, IndexError, KeyError)):
             test(**made, **{"monkeypatch": monkeypatch} if "monkeypatch" in wanted else {})
     finally:
         for name in ("null_sum", "null_status", "null_late"):
             library.set(name, 0)
+        if program is not None:
+            program.close()
