@@ -40,8 +40,8 @@ test-triton: $(TRITON_VENV)/.test ## the tests with Triton on the CPU
 
 # Frameworks that run on the stand-in driver: some GB on disk. One that is not to be had here is left out, and its programs are skipped.
 test-frameworks: $(FRAMEWORKS_VENV)/.test ## programs of other frameworks on the CPU
-	$(FRAMEWORKS_VENV)/bin/python -m pytest -n auto --durations=5 -k "framework or cute or pallas or 12- or 14-" \
-		tests/frameworks tests/pipeline/test_cute_programs.py tests/tutorials/test_tutorials.py
+	$(FRAMEWORKS_VENV)/bin/python -m pytest -n auto --durations=5 -k "framework or cute or driver or pallas or 12- or 14-" \
+		tests/frameworks tests/pipeline/test_cute_programs.py tests/pipeline/test_driver_programs.py tests/tutorials/test_tutorials.py
 
 test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)
 	$(BIN)/python -m pytest --durations=15 -m gpu

@@ -39,7 +39,7 @@ from consan.adapters.seam import Seam, lacking
 
 _OLDEST = _NEWEST = (1, 2)
 _SEAMS = ("Program.compile", "ProgramOptions", "ObjectCode.from_ptx", "ObjectCode.from_cubin", "Linker", "launch")
-_OWN_ADAPTER = ("numba", "numba_cuda")  # packages that use cuda.core and have an adapter of their own
+OWN_ADAPTER = ("numba", "numba_cuda")  # packages that use cuda.core and have an adapter of their own
 _DEFINITION = "GraphDefinition"
 # Why kernels run as they are.
 _IMPORTED = "cuda.core was imported before consan was installed: import it later"
@@ -110,7 +110,7 @@ class CudaCoreAdapter(Seam):
     @property
     def active(self) -> bool:
         """Whether there is a session, and the calling package has no adapter of its own."""
-        return self._session is not None and _caller() not in _OWN_ADAPTER
+        return self._session is not None and caller() not in OWN_ADAPTER
 
     def place(self, code: str) -> str:
         """The C++ source with a line that says where it can be read."""
@@ -141,7 +141,7 @@ class CudaCoreAdapter(Seam):
     # -- launches ------------------------------------------------------------------------------------------------------------------
 
     def _launch(self, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
-        if _caller() in _OWN_ADAPTER:
+        if caller() in OWN_ADAPTER:
             return original(stream, config, kernel, *args)
         return self._launches.launch(self._session, functools.partial(self._new, kernel, args), original, stream, config, kernel, *args)
 
@@ -263,7 +263,7 @@ def text_of(code: Any) -> str:
     return (code if isinstance(code, str) else bytes(code).decode()).rstrip("\0")
 
 
-def _caller() -> str:
+def caller() -> str:
     """The package that called into cuda.core: the first frame that is not ours."""
     return next(name for name in _callers() if name != "consan")
 

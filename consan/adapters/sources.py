@@ -86,11 +86,12 @@ def _in_user_files(code: str) -> SourceStart | None:
         if offset >= 0:
             return SourceStart(str(path), _text(path).count("\n", 0, offset) + 1)
     folders = dict.fromkeys(path.parent for path in files)
-    same = (path for folder in folders for path in sorted(folder.glob("*.cu*")) if _same(path, code))
+    same = (path for folder in folders for path in sorted(folder.glob("*.cu*")) if holds(path, code))
     return next((SourceStart(str(path), 1) for path in same), None)
 
 
-def _same(path: Path, code: str) -> bool:
+def holds(path: Path, code: str) -> bool:
+    """Whether a file has exactly this text."""
     return path.is_file() and _text(path) == code.replace("\r\n", "\n")
 
 

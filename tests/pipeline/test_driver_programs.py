@@ -73,25 +73,74 @@ stream.sync()
 assert (y == x[::-1]).all()
 """
 )
+TEMPLATE = """
+template <typename T> __global__ void reverse(T *out, const T *in) {
+    __shared__ T tile[128];
+    tile[threadIdx.x] = in[127 - threadIdx.x];
+    __syncthreads();
+    T sum = tile[threadIdx.x] + WEIGHT * (int)tile[(threadIdx.x + 64) % 128];
+#ifndef RACY
+    __syncthreads();
+#endif
+    tile[threadIdx.x] = sum;
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x];
+}
+"""
+REMOVED = (
+    BINDINGS.replace(KERNEL, f'SOURCE = r"""#include "weight.h"{TEMPLATE}"""\n')
+    .replace('b"reverse.cu", 0, [], [])', 'b"", 1, [b"#define WEIGHT 0"], [b"weight.h"])')
+    .replace("options = [", 'ok(nvrtc.nvrtcAddNameExpression(program, b"reverse<int>"))\noptions = [')
+    .replace("code = b", 'name = ok(nvrtc.nvrtcGetLoweredName(program, b"reverse<int>"))\ncode = b')
+    .replace('b"reverse")', "name)")
+    .replace("np.float32", "np.int32")
+)
 
 
-def run(folder: Path, text: str, *words: str) -> tuple[int, dict[str, Any]]:
+def run(folder: Path, text: str, *words: str, unoptimized: str = "off") -> tuple[int, dict[str, Any]]:
     """The status and the report of a program."""
     (folder / "program.py").write_text(text)
-    command = [sys.executable, "-m", "consan", "run", "--device", "cpu", "-o", "report.json", "program.py", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "consan",
+        "run",
+        "--device",
+        "cpu",
+        "--unoptimized",
+        unoptimized,
+        "-o",
+        "report.json",
+        "program.py",
+        *words,
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (folder / "report.json").exists(), done.stderr
     return done.returncode, json.loads((folder / "report.json").read_text())
 
 
-@pytest.mark.parametrize(("package", "text", "file"), [("cuda.bindings", BINDINGS, "reverse.cu"), ("cuda.core", CORE, "program.py")])
+@pytest.mark.parametrize(("package", "text"), [("cuda.bindings", BINDINGS), ("cuda.core", CORE)])
 @pytest.mark.parametrize("racy", [False, True])
-def test_a_program_that_calls_the_driver(tmp_path: Path, package: str, text: str, file: str, racy: bool) -> None:
+def test_a_program_that_calls_the_driver(tmp_path: Path, package: str, text: str, racy: bool) -> None:
     pytest.importorskip(package, exc_type=ImportError)
     status, report = run(tmp_path, text, *["racy"] * racy)
     assert (status, report["verdict"]) == ((66, "violations") if racy else (0, "clean"))
     assert [(each["name"], each["launches"]) for each in report["kernels"]] == [("reverse", 1)]
     for finding in report["findings"]:
         assert (finding["kind"], finding["buffer"]["name"]) == ("data-race", "tile")
-        assert {Path(access["file"]).name for access in finding["accesses"]} == {file}
+        assert {Path(access["file"]).name for access in finding["accesses"]} == {"program.py"}
     assert len(report["findings"]) == racy
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_race_that_the_compiler_removes(tmp_path: Path, racy: bool) -> None:
+    """The text is compiled again with its headers and the expressions that name its kernels."""
+    pytest.importorskip("cuda.bindings", exc_type=ImportError)
+    status, report = run(tmp_path, REMOVED, *["racy"] * racy, unoptimized="on")
+    assert (status, report["verdict"], len(report["findings"])) == (0, "clean", racy)
+    assert not [each for each in report["notes"] if "not compared" in each]
+    lines = REMOVED.splitlines()
+    for finding in report["findings"]:
+        assert (finding["severity"], finding["unoptimized"]) == ("warning", True)
+        assert ["WEIGHT" in lines[access["line"] - 1] for access in finding["accesses"]] == [True, False]
+        assert finding["verified"]["steps"], "repaired in the source"

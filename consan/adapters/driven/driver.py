@@ -3,7 +3,7 @@
 It is put in front when the program imports a package that calls the driver. What these packages compile to machine code is compiled to PTX:
 
 - `Program.compile` of cuda.core makes PTX, with the lines of the source;
-- `nvrtcGetCUBIN` of cuda.bindings gives the PTX of the program, which the driver takes in its place.
+- the NVRTC of cuda.bindings gives PTX with the lines of the source, too (nvrtc.py).
 
 Not handled: machine code that a program brings, and what the driver does not serve (each such call fails, and says its name).
 """
@@ -20,12 +20,12 @@ from consan._errors import UsageError
 from consan.adapters import sources
 from consan.adapters.base import SessionLike
 from consan.adapters.cuda_core import text_of, with_lines
+from consan.adapters.driven import nvrtc
 from consan.adapters.seam import Seam
 from consan.libcuda import library
 from consan.session.without_optimisation import CudaText
 
 _PACKAGES: Final = ("cuda.bindings",)  # their import loads no driver, and their first use does
-_CUBIN: Final = ("nvrtcGetCUBIN", "nvrtcGetCUBINSize")
 
 
 class DriverStandIn(Seam):
@@ -46,7 +46,7 @@ class DriverStandIn(Seam):
         super().install(session)
         for package in _PACKAGES:
             self._when(package, self._enter)
-        self._when("cuda.bindings.nvrtc", self._give_ptx)
+        self._when("cuda.bindings.nvrtc", self._compiles)
 
     def remove(self) -> None:
         """Restore everything."""
@@ -60,9 +60,9 @@ class DriverStandIn(Seam):
             library.enter(self._open)
             self._entered = True
 
-    def _give_ptx(self, nvrtc: ModuleType) -> None:
-        for name in _CUBIN:
-            self._patches.set(nvrtc, name, getattr(nvrtc, name.replace("CUBIN", "PTX")))
+    def _compiles(self, module: ModuleType) -> None:
+        for name, function in nvrtc.Nvrtc(module, self._named, self.made).replaced.items():
+            self._patches.set(module, name, function)
 
     def _begin(self, core: ModuleType) -> None:
         if hasattr(core, "Program"):
@@ -71,6 +71,9 @@ class DriverStandIn(Seam):
     def place(self, code: str) -> sources.SourceStart | None:
         """Where the C++ source can be read."""
         return None if self._session is None else sources.place(code, sources.source_folder(self._session))
+
+    def _named(self, code: str, name: str) -> sources.SourceStart | None:
+        return None if self._session is None else nvrtc.place(code, name, sources.source_folder(self._session))
 
     def made(self, ptx: str, text: CudaText) -> None:
         """PTX was compiled from a text."""
