@@ -504,6 +504,13 @@ RULES = {
     "R-MO2: in a loop": ("flags.hpp", "seen ? may_miss(store, other) : !again", "!seen && !again", "peterson_in_a_loop", True),
     "R-MO2: seen before": ("flags.hpp", "if (look.rank > missed.rank) return false;", "", "handshake_of_four_steps", False),
     "R-MO2: ways on": ("flags.hpp", "each.value == missed.finds && ", "", "crossed_polls_in_shared", False),
+    "R-MO2: older": (
+        "flags.hpp",
+        "each.value == missed.finds",
+        "each.value != stored(missed)",
+        "crossed_polls_of_two_rounds",
+        False,
+    ),
     "R-MO2: plain first values": ("flags.hpp", "exact || (known && !wrong) ? owner_of", "exact ? owner_of", "peterson_in_a_loop", True),
     "same value": ("race_rule.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from reversed_tile import HEADER
 from test_libcuda import Program, Word
 
 from consan.libcuda import calls, library
+from consan.libcuda.build import DRIVER
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.session.session_options import open_session
@@ -153,3 +155,18 @@ def test_the_host_knows_what_is_before_one_of_its_functions(program: Graphs, ses
     report = session.report()
     assert (report.verdict, {each.kind for each in report.findings}) == (("violations", {"global-race"}) if racy else ("clean", set()))
     assert racy or called == [None]
+
+
+def test_a_fault_in_what_the_host_knows(program: Graphs, session: Session) -> None:
+    old, sources = 'return code == SUCCESS ? call("cuStreamSynchronize", words) : code;', DRIVER.sources()
+    assert sources["libcuda.c"].count(old) == 1
+    changed = {"libcuda.c": sources["libcuda.c"].replace(old, "return code;")}
+    other_name = tuple(each for each in DRIVER.options if "soname" not in each)  # the loader takes an equal one for the same library
+    broken = replace(DRIVER, options=other_name, generated=lambda: changed).load()
+    broken.consan_serve(library._loaded[0].server)
+    program.library = broken
+    program.add(program.origin)
+    program.do("cuLaunchHostFunc", program.origin, ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None), None)
+    program.add(program.other)
+    report = session.report()
+    assert (report.verdict, {each.kind for each in report.findings}) == ("violations", {"global-race"})

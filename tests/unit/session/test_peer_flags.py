@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import test_other_contexts as gpus
-from planted import Plant, plant
+from planted import Plant, break_checker, plant, quick
 from test_processes import Clock, Rank, compared
 
 from consan.checker.compiled import replay
@@ -53,6 +53,11 @@ extern "C" __global__ void all_fence(unsigned* out, unsigned* from, int value) {
     __threadfence_system();
     __syncthreads();
     if (!threadIdx.x) asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
+}
+extern "C" __global__ void fences_beside(unsigned* out, unsigned* from, int value) {
+    put(out);
+    __threadfence_system();  // no barrier: those of other threads may come after the flag
+    if (threadIdx.x == blockDim.x - 1) asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
 }
 extern "C" __global__ void awaits_and_all_fence(unsigned* out, unsigned* from, int value) {
     unsigned seen = 0;
@@ -136,6 +141,7 @@ def judged(members: list[Member], folder: Path) -> tuple[list[str], list[str]]:
     return [finding.hazard for finding in findings], [reason.rpartition("and ")[2] for reason in reasons]
 
 
+FENCES_OF_ALL = quick("peer_order.hpp", "is_before(at / threads_, each.thread, each.time, access.cluster, access.thread)", "true")
 _ONE_PARAMETER = (", unsigned* from, int value) {", ") { unsigned *from = out + 192; int value = 1;")
 UNCERTAIN = "they may synchronise through memory: they were not judged"
 PAIRS = {
@@ -147,6 +153,7 @@ PAIRS = {
     ("all_fence", "awaits_and_all_fence"): [],
     ("raises_early", "awaits"): ["RAW"],
     ("relaxes", "awaits"): ["RAW"],
+    ("fences_beside", "awaits"): ["RAW"],
     ("raises_alone", "awaits"): ["RAW"],
     ("raises", "looks"): [],
     ("raises_early", "looks"): ["RAW"],
@@ -230,6 +237,14 @@ def test_a_fault_in_the_checker(
     members[0].made(pair[0])
     members[1].made(pair[1], holds=1)
     assert judged(members, tmp_path) != (PAIRS[pair], [])
+
+
+@pytest.mark.slow  # it compiles the checker
+def test_a_fault_in_the_fences_of_other_threads(members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_checker(monkeypatch, tmp_path, (replay, grid), *FENCES_OF_ALL)
+    members[0].made("fences_beside")
+    members[1].made("awaits", holds=1)
+    assert judged(members, tmp_path) == ([], [])
 
 
 # By fault of the comparison: the text, what comes in its place, and a pair whose report differs then.
