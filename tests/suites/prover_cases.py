@@ -52,6 +52,7 @@ _OTHERS: Final = frozenset(
     )
 )
 
+_ASSUMED_BLOCK: Final = re.compile(r"__assume\((\w+) == blockDim\.x\)")
 _PRODUCT: Final = re.compile(r"\d+(?: *\* *\d+)+")
 
 
@@ -131,15 +132,22 @@ def _gpuverify(suite: str, path: Path, name: str) -> Labelled | None:
     return Labelled(suite, name, path, label, grid, block, defines, tuple(_conditions(source, known, block, grid)))
 
 
+def _assumed_block(source: str, known: Mapping[str, str]) -> Shape:
+    """The block that a file assumes; else 64 threads."""
+    found = _ASSUMED_BLOCK.search(source)
+    return (int(known.get(found[1], found[1])) if found else 64, 1, 1)
+
+
 def _faial(path: Path, name: str) -> Labelled | None:
     label = {"drf": CLEAN, "racy": RACY}.get(name.partition("-")[0])
     if label is None:
         return None
     source = path.read_text()
-    block = next((_fitting(_shape(text)) for which, text in _EXTENT.findall(source) if which == "blockDim"), (64, 1, 1))
+    known = dict(_MACRO.findall(source))
+    block = next((_fitting(_shape(text)) for which, text in _EXTENT.findall(source) if which == "blockDim"), _assumed_block(source, known))
     grid = (2, 1, 1) if label == RACY else (1, 1, 1)  # the labels are of one CTA, except those of races at grid level
     entry = "saxpy<float>" if "template" in source else ""
-    requires = tuple(_conditions(source, dict(_MACRO.findall(source)), block, grid))
+    requires = tuple(_conditions(source, known, block, grid))
     return Labelled("faial", name, path, label, grid, block, (), requires, entry)
 
 

@@ -128,9 +128,9 @@ def judge(case: Case, *, with_oracle: bool = False) -> Outcome:
     outcome, start = Outcome(case), time.monotonic()
     outer: dict[str, Any] = {"engine": "record", "global_memory": "on"} if case.about == "global memory" else {"engine": "inline"}
     try:
-        kernel = case.kernel()
         for seed in range(case.seeds):
-            arguments = case.parameters()
+            shared_device("cpu").modules.clear()  # each program begins with variables as they are initialised
+            kernel, arguments = case.kernel(), case.parameters()
             how: dict[str, Any] = {"smem": case.smem, "device": "cpu", "seed": seed, "timeout": TIMEOUT, **outer}
             outcome.add(consan.launch(kernel, case.grid, case.block, arguments, **how))
         if with_oracle:
