@@ -59,7 +59,12 @@ _COUNT_OF: Final = re.compile(r"\binitialise \S+ with ([\d,]+) at\b")
 _CTA_BARRIER: Final = "bar.sync 0"
 _WARP_BARRIER: Final = "bar.warp.sync 0xffffffff"
 NOT_NAMED: Final = (1,)
-_ALIASES: Final = (("barrier.cluster", "cluster.sync()"), ("red.", "one atomic operation"))
+_ALIASES: Final = (
+    ("barrier.cluster", "cluster.sync()"),
+    ("red.", "one atomic operation"),
+    ("st.release", "a release"),
+    ("ld.acquire", "an acquire"),
+)
 
 
 def sentence_of(fix: VerifiedFix) -> str:
@@ -132,8 +137,8 @@ def _is_between(text: str, step: FixStep) -> bool:
 
 
 def turn_of(text: str, fix: VerifiedFix, framework: str) -> tuple[int, ...]:
-    """When a fix is tried, as a key to sort by: first those that the words name, with the fewest instructions, and of two that differ in
-    the barrier the one with a barrier of the warp, where the words have one of the CTA. NOT_NAMED comes last.
+    """When a fix is tried, as a key to sort by: first those that the words name, with the fewest further instructions, and of two that
+    differ in the barrier the one with a barrier of the warp, where the words have one of the CTA. NOT_NAMED comes last.
     """
     wider = tuple(
         replace(step, instruction=_CTA_BARRIER, spelling=spelling(framework, _CTA_BARRIER)) if step.instruction == _WARP_BARRIER else step
@@ -142,7 +147,7 @@ def turn_of(text: str, fix: VerifiedFix, framework: str) -> tuple[int, ...]:
     is_named = names(text, fix)
     if not is_named and (wider == fix.steps or not names(text, replace(fix, steps=wider))):
         return NOT_NAMED
-    return (0, len({step.instruction for step in fix.steps}), int(is_named))
+    return (0, len({step.instruction for step in fix.steps if step.action != "alter"}), int(is_named))
 
 
 def own_words(finding: Finding) -> str:

@@ -285,7 +285,7 @@ RERUNS = [
     ("cluster_barrier_of_follower", "with mapa.shared::cluster.u32 of rank 0 at"),
     ("divergent_barrier_one_side", "without the condition at divergent_barrier_one_side.cu:18"),
     ("divergent_stmatrix", "without the condition at divergent_stmatrix.cu:"),
-    ("flag_handshake", "with fence.acq_rel.cta"),
+    ("flag_handshake", "with st.release.cta.shared.u32 at"),
     ("tensormap_not_acquired", "with fence.proxy.tensormap::generic.acquire.gpu"),
     ("mbarrier_copies_arrive_is_no_release", "with mbarrier.init.shared::cta.b64 with twice the count at"),
 ]
