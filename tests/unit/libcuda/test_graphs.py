@@ -163,7 +163,9 @@ def test_a_fault_in_what_the_host_knows(program: Graphs, session: Session) -> No
     changed = {"libcuda.c": sources["libcuda.c"].replace(old, "return code;")}
     other_name = tuple(each for each in DRIVER.options if "soname" not in each)  # the loader takes an equal one for the same library
     broken = replace(DRIVER, options=other_name, generated=lambda: changed).load()
-    broken.consan_serve(library._loaded[0].server)
+    types = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Word)
+    server = ctypes.CFUNCTYPE(*types)(lambda name, words: library.driver().call(name.decode(), words[:16]))
+    broken.consan_serve(server)
     program.library = broken
     program.add(program.origin)
     program.do("cuLaunchHostFunc", program.origin, ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None), None)
