@@ -67,6 +67,8 @@ class _Rank:
     error: BaseException | None = None
     ended: bool = False
     main: ModuleType | None = None
+    thread: int = 0
+    begun: int = 0  # how many calls of `Crew.in_each` its thread has made
 
     def goes_on(self, result: Any = None, error: BaseException | None = None) -> None:
         """It has what it has waited for."""
@@ -86,6 +88,7 @@ class Crew:
 
     def __post_init__(self) -> None:
         """Nobody runs yet."""
+        self._calls: list[Callable[[], Any]] = []
         self._ranks = [_Rank() for _ in range(self.count)]
         self._turn = 0
         self._changed = threading.Condition()
@@ -102,6 +105,7 @@ class Crew:
             each.main = main
 
         def one(rank: int) -> None:
+            self._ranks[rank].thread = threading.get_ident()
             self._await_turn(rank)
             try:
                 statuses[rank] = body(rank)
@@ -118,6 +122,18 @@ class Crew:
         for thread in threads:
             thread.join()
         return statuses
+
+    def in_each(self, call: Callable[[], Any]) -> None:
+        """Let the thread of each rank make a call once: now, if it runs, or when it goes on."""
+        self._calls.append(call)
+        if self._ranks[self._turn].thread == threading.get_ident():
+            self._make_calls(self._turn)
+
+    def _make_calls(self, rank: int) -> None:
+        mine = self._ranks[rank]
+        while mine.begun < len(self._calls):
+            mine.begun += 1
+            self._calls[mine.begun - 1]()
 
     # -- what a rank waits for -------------------------------------------------------------------------------------------------------
 
@@ -156,6 +172,7 @@ class Crew:
         if main is not None:
             sys.modules["__main__"] = main
         os.environ.update(dict.fromkeys(_VARIABLES, str(rank)))
+        self._make_calls(rank)
 
     def _hand_over(self) -> None:
         """Let the next rank run that can."""

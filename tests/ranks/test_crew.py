@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -222,3 +226,38 @@ def test_the_command_refuses_what_it_cannot_run(words: list[str], said: str, cap
 
     assert main(["run", *words, "-c", "print(1)"]) == 2
     assert said in capfd.readouterr().err
+
+
+def test_the_thread_of_each_rank_makes_a_call_once() -> None:
+    calls: list[str] = []
+
+    def body() -> int:
+        if crew.rank == 0:
+            crew.in_each(lambda: calls.append(threading.current_thread().name))
+        before = len(calls)
+        crew.meet("one")
+        crew.meet("other")
+        return before
+
+    with crew_of(3) as (crew, _):
+        assert run(crew, body) == [1, 2, 3]
+    assert calls == ["rank 0", "rank 1", "rank 2"]
+
+
+# torch imports torch.distributed before it is complete, and symmetric memory needs the whole.
+TORCH = {
+    "torch/__init__.py": "import torch.distributed\nempty = None\nget_default_dtype = lambda: None\n",
+    "torch/distributed/__init__.py": "",
+    "torch/distributed/_symmetric_memory/__init__.py": "from torch import empty\n",
+}
+
+
+def test_torch_may_import_its_part_before_it_is_complete(tmp_path: Path) -> None:
+    for name, text in TORCH.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    program = "import torch\nimport torch.distributed as dist\nprint('rank', dist.get_rank(), 'of', dist.get_world_size())"
+    command = [sys.executable, "-m", "consan", "run", "--ranks", "2", "--device", "cpu", "-c", program]
+    found = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=found, cwd=tmp_path)
+    assert sorted(line for line in done.stdout.splitlines() if line.startswith("rank")) == ["rank 0 of 2", "rank 1 of 2"], done.stderr

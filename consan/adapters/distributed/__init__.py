@@ -55,20 +55,19 @@ class DistributedStandIn(Seam):
             self.remove()
         self._session = session
         if "torch" in sys.modules or importlib.util.find_spec("torch") is not None:
-            self._when(_DISTRIBUTED, self._begin)
+            self._when("torch", self._begin)  # whole: it imports torch.distributed before it has all that symmetric memory needs
             return
         made = tensors.modules()
         self._fill(made[_DISTRIBUTED], made[_SYMMETRIC], Tensors(tensors.empty, tensors.from_bytes))
         sys.modules.update(made)
         self._undo.append(functools.partial(_take_away, tuple(made)))
 
-    def _begin(self, module: ModuleType) -> None:
-        torch: Any = sys.modules["torch"]
-
+    def _begin(self, torch: Any) -> None:
         def from_bytes(found: Any, dtype: Any) -> Any:
             return torch.from_numpy(found).view(dtype)
 
-        self._fill(module, importlib.import_module(_SYMMETRIC), Tensors(torch.empty, from_bytes, torch.get_default_dtype()))
+        distributed, symmetric = (importlib.import_module(each) for each in (_DISTRIBUTED, _SYMMETRIC))
+        self._fill(distributed, symmetric, Tensors(torch.empty, from_bytes, torch.get_default_dtype()))
 
     def _fill(self, distributed: ModuleType, symmetric: ModuleType, makes: Tensors) -> None:
         crew = current()

@@ -6,7 +6,9 @@ library registers for "cuda" is the CPU's. The `torch.cuda` functions that query
 and events are in streams.py. `torch.cuda.is_available()`, `Tensor.is_cuda` and `Tensor.data_ptr()` change only where a program cannot have
 a path without a GPU.
 
-Not handled: threads other than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,
+A mode belongs to its thread: with --ranks that of each rank gets it.
+
+Not handled: other threads than the one that began the session, `torch.Generator(device="cuda")`,
 CUDA graphs, and memory statistics.
 """
 
@@ -23,6 +25,7 @@ from consan.adapters.base import Patches, SessionLike
 from consan.adapters.triton.driver import VirtualDriver
 from consan.adapters.triton.streams import CurrentStream
 from consan.adapters.triton.torch_operations import TorchOperations
+from consan.ranks.crew import current
 
 _NOTE = 'torch\'s device "cuda" is the CPU in this run: the virtual machine works on tensors in host memory'
 
@@ -42,6 +45,9 @@ def redirect(
     patches.set(torch.autograd, "_engine_run_backward", _inside(mode, torch.autograd._engine_run_backward))
     operator = importlib.import_module("torch._library.custom_ops").CustomOpDef
     patches.set(operator, "register_kernel", _for_the_cpu(operator.register_kernel))
+    if (crew := current()) is not None:  # each rank is a thread, which ends with the mode
+        crew.in_each(mode.__enter__)
+        return lambda: None
     mode.__enter__()
     return functools.partial(mode.__exit__, None, None, None)
 
