@@ -47,6 +47,7 @@ NOT_SEEN = {
     "syncthreads_in_two_branches": "it knows barriers by their numbers, as the ISA does, and not by their calls",
     "syncthreads_in_two_branches_of_a_loop": "the same",
     "syncthreads_out_of_step": "the same",
+    "syncthreads_trip_counts": "the same",
     "annotated_region_ends": "annotations",
     "asynchronous_release": "st.async and red.async in global memory",
     "shuffle_not_in_mask": "a lane that its mask lacks: undefined",

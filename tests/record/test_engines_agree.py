@@ -80,6 +80,7 @@ RECORDED_ONLY = {
     "syncthreads_in_two_branches": "calls of __syncthreads() are not told apart",
     "syncthreads_in_two_branches_of_a_loop": "calls of __syncthreads() are not told apart",
     "syncthreads_out_of_step": "calls of __syncthreads() are not told apart",
+    "syncthreads_trip_counts": "calls of __syncthreads() are not told apart",
     "volatile_broadcast_by_the_last_lane": "strong accesses in no order are not compared",
     "volatile_broadcast_in_a_warp": "strong accesses in no order are not compared",
     "volatile_reduce_between_warps": "strong accesses in no order are not compared",
