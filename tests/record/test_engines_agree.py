@@ -30,6 +30,8 @@ DIFFER = {
     "bulk_load_producer_phase": "both: which of the phases is waited for twice depends on the schedule",
     "mbarrier_empty_not_waited": "both, likewise",
     "bulk_bytes_not_announced": "record: what follows from the bytes that nobody announced is left out",
+    "cluster_histogram_no_atomics": "both: which values the stores have depends on the schedule",
+    "cluster_st_async_bytes_short": "record: it names the copy that is in flight at the end, and its missing wait, too",
     "cluster_product_released_cta": "record: it tells the arrivals of both CTAs",
     "nvfuser_split_k_epilogue": "record: it tells the missing wait in global memory, too",
     "bulk_store_no_barrier": "both: whether the write comes before the copy or while it is in flight is luck",
@@ -51,6 +53,7 @@ DIFFER = {
 }
 # Twins whose finding called hooks miss, and one twin that has its header's kind only where global memory is recorded.
 RECORDED_ONLY = {
+    "bulk_bytes_announced_alone": "whether the phase is over before the second copy has come is luck",
     "bulk_store_arrive_before_fill": "what is unordered with the issue of a copy is told by luck",
     "cluster_completion_cta_scope": "the scope of a wait for a completion (D5) is not looked at",
     "cluster_multicast_beside_store": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
@@ -58,6 +61,7 @@ RECORDED_ONLY = {
     "cluster_push_added_beside_strong_store": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
     "cluster_pushed_then_stored": "asynchronous operations of two CTAs need no fence (D4)",
     "cluster_pushes_of_two_ctas": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
+    "cluster_push_restricted_fence": "restricted fences make the report incomplete",
     "cluster_red_async_beside_cta_atomic": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
     "cluster_red_async_of_two_sizes": "updates of other sizes are taken for one update",
     "cluster_st_async_beside_store": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
@@ -70,10 +74,14 @@ RECORDED_ONLY = {
     "mbarrier_arrives_unwaited": "that no thread waits for a phase (D11)",
     "mbarrier_empty_arrived_by_lane": "a warp is one thread where it arrives",
     "mbarrier_one_lane_arrives": "a warp is one thread where it arrives",
+    "mbarrier_parity_constant": "whether the read comes before the copy is luck, and a race is named in place of a missing wait",
     "mbarrier_poll_gives_up": "a wait orders whether its result is used or not",
     "mbarrier_test_ignored": "a wait orders whether its result is used or not",
     "cp_async_beside_store": "what is unordered with the issue of a copy is told by luck",
     "divergent_syncwarp_in_function": "joins behind calls",
+    "shuffle_from_exited_lane": "values that a shuffle does not have are not looked at",
+    "shuffle_from_lane_of_no_thread": "values that a shuffle does not have are not looked at",
+    "shuffle_from_lane_outside_mask": "values that a shuffle does not have are not looked at",
     "shuffle_not_in_mask": "masks of shuffles, votes and matches are not held against the lane that executes them",
     "stmatrix_of_bytes": "hooks do not follow matrices of bytes",
     "stmatrix_own_row": "a row belongs to the lane that gives its address",
@@ -84,10 +92,12 @@ RECORDED_ONLY = {
     "volatile_broadcast_by_the_last_lane": "strong accesses in no order are not compared",
     "volatile_broadcast_in_a_warp": "strong accesses in no order are not compared",
     "volatile_reduce_between_warps": "strong accesses in no order are not compared",
+    "wgmma_operand_of_two_groups": "the product of another warpgroup is named as a missing wait",
     "wgmma_sparse_footprint": "hooks do not follow sparse products",
     "wgmma_sparse_operand_overwritten": "hooks do not follow sparse products",
     "wmma_generic_address": "wmma is not modelled",
     "wmma_no_barrier": "wmma is not modelled",
+    "write_before_exit": "a thread that has exited is taken to have arrived",
 }
 SAMPLE = ("raw", "war_loop", "histogram_no_atomics", "named_barrier_partial", "divergent_syncthreads", "uninitialized_tail")
 SAMPLE += ("mbarrier_init_by_all_lanes",)
