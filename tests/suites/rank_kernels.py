@@ -44,7 +44,7 @@ _STANDARD: Final = "#include <array>\n#include <cstdint>\n#include <stdexcept>\n
 
 @dataclass
 class Rank:
-    """What a program of one rank has. `send` launches a kernel with types and values of its parameters."""
+    """The functions of a program of one rank. `send` launches a kernel with types and values of its parameters."""
 
     number: int
     data: Any

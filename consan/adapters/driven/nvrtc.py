@@ -1,4 +1,4 @@
-"""What a program compiles by the NVRTC of cuda.bindings, on consan's stand-in driver.
+"""The texts that a program compiles by the NVRTC of cuda.bindings, on consan's stand-in driver.
 
 NVRTC gets the text with a line that says where it can be read, and the option for lines. The session keeps the text beside its PTX, to
 compare launches with those of the text without optimisation. `nvrtcGetCUBIN` gives PTX, which the driver takes in place of machine code.
@@ -28,7 +28,7 @@ _LINES: Final = frozenset((b"-lineinfo", b"--generate-line-info"))
 _DEBUG: Final = frozenset((b"-G", b"--device-debug"))
 
 Place = Callable[[str, str], sources.SourceStart | None]
-"""Where the text of a program can be read, by the text and the name that it was given."""
+"""Gives the place where the text of a program can be read, by the text and the name that it was given."""
 
 
 @dataclass
