@@ -89,16 +89,18 @@ class WarpUnseen(UnseenFramework):
     distribution = "warp-lang"
 
     def _begin(self, module: ModuleType) -> None:
-        self._wrap(module.Runtime, "load_dll", self._opened)
-
-    def _opened(self, original: Callable[..., Any], runtime: Any, path: str) -> Any:
-        loaded = original(runtime, path)
-        if hasattr(loaded, "wp_cuda_load_module"):
-            loaded.wp_cuda_load_module = Typed(loaded.wp_cuda_load_module, self._calling)
-        return loaded
+        self._wrap(module.Runtime, "load_dll", loading_by, self._calling)
 
 
-class Typed:
+def loading_by(call: Callable[..., Any], original: Callable[..., Any], runtime: Any, path: str) -> Any:
+    """Warp's `Runtime.load_dll`. Its library loads modules by `call`, which gets the library's own function first."""
+    loaded = original(runtime, path)
+    if hasattr(loaded, "wp_cuda_load_module"):
+        loaded.wp_cuda_load_module = _Typed(loaded.wp_cuda_load_module, call)
+    return loaded
+
+
+class _Typed:
     """A function of ctypes within another one: its types are set on the inner one."""
 
     function: Any

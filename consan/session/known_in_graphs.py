@@ -55,7 +55,7 @@ class KnownInGraphs:
         return self.looks.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block)) > 0
 
     def _account(self, shape: Shape, args: Parameters) -> ReceiptGroup | None:
-        """That of an earlier launch with the same deciding bytes, once it is concluded."""
+        """The account of an earlier launch with the same deciding bytes, once that launch is concluded."""
         background, began = self.background, time.monotonic()
         background.look()
         while self._waited + time.monotonic() - began < LONGEST_WAIT and any(

@@ -3,7 +3,7 @@
     python tests/bench/bench_cupti.py [--rounds N]
 
 `plain`: no subscriber; `none`: one without callbacks; `launches`: the calls that launch a kernel; `waits`: the other calls that consan
-follows; `followed`: all of these (driver_calls.py, and allocations, of which it hears where one fails); `all`: every call of the driver,
+follows; `followed`: all of these (driver_calls.py, and allocations, whose failures it needs); `all`: every call of the driver,
 which shows those that a launch makes. Each in a process of its own, in turn. Needs torch and Triton on a GPU.
 """
 

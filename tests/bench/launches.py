@@ -3,7 +3,7 @@
     python tests/bench/launches.py [add] [matmul] [cupy]                 the program alone
     consan run tests/bench/launches.py [add] [matmul] [cupy]             sanitized
 
-One line each: the first launch; launches 2 to 150, of which consan checks the first and gives the others logs meanwhile (their mean);
+One line each: the first launch; launches 2 to 150 (their mean; consan checks the first ones, and the others have logs meanwhile);
 then 20 batches of 50 (their median and least), behind a second without a launch. Needs torch and Triton, or CuPy, on a GPU.
 """
 

@@ -145,7 +145,7 @@ def test_changed_parameters_of_nodes_make_the_report_incomplete(backend: Streams
     assert framework.session.report().verdict == "incomplete"
 
 
-# What is replaced by what in a module and a class there, its method, and a program whose outcome changes.
+# A module, a class and its method there, a text of it and its replacement, and a program whose outcome changes.
 FAULTS = {
     "bytes that decide": (
         known_in_graphs,

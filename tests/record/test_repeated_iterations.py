@@ -197,8 +197,8 @@ def _cut(history: History) -> History:
     return History(log, history.threads, history.window, history.shared_bytes)
 
 
-# What is replaced in which file, and a loop that shows it. Three parts of what is compared have no entry: what is initialised, fenced
-# and sealed changes in the first period only, and states are looked at from the second one on.
+# A file, a text of it and its replacement, and a loop that shows the fault. Three parts of what is compared have no entry: what is
+# initialised, fenced and sealed changes in the first period only, and states are looked at from the second one on.
 FAULTS = {
     "words": ("repeats.hpp", "log.at(before + word) != log.at(at + word)", "false", "another lane"),
     "blocks": ("repeats.hpp", "if (log.at(at) != number ||", "if (", "another place"),

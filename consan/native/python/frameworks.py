@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from consan.adapters.importhook import when_imported
 from consan.adapters.sources import SourceStart
-from consan.adapters.without_ptx import BY_PTXAS, Typed
+from consan.adapters.without_ptx import BY_PTXAS, loading_by
 from consan.native.python.interpreters import followed
 
 _XLA: Final = ("0.11.", "0.12.")  # XLA ends a program for a flag that it does not know
@@ -126,14 +126,7 @@ def _warp_asked(folder: Path, config: Any) -> None:
 
 
 def _warp(folder: Path, context: Any) -> None:
-    _wrap(context.Runtime, "load_dll", _loading_by_the_driver)
-
-
-def _loading_by_the_driver(original: Callable[..., Any], runtime: Any, path: str) -> Any:
-    loaded = original(runtime, path)
-    if hasattr(loaded, "wp_cuda_load_module"):
-        loaded.wp_cuda_load_module = Typed(loaded.wp_cuda_load_module, _load)
-    return loaded
+    _wrap(context.Runtime, "load_dll", loading_by, _load)
 
 
 def _load(original: Callable[..., Any], context: int, path: bytes) -> int | None:
