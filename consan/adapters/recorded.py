@@ -106,12 +106,8 @@ class FrameworkModules:
         wanted, here = session is owner, owner.here()
         prepared = prepared if here is owner else self._there(here, prepared, launch.module.handle)
         with here.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(here.plain(prepared, launch.module)) as module:
-            made = MADE.count
-            made.value += 1
-            try:
+            with MADE.inside():
                 yield 0 if module is None else here.backend.function(module, launch.entry, launch.shared, launch.cluster)
-            finally:
-                made.value -= 1
         if key is not None and wanted and here is owner:
             self._keep(here, key, here.frameworks.repeated(prepared, launch))
 

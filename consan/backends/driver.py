@@ -118,6 +118,16 @@ class CallsOfThreads:
         """Whether this thread is in such a call."""
         return self.count.value
 
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Inside the block this thread makes such calls."""
+        count = self.count
+        count.value += 1
+        try:
+            yield
+        finally:
+            count.value -= 1
+
 
 OWN = CallsOfThreads()
 """Of each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
@@ -125,15 +135,9 @@ MADE = CallsOfThreads()
 """Of each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`, `RepeatedLaunch`)."""
 
 
-@contextlib.contextmanager
-def own_calls() -> Iterator[None]:
+def own_calls() -> contextlib.AbstractContextManager[None]:
     """Inside the block this thread's calls are consan's own, though a framework makes them."""
-    count = OWN.count
-    count.value += 1
-    try:
-        yield
-    finally:
-        count.value -= 1
+    return OWN.inside()
 
 
 class Driver:
