@@ -105,9 +105,9 @@ class FrameworkModules:
         prepared, owner = self._known[launch.module.handle]
         wanted, here = session is owner, owner.here()
         prepared = prepared if here is owner else self._there(here, prepared, launch.module.handle)
-        with here.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(here.plain(prepared, launch.module)) as module:
-            with MADE.inside():
-                yield 0 if module is None else here.backend.function(module, launch.entry, launch.shared, launch.cluster)
+        loaded = here.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(here.plain(prepared, launch.module))
+        with loaded as module, MADE.inside():
+            yield 0 if module is None else here.backend.function(module, launch.entry, launch.shared, launch.cluster)
         if key is not None and wanted and here is owner:
             self._keep(here, key, here.frameworks.repeated(prepared, launch))
 
