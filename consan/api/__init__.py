@@ -90,8 +90,9 @@ def launch(
 
     `grid` (CTAs), `block` (threads), `cluster` (CTAs): an int or up to three, x first. `args`: one value for each parameter: a NumPy
     array of any shape, which is copied to the device and back; an array in device memory (`__cuda_array_interface__`); a `TensorMap`;
-    a `Texture`; or a number, which takes the type of the parameter. `device`: "auto", "gpu" or "cpu". `smem`: dynamic shared memory in
-    bytes. `seed`: the schedule of the virtual machine. `timeout`, `explore`: seconds, as `--timeout`, and `--explore` (0 if not given).
+    a `Texture`; or a number, which takes the type of the parameter. `device`: "auto" (in a block of `check()` its device), "gpu" or "cpu".
+    `smem`: dynamic shared memory in bytes. `seed`: the schedule of the virtual machine. `timeout`, `explore`: seconds, as `--timeout`, and
+    `--explore` (0 if not given).
     `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
     `engine`, `global_memory`: as `--engine` and `--global`. `trace_memory`: limit on the logs of a recorded launch in bytes.
@@ -108,6 +109,7 @@ def launch(
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
     recording: dict[str, Any] = {"engine": engine, "exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
     limits: dict[str, Any] = {"timeout": timeout, "explore": explore, "global_memory": global_memory}
+    device = block_of_checks.device if device == "auto" else device
     options = SessionOptions.of({"device": device, "seed": seed, **limits, **checking, **recording})
     shape = dim3(grid), dim3(block), dim3(cluster)
     made, args = one_launch(kernel, shape, smem, cooperative, args, ranks, options, stream)
@@ -184,7 +186,7 @@ def check(
     """
     session = Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options}))
     rules = _rules(skip, checks, suppress)
-    live, block = LiveReport(), CheckBlock()
+    live, block = LiveReport(), CheckBlock(device)
     with session.turn():
         adapters.install(session)
         CHECKS.append(block)

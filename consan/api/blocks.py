@@ -15,8 +15,12 @@ from consan.session.comparing.streams import Stream
 
 @dataclass
 class CheckBlock:
-    """The launches inside of a `check()`: their reports, and the launches that may run at the same time as later ones."""
+    """The launches inside of a `check()`: their reports, and the launches that may run at the same time as later ones.
 
+    `device`: of the launches that name none.
+    """
+
+    device: str = "auto"
     reports: list[Report] = field(default_factory=list)
     concurrent: ConcurrentLaunches = field(default_factory=ConcurrentLaunches)
 

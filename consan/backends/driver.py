@@ -204,10 +204,12 @@ class Driver:
 
 
 def _open(name: str) -> ctypes.CDLL | None:
+    """A driver; None: there is none by this name, or it is the stand-in over the virtual machine (consan/libcuda)."""
     try:
-        return ctypes.CDLL(name)
+        library = ctypes.CDLL(name)
     except OSError:
         return None
+    return None if hasattr(library, "consan_serve") else library
 
 
 @functools.lru_cache(maxsize=1)

@@ -11,6 +11,7 @@ import pytest
 
 import consan
 from consan._errors import UsageError
+from consan.session.modules import device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
@@ -198,6 +199,14 @@ def test_check_counts_what_launch_launches() -> None:
     assert [finding.kind for finding in inner.findings] == ["data-race"]
     assert inner.findings[0].count == 128
     assert sum(kernel.launches for kernel in inner.kernels) == 2
+
+
+def test_a_launch_that_names_no_device_takes_that_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices, real = list[str](), device.shared_device
+    monkeypatch.setattr("consan.session.session.shared_device", lambda name, *rest: devices.append(name) or real(name, *rest))
+    with consan.check(device="cpu"):
+        launch("clean", [np.zeros(64, np.uint32), 1], device="auto")
+    assert devices == ["cpu", "cpu"]
 
 
 def test_the_public_names() -> None:

@@ -79,21 +79,22 @@ class FakeSession:
         self.notes.append(text)
 
 
-def package(folder: Path, monkeypatch: pytest.MonkeyPatch, root: str, files: dict[str, str]) -> Iterator[Path]:
+def package(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> Iterator[Path]:
     """Write modules (dotted names to text; a name that others extend is a package), import from there, and take it all back."""
     for name, text in files.items():
         inner = any(other.startswith(name + ".") for other in files)
         path = folder.joinpath(*name.split("."), "__init__.py") if inner else folder.joinpath(*name.split(".")).with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    hidden = _forget(root)
+    roots = {name.partition(".")[0] for name in files}
+    hidden = _forget(roots)
     monkeypatch.syspath_prepend(str(folder))
     importlib.invalidate_caches()
     yield folder
-    _forget(root)
+    _forget(roots)
     sys.modules.update(hidden)
 
 
-def _forget(root: str) -> dict[str, Any]:
-    names = [name for name in sys.modules if name.partition(".")[0] == root]
+def _forget(roots: set[str]) -> dict[str, Any]:
+    names = [name for name in sys.modules if name.partition(".")[0] in roots]
     return {name: sys.modules.pop(name) for name in names}

@@ -99,7 +99,7 @@ FILES = {
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for adapter in (CudaCoreAdapter, DriverStandIn):
         monkeypatch.setattr(adapter, "version", lambda self: "1.2.2")
-    yield from package(tmp_path / "site", monkeypatch, "cuda", FILES)
+    yield from package(tmp_path / "site", monkeypatch, FILES)
 
 
 @pytest.fixture

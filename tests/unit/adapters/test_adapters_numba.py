@@ -121,7 +121,7 @@ FILES = {
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for adapter, version in ((NumbaAdapter, "0.30.4"), (NumbaStandIn, "0.30.4"), (NumbaMlirStandIn, "0.6.0")):
         monkeypatch.setattr(adapter, "version", lambda self, version=version: version)
-    yield from package(tmp_path / "site", monkeypatch, "numba", FILES)
+    yield from package(tmp_path / "site", monkeypatch, FILES)
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ def test_a_recorded_launch_is_the_sessions(
 ) -> None:
     session.records = True
     kernel, stream = numba("dispatcher")._Kernel(library("k")), SimpleNamespace(__cuda_stream__=lambda: (0, 7))
-    for _ in package(site, monkeypatch, "cuda", CORE):
+    for _ in package(site, monkeypatch, CORE):
         assert kernel.launch((), (2, 1), (32, 1), stream, 64) == (70, "entry")
         session.other = "hooks"
         assert kernel.launch((), (2, 1), (32, 1), stream, 64) == 9
@@ -338,7 +338,7 @@ class MLIRDispatcher:
     def enable_caching(self): raise AssertionError("written")
 """
     files |= {"numba_cuda_mlir.numba_cuda.cudadrv.driver": _DRIVER, "numba_cuda_mlir.descriptor": dispatcher}
-    for _ in package(tmp_path / "other", monkeypatch, "numba_cuda_mlir", files):
+    for _ in package(tmp_path / "other", monkeypatch, files):
         stand_in = NumbaMlirStandIn()
         stand_in.install(session)
         made = importlib.import_module("numba_cuda_mlir.descriptor").MLIRDispatcher

@@ -61,7 +61,7 @@ SOURCE = "__global__ void " + "k(float *x) {}"  # in two parts: not found verbat
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for adapter in (TorchKernelAdapter, TorchKernelRefused):
         monkeypatch.setattr(adapter, "version", lambda self: "2.13.0")
-    yield from package(tmp_path / "site", monkeypatch, "torch", {"torch": "", "torch.cuda": _CUDA, "torch.cuda._utils": _UTILS})
+    yield from package(tmp_path / "site", monkeypatch, {"torch": "", "torch.cuda": _CUDA, "torch.cuda._utils": _UTILS})
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path) -> Iter
     monkeypatch.setattr(ctypes, "CDLL", lambda name, *args: real(str(library) if name == "libcuda.so.1" else name, *args))
     files = {"cupy_backends": "", "cupy_backends.cuda": "", "cupy_backends.cuda._softlink": SOFTLINK}
     files |= {"cupy_backends.cuda.api": "", "cupy_backends.cuda.api.driver": API}
-    for _ in package(tmp_path / "site", monkeypatch, "cupy_backends", files):
+    for _ in package(tmp_path / "site", monkeypatch, files):
         yield importlib.import_module("cupy_backends.cuda.api.driver")
 
 
@@ -170,7 +170,7 @@ def test_a_driver_that_was_called_before_stays(cupy: Any) -> None:
 
 
 def test_a_cupy_without_these_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in package(tmp_path, monkeypatch, "cupy_backends", {"cupy_backends": "", "cupy_backends.cuda": ""}):
+    for _ in package(tmp_path, monkeypatch, {"cupy_backends": "", "cupy_backends.cuda": ""}):
         assert not Taker().driver.take_over()
 
 

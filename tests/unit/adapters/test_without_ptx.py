@@ -50,7 +50,7 @@ OTHERS = {
 
 @pytest.fixture(autouse=True)
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    yield from package(tmp_path / "site", monkeypatch, "cuda", {"cuda": "", "cuda.tile": TILE, **JAX, **OTHERS})
+    yield from package(tmp_path / "site", monkeypatch, {"cuda": "", "cuda.tile": TILE, **JAX, **OTHERS})
 
 
 def kernel() -> None:

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from reversed_tile import HEADER, REVERSE
 
+from consan._errors import EnvironmentFailure
+from consan.backends import driver
 from consan.libcuda import calls, cudart_calls, library
 from consan.libcuda.build import DRIVER
 from consan.session.planning.options import SessionOptions
@@ -217,3 +219,9 @@ def test_the_library_has_each_call_that_is_served() -> None:
     assert "cuFuncGetName" in own
     assert not set(own) & set(listed)
     assert all(re.fullmatch(r">?[iIQfs]", part) for call in calls.CALLS.values() for part in call.layout)
+
+
+def test_consan_does_not_take_it_for_a_driver(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consan.backends.driver._LIBRARIES", ("libcuda.so.1",))  # the one that is loaded
+    with pytest.raises(EnvironmentFailure, match="no NVIDIA driver"):
+        driver.driver.__wrapped__()
