@@ -18,7 +18,7 @@ from consan.prove.kernel import Unproven, calls_through_pointers, kernel_of
 from consan.prove.numbers import Base, Symbols
 from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
 from consan.prove.parameters import ParameterRelation
-from consan.prove.solver import Formula
+from consan.prove.solver import Formula, until
 from consan.prove.step import ThreadAccess
 
 PROVEN: Final = "proven"
@@ -89,17 +89,24 @@ def prove(
     same: SamePointers = _NONE_SAME,
 ) -> KernelProof:
     """The answer for a kernel with blocks of one shape, within about so many seconds. `same`: of its pointers that are equal."""
-    symbols, ends = Symbols(), time.monotonic() + seconds
-    try:
-        kernel = kernel_of(function, module, block[0] * block[1] * block[2])
-        environment = Environment(function, module, block, pointers, symbols, same)
-        questions = OverlapQuestions(environment, [each(environment) for each in assumed])
-        compared = Intervals(kernel, function, environment, questions, ends).compared()
-        found = PairDecision(questions, environment, ends).decide([*compared.pairs, *_outer(compared.whole, environment)], compared)
-        found.environment, found.calls = environment, calls_through_pointers(function)
-        return found
-    except Unproven as why:
-        return KernelProof(UNKNOWN, [ProofReason(str(why), (why.line,) if why.line else ())])
+    ends = time.monotonic() + seconds
+    with until(ends):
+        try:
+            return _proved(function, module, block, Environment(function, module, block, pointers, Symbols(), same), assumed, ends)
+        except Unproven as why:
+            return KernelProof(UNKNOWN, [ProofReason(str(why), (why.line,) if why.line else ())])
+
+
+def _proved(
+    function: Function, module: Module, block: Shape, environment: Environment, assumed: Sequence[Assumption], ends: float
+) -> KernelProof:
+    """The answer by a time of the clock. Raises `Unproven`."""
+    kernel = kernel_of(function, module, block[0] * block[1] * block[2])
+    questions = OverlapQuestions(environment, [each(environment) for each in assumed])
+    compared = Intervals(kernel, function, environment, questions, ends).compared()
+    found = PairDecision(questions, environment, ends).decide([*compared.pairs, *_outer(compared.whole, environment)], compared)
+    found.environment, found.calls = environment, calls_through_pointers(function)
+    return found
 
 
 def _outer(whole: list[ThreadAccess], environment: Environment) -> Iterator[AccessPair]:

@@ -5,7 +5,11 @@ z3 decides formulas of integers. A product of two unknowns has no decision proce
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 from consan._errors import EnvironmentFailure
@@ -15,7 +19,7 @@ try:
 except ImportError:
     z3 = None  # what needs it asks `require` first
 
-__all__ = ["MISSING", "Formula", "ask", "both", "choice", "conjuncts", "differing", "either", "opposite", "require", "z3"]
+__all__ = ["MISSING", "Formula", "ask", "both", "choice", "conjuncts", "differing", "either", "opposite", "require", "until", "z3"]
 
 Formula = Any
 """A formula or a term of the solver."""
@@ -29,17 +33,34 @@ def require() -> None:
         raise EnvironmentFailure(MISSING)
 
 
+_ENDS: ContextVar[float] = ContextVar("_ENDS", default=math.inf)
+
+
+@contextmanager
+def until(ends: float) -> Iterator[None]:
+    """Questions end at that time of the clock, or before."""
+    before = _ENDS.set(min(ends, _ENDS.get()))
+    try:
+        yield
+    finally:
+        _ENDS.reset(before)
+
+
 def ask(formulas: Iterable[Formula], seconds: float) -> Any:
-    """A model in which all formulas hold; False: there is none; None: the solver gave up, after what takes `seconds` on an idle machine.
+    """A model in which all formulas hold; False: there is none; None: the solver gave up, after what takes `seconds` on an idle machine, or
+    at the time that `until` says.
 
     Bounds of registers make products slow to decide, and are seldom needed: a question without them comes first, whose "no" holds as well.
     """
     whole = list({each.get_id(): each for each in formulas}.values())
     few = [each for each in whole if not _is_bound(each)]
     for asked, tactics, share in ((few, _ELIMINATING, 0.25), (whole, _ELIMINATING, 0.5), (whole, _PLAIN, 0.25)):
+        left = _ENDS.get() - time.monotonic()
+        if left <= 0:
+            return None
         solver = z3.Then(*tactics).solver()
         solver.set("rlimit", max(1, int(seconds * share * _UNITS)))
-        solver.set("timeout", max(1, int(seconds * share * _BUSY * 1000)))
+        solver.set("timeout", max(1, int(min(left, seconds * share * _BUSY) * 1000)))
         solver.add(*asked)
         found = solver.check()
         if found == z3.unsat:

@@ -17,6 +17,7 @@ from consan.instrument.ptx import Function, Module
 from consan.prove.environment import SamePointers, Shape
 from consan.prove.parameters import LaunchWord, ParameterRelation
 from consan.prove.proof import GAVE_UP, MEET, PROVEN, KernelProof, PossibleRace, prove
+from consan.prove.solver import until
 
 _ALIGNED: Final = 16  # what compilers ask of a parameter before they rely on it
 _MOST_PARAMETERS: Final = 12  # in one question
@@ -38,7 +39,8 @@ def prove_as_launched(
     for _ in range(_MOST_ROUNDS):
         if proof.answer == PROVEN or not proof.open or any(each.why not in (MEET, GAVE_UP) for each in proof.reasons):
             break
-        found = _found(proof.open, parameters, relations, ends)
+        with until(ends):
+            found = _found(proof.open, parameters, relations, ends)
         if found is None or set(found) <= set(relations):
             break
         relations = found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
@@ -12,6 +14,7 @@ from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, prove
 from ring_programs import wrong_rings
 
 from consan.prove.proof import MEET
+from consan.prove.solver import ask, until, z3
 
 
 @pytest.mark.parametrize("body", PROVEN.values(), ids=PROVEN)
@@ -62,6 +65,16 @@ def test_where_calls_go_is_assumed() -> None:
 def test_an_overflow_that_is_assumed_away_is_named() -> None:
     found = answer(PROVEN["own elements"])
     assert found.overflows == [HEAD[: HEAD.index("mul.wide")].count("\n") + 1]
+
+
+def test_a_question_ends_when_the_time_is_over() -> None:
+    cubes = [each * each * each for each in z3.Ints("x y z")]
+    start = time.monotonic()
+    with until(start + 0.3):
+        assert ask([cubes[0] + cubes[1] == cubes[2], *(each > 0 for each in cubes)], 60) is None
+        assert time.monotonic() - start < 10
+        assert ask([z3.BoolVal(False)], 60) is None
+    assert ask([z3.BoolVal(False)], 60) is False
 
 
 def test_no_random_program_with_a_race_is_proven() -> None:
