@@ -26,7 +26,7 @@ import consan  # noqa: E402
 from consan.reports.source.patches import fixed  # noqa: E402
 from consan.reports.source.source_patches import patched  # noqa: E402
 from consan.session.asking.reruns import Ran, Reruns  # noqa: E402
-from consan.session.executing.repairs import Fixes  # noqa: E402
+from consan.session.executing.recording import Fixes  # noqa: E402
 
 SEEDS = range(20)
 UNFIT = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,6 +72,25 @@ def _loaded(code: str) -> set[str]:
     """The modules that code imports in a new interpreter."""
     text = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before), file=sys.stderr)"
     return set(subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True).stderr.split())
+
+
+def _is_there(module: str, name: str) -> bool:
+    """Whether a module has a name, if what it needs is installed."""
+    try:
+        if not hasattr(importlib.import_module(module), name):
+            importlib.import_module(f"{module}.{name}")
+    except ImportError as error:
+        return (error.name or "").partition(".")[0] != "consan"
+    return True
+
+
+def test_what_tests_and_tools_import_is_there() -> None:
+    """Tools that are run by hand (tests/quality, tests/bench) have no other test."""
+    nodes = [(path, node) for path in sorted((ROOT / "tests").rglob("*.py")) for node in ast.walk(ast.parse(path.read_text()))]
+    found = [(path, node) for path, node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "consan"]
+    names = {(node.module or "", alias.name): path.name for path, node in found for alias in node.names}
+    assert [(*each, file) for each, file in names.items() if not _is_there(*each)] == []
+    assert len(names) > 1000
 
 
 def test_what_starts_quickly_imports_nothing_heavy() -> None:
