@@ -43,6 +43,11 @@ class AccessPair:
         """Whether both threads are of one CTA."""
         return self.shared != GRID
 
+    @property
+    def of_lanes(self) -> bool:
+        """Whether a thread and itself may race: other lanes access its bytes, too. One instruction gives each lane its part of a row."""
+        return (self.first.own or self.second.own) and self.first.place != self.second.place
+
     def may_race(self) -> bool:
         """Whether they are a race if they meet: one writes, and not both are strong operations that reach each other."""
         one, other = self.first, self.second
@@ -84,8 +89,7 @@ class OverlapQuestions:
         one, other = (self._split(each) for each in (pair.first, pair.second))
         names = self._symbols.closure([term for term, _ in one.rest.values()])
         if one.rest == other.rest and all(name[0] in pair.shared for name in names):
-            many = pair.first.own or pair.second.own
-            how = {"same": (pair.own or many) and not pair.in_warps, "others": not pair.own, "warps": pair.in_warps}
+            how = {"same": (pair.own or pair.of_lanes) and not pair.in_warps, "others": not pair.own, "warps": pair.in_warps}
             return not meet(one, pair.first.nbytes, other, pair.second.nbytes, **how)
         if one.ends is None or other.ends is None:
             return True
@@ -197,7 +201,7 @@ class OverlapQuestions:
         return [*self._same_thread(), *later]
 
     def _other_thread(self, pair: AccessPair) -> Formula:
-        if pair.first.own or pair.second.own:
+        if pair.of_lanes:
             return z3.BoolVal(True)
         return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.tid if each.constant is None))
 

@@ -79,6 +79,7 @@ WIDENED = (
     "add.s64 %rd5, %rd1, %rd5;\nst.global.u32 [%rd5], 1;"
 )
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
+ROWS = "mad.lo.s32 %r6, {}, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
 
 WIDE = "mad.lo.s32 %r9, %r2, 12, %r6;\n"  # four words of each thread
 MET = WIDE + "mov.u32 %r7, 0;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r9;\nst.shared.u32 [%r8], 1;\nadd.s32 %r7, %r7, {};\n{}@%p1 bra $L;"
@@ -116,6 +117,8 @@ PROVEN = {
     "words in one piece": WIDE + "".join(f"st.shared.u32 [%r9+{place}], 1;\n" for place in (0, 8, 4, 12)),
     "a barrier of the warp between": STORE + ALL + NEAR,
     "a barrier of the warp in all rounds, between barriers": COUNTED.format(STORE + ALL + NEAR + "bar.sync 0;\n"),
+    "rows of a matrix that a warp stores": ROWS.format("%r2"),
+    "rows of a matrix that a warp stores in rounds": COUNTED.format(ROWS.format("%r2")),
     "own elements": "st.global.u32 [%rd4], 1;",
     "own elements of a guard": "setp.ge.s32 %p1, %r5, %r1;\n@%p1 bra $E;\nst.global.u32 [%rd4], 1;\n$E:",
     "another array": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];",
@@ -217,6 +220,9 @@ RACES = {
     + "\nsetp.ne.s32 %p1, %r3, 0;\n@%p1 st.global.u32 [%rd4+-256], 1;",
     "rows of a matrix in a warp": "mad.lo.s32 %r6, %r2, 16, %r4;\nst.shared.v4.u32 [%r6], {%r2, %r2, %r2, %r2};\n"
     "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r7, %r8, %r9, %r10}, [%r6];",
+    "rows of a matrix that two warps store": "and.b32 %r7, %r2, 31;\n" + ROWS.format("%r7"),
+    "rows of a matrix that two lanes store": "shr.u32 %r7, %r2, 1;\n" + ROWS.format("%r7"),
+    "rows of a matrix that two lanes store in rounds": COUNTED.format("add.s32 %r8, %r2, %r7;\n" + ROWS.format("%r8")),
     "a neighbour's element": "st.shared.u32 [%r6], 1;\nld.shared.u32 %r7, [%r6+4];",
     "a half of a neighbour's element": "xor.b32 %r7, %r2, 1;\nmad.lo.s32 %r8, %r7, 4, %r4;\n"
     "st.shared.u16 [%r8+2], 1;\nld.shared.u32 %r7, [%r6];",

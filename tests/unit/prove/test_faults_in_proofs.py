@@ -44,6 +44,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "other iterations": (
         pairs, "_of_thread(each, 2) for each in one", "_of_thread(each, 1) for each in one", "copies of rounds at one place",
     ),
+    "lanes of one row": (pairs, "and self.first.place != self.second.place", "and False", "rows of a matrix in a warp"),
     "accesses of two CTAs": (proof, "AccessPair(one, other, GRID)", "AccessPair(one, other, CTA)", "elements of two CTAs"),
     "accesses of two threads": (
         intervals, "found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=", "bool((", "a neighbour's element",
