@@ -139,7 +139,7 @@ class Symbols:
     """The variables of a proof. `facts`: what is known of each; `assumed`: those whose range is assumed, with their lines of the PTX.
 
     `quotients`: those that are a term divided by a number. `factors`: powers of two that divide a variable. `fits`: what is assumed of
-    those that stand for a term. `trials`: loops that are being tried.
+    those that stand for a term. `derived`: those that follow from variables in what is known of them. `trials`: loops that are being tried.
     """
 
     def __init__(self) -> None:
@@ -151,6 +151,7 @@ class Symbols:
         self._quotients: dict[tuple[int, int], tuple[Formula, Number]] = {}
         self.path: Formula = z3.BoolVal(True)  # the condition under which the current instruction executes
         self.fits: dict[str, AssumedRange] = {}
+        self.derived = set[str]()
         self.factors: dict[str, int] = {}
         self.trials = 0
         self._fitted: dict[tuple[int, int], list[tuple[frozenset[int], Any, Number]]] = {}
@@ -264,6 +265,7 @@ class Symbols:
             rest = value.term - by * found.term
             self.facts[str(found.term)] += [rest >= 0, rest < by]
             self._quotients[key] = value.term, found
+            self.derived.add(str(found.term))
             self.quotients[str(found.term)] = value.term, by
         return self._quotients[key][1]
 
@@ -312,6 +314,25 @@ class Symbols:
         wrapped = choice(value.term < 0, value.term + (1 << bits), value.term)
         return Number(wrapped, limits(bits, signed=False), value.small if value.small[0] >= 0 else limits(bits, signed=False))
 
+    def of_iteration_before(self, names: Iterable[str], number: Formula, count: Number) -> list[tuple[Formula, Formula]]:
+        """What some variables of an iteration are exchanged for, to say the same of the one before the iteration `count`.
+
+        `number`: what stands for the number of their iteration.
+        """
+        exchanged, new = [(number, count.term - 1)], dict[str, Formula]()
+        for name in names:
+            old = self.variables[name]
+            new[name] = self.variable(name[0], "before", boolean=z3.is_bool(old))
+            exchanged.append((old, new[name]))
+        for name, variable in new.items():
+            facts = (z3.substitute(fact, *exchanged) for fact in self.facts[name])
+            self.facts[str(variable)] += [either(count.term == 0, fact) for fact in facts]  # the first iteration has none before it
+            if name in self.assumed:
+                self.assumed[str(variable)] = self.assumed[name]
+            if name in self.derived:
+                self.derived.add(str(variable))
+        return exchanged
+
     def assuming(self, value: Number, lines: Iterable[int]) -> Number:
         """The same number, which holds where the results of some lines are assumed not to overflow."""
         for line in lines:
@@ -333,6 +354,7 @@ class Symbols:
         found = self.fresh(self.kind_of(value.term), "fits", whole, value.small)
         self.facts[str(found.term)].append(either(opposite(self.path), found.term == value.term))
         self.assumed[str(found.term)], self.factors[str(found.term)] = line, self.factor(value.term)
+        self.derived.add(str(found.term))
         self.fits[str(found.term)] = AssumedRange(self.path, value.term, interval, self.trials > 0)
         known.append((here, (value.term, self.path), found))
         return found

@@ -11,7 +11,7 @@ Some registers have another form that follows from the number of the iteration (
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,7 +20,7 @@ from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
 from consan.prove.kernel import ProvedKernel
 from consan.prove.loops.ends import last_iterations
-from consan.prove.loops.forms import Cycle, FormSearch, RegisterForm, cycle_of
+from consan.prove.loops.forms import Cycle, Delayed, FormSearch, RegisterForm, cycle_of
 from consan.prove.loops.view import View
 from consan.prove.numbers import MOST, SMALL, Interval, Number, Symbols, chosen, grown, hull, limits, number, plus, within
 from consan.prove.operations import Value
@@ -30,6 +30,7 @@ from consan.prove.uniform import Uniformity
 
 _SECONDS: Final = 1.0
 _BIT: Final = (0, 1)
+_MOST_DELAYS: Final = 3  # iterations that a register is behind
 Left = list[tuple[int, "PathState"]]
 
 
@@ -196,15 +197,7 @@ class Walker:
         """Say that each iteration but the first one follows the condition of the one before."""
         symbols, own = self.symbols, str(count.term)
         names = [name for name in symbols.closure([again]) if symbols.order[name] >= mark and name != own]
-        exchanged = [(count.term, count.term - 1)]
-        for name in names:
-            old = symbols.variables[name]
-            exchanged.append((old, symbols.variable(name[0], "before", boolean=z3.is_bool(old))))
-        for (_, new), name in zip(exchanged[1:], names, strict=True):
-            facts = (z3.substitute(fact, *exchanged) for fact in symbols.facts[name])
-            symbols.facts[str(new)] += [either(count.term == 0, fact) for fact in facts]  # the first iteration has none before it
-            if name in symbols.assumed:
-                symbols.assumed[str(new)] = symbols.assumed[name]
+        exchanged = symbols.of_iteration_before(names, count.term, count)
         symbols.facts[own].append(either(count.term == 0, z3.substitute(again, *exchanged)))
 
     def body_once(self, head: int, state: PathState) -> dict[Key, Value]:
@@ -222,7 +215,7 @@ class Guesses:
         self._symbols = walker.symbols
         self._bases = {key: value.base for key in changed if isinstance(value := entry.registers.get(key), Number)}
         self._ranges: dict[Key, Interval] = {}
-        self.forms: dict[Key, RegisterForm] = {}
+        self.forms: dict[Key, RegisterForm | Delayed] = {}
 
     def any(self, key: Key, kind: str) -> Value:
         """Any value that a register may have at the begin of an iteration."""
@@ -253,26 +246,45 @@ class Guesses:
 
     def _follow(self, growth: Mapping[Key, Number]) -> None:
         """Find the forms of the registers that are left, where the others follow from the number of the iteration."""
-        entry, symbols, mark = self._entry.registers, self._symbols, self._symbols.mark
-        count = symbols.fresh("t", "iteration", (0, MOST), (0, SMALL))
-        known = {key: plus(entry[key], grown(count, step)) for key, step in growth.items()}
-        known |= {key: form.at(count, symbols) for key, form in self.forms.items()}
-        left = {key: self.any(key, "t") for key in self._changed if key not in known}
-        firsts = {key: value.constant for key in left if isinstance(value := entry.get(key), Number)}
-        wanted = {key: first for key, first in firsts.items() if first is not None and isinstance(left[key], Number)}
-        if not wanted or not known:
-            return
-        after = self._walker.body_once(self._head, PathState(self._entry.path, {**entry, **known, **left}))
+        entry, symbols = self._entry.registers, self._symbols
+        for _ in range(_MOST_DELAYS):
+            mark = symbols.mark
+            count = symbols.fresh("t", "iteration", (0, MOST), (0, SMALL))
+            known = {key: plus(entry[key], grown(count, step)) for key, step in growth.items()}
+            known |= {key: form.at(count, symbols) for key, form in self.forms.items()}
+            left = {key: self.any(key, "t") for key in self._changed if key not in known}
+            if not left:
+                return
+            after = self._walker.body_once(self._head, PathState(self._entry.path, {**entry, **known, **left}))
+            found = dict(self._found(left, after, count, mark)) if known else {}
+            found |= {
+                key: each for key in left if key not in found and (each := self._delayed(key, after.get(key), count, mark)) is not None
+            }
+            self.forms |= found
+            if not found:
+                return
+
+    def _found(self, left: Mapping[Key, Value], after: Mapping[Key, Value], count: Number, mark: int) -> Iterator[tuple[Key, RegisterForm]]:
+        """The forms of registers whose first value is a number."""
         cycles = tuple(form for form in self.forms.values() if isinstance(form, Cycle))
-        for key, first in wanted.items():
-            value = after.get(key)
-            search = FormSearch(left[key], first, count, cycles, symbols, mark)
-            form = (
-                search.of(value.term, (self._entry.path,))
-                if isinstance(value, Number) and value.base is None and z3.is_const(left[key].term)
-                else None
-            )
-            self.forms |= {} if form is None else {key: form}
+        for key, before in left.items():
+            first, value = (each.get(key) for each in (self._entry.registers, after))
+            numbers = isinstance(before, Number) and isinstance(first, Number) and first.constant is not None and isinstance(value, Number)
+            if numbers and value.base is None and z3.is_const(before.term):
+                form = FormSearch(before, first.constant, count, cycles, self._symbols, mark).of(value.term, (self._entry.path,))
+                if form is not None:
+                    yield key, form
+
+    def _delayed(self, key: Key, after: Value, count: Number, mark: int) -> Delayed | None:
+        """The form of a register that is what the iteration before has computed from its number; None: it is not."""
+        first = self._entry.registers.get(key)
+        if first is None or after is None or isinstance(first, Number) != isinstance(after, Number):
+            return None
+        if isinstance(first, Number) and first.base != after.base:
+            return None
+        names = self._symbols.since(mark, self._symbols.closure([after.term if isinstance(after, Number) else after]))
+        own = [name for name in names if name != str(count.term)]
+        return Delayed(first, after, count.term, tuple(own)) if self._symbols.derived.issuperset(own) else None
 
     def _once(self) -> tuple[dict[Key, Value], dict[Key, Value]]:
         first = {key: self.any(key, "t") for key in self._changed}

@@ -1,14 +1,15 @@
 """The values of a loop's registers at the begin of an iteration, where a loop adds no even step to them. The solver decides for each form.
 
 A cycle is one more behind each iteration, or zero again: the number of a stage. A parity turns when a cycle begins anew. A late counter
-counts the iterations from a number on: waits that the first rounds do without. Each form is its value before the first iteration, and what
+counts the iterations from a number on: waits that the first rounds do without. A delayed register is what the iteration before has computed
+from its number, as pipelines have it: the condition of a load ahead. Each form is its value before the first iteration, and what
 an iteration makes of its value is its value in the next one: so it holds in all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from consan.prove.numbers import MOST, Number, Symbols, chosen, minus, number, plus
@@ -125,6 +126,27 @@ class ChosenForm:
     def term(self, count: Formula) -> Formula:
         """The same as a term."""
         return choice(self.condition, self.one.term(count), self.other.term(count))
+
+
+@dataclass(frozen=True)
+class Delayed:
+    """A register that is `first`, and then what the iteration before has computed: `after`, of the iteration `number`.
+
+    `names`: the variables of that iteration.
+    """
+
+    first: Any
+    after: Any
+    number: Formula
+    names: tuple[str, ...]
+
+    def at(self, count: Number, symbols: Symbols) -> Any:
+        """Its value at the begin of an iteration."""
+        exchanged = symbols.of_iteration_before(self.names, self.number, count)
+        begins = count.term == 0
+        if not isinstance(self.after, Number):
+            return choice(begins, self.first, z3.substitute(self.after, *exchanged))
+        return chosen(begins, self.first, replace(self.after, term=z3.substitute(self.after.term, *exchanged)))
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,27 @@ WIDENED = (
 )
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
 ROWS = "mad.lo.s32 %r6, {}, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
+# A CTA stores a row of n elements; `{}`: the conditions before the loop, and those for later rounds.
+AHEAD = (
+    "mad.lo.s32 %r8, %r3, %r1, %r2;\nmul.wide.s32 %rd5, %r8, 4;\nadd.s64 %rd5, %rd1, %rd5;\n{}mov.u32 %r7, 0;\n$L:\n"
+    "@%p2 st.global.u32 [%rd5], 1;\nmad.lo.s32 %r9, %r7, 64, %r2;\n{}add.s64 %rd5, %rd5, 256;\nadd.s32 %r7, %r7, 1;\n"
+    "shl.b32 %r10, %r7, 6;\nsetp.lt.s32 %p1, %r10, %r1;\n@%p1 bra $L;"
+)
+SMALLER = "add.s32 %r11, %r{}, {};\nsetp.lt.s32 %p{}, %r11, %r1;\n".format
+# A thread stores a row of n elements. `{}`: the first condition.
+OWN_ROW = (
+    "cvt.s64.s32 %rd6, %r1;\ncvt.s64.s32 %rd5, %r5;\nmul.lo.s64 %rd5, %rd5, %rd6;\nshl.b64 %rd5, %rd5, 2;\nadd.s64 %rd5, %rd1, %rd5;\n"
+    "{}mov.u64 %rd7, 0;\n$L:\n@%p2 st.global.u32 [%rd5], 1;\nadd.s64 %rd5, %rd5, 4;\nadd.s64 %rd7, %rd7, 1;\n"
+    "setp.lt.s64 %p2, %rd7, %rd6;\n@%p2 bra $L;"
+)
+# The same, where each round computes the element of the next one.
+ELEMENTS = (
+    "mul.lo.s32 %r8, %r5, %r1;\nmov.u32 %r10, %r8;\nsetp.lt.s32 %p1, %r1, 1;\n@%p1 bra $E;\n"
+    + COUNTED.format(
+        "mul.wide.s32 %rd5, %r10, 4;\nadd.s64 %rd5, %rd1, %rd5;\nst.global.u32 [%rd5], 1;\nadd.s32 %r9, %r7, {};\nadd.s32 %r10, %r8, %r9;\n"
+    )
+    + "\n$E:"
+)
 
 WIDE = "mad.lo.s32 %r9, %r2, 12, %r6;\n"  # four words of each thread
 MET = WIDE + "mov.u32 %r7, 0;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r9;\nst.shared.u32 [%r8], 1;\nadd.s32 %r7, %r7, {};\n{}@%p1 bra $L;"
@@ -117,6 +138,12 @@ PROVEN = {
     "words in one piece": WIDE + "".join(f"st.shared.u32 [%r9+{place}], 1;\n" for place in (0, 8, 4, 12)),
     "a barrier of the warp between": STORE + ALL + NEAR,
     "a barrier of the warp in all rounds, between barriers": COUNTED.format(STORE + ALL + NEAR + "bar.sync 0;\n"),
+    "a condition for the next round": AHEAD.format(SMALLER(2, 0, 2), SMALLER(9, 64, 2)),
+    "a condition for the round behind the next": AHEAD.format(
+        SMALLER(2, 0, 2) + SMALLER(2, 64, 3), "mov.pred %p2, %p3;\n" + SMALLER(9, 128, 3)
+    ),
+    "an element for the next round": ELEMENTS.format(1),
+    "rows of threads": OWN_ROW.format("setp.gt.s32 %p2, %r1, 0;\n"),
     "rows of a matrix that a warp stores": ROWS.format("%r2"),
     "rows of a matrix that a warp stores in rounds": COUNTED.format(ROWS.format("%r2")),
     "own elements": "st.global.u32 [%rd4], 1;",
@@ -220,6 +247,13 @@ RACES = {
     + "\nsetp.ne.s32 %p1, %r3, 0;\n@%p1 st.global.u32 [%rd4+-256], 1;",
     "rows of a matrix in a warp": "mad.lo.s32 %r6, %r2, 16, %r4;\nst.shared.v4.u32 [%r6], {%r2, %r2, %r2, %r2};\n"
     "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r7, %r8, %r9, %r10}, [%r6];",
+    "a condition of the round before": AHEAD.format(SMALLER(2, 0, 2), SMALLER(9, 0, 2)),
+    "a condition that the first round is without": AHEAD.format("setp.lt.s32 %p2, %r2, 64;\n", SMALLER(9, 64, 2)),
+    "a condition that two rounds are without": AHEAD.format(
+        SMALLER(2, 0, 2) + "setp.lt.s32 %p3, %r2, 64;\n", "mov.pred %p2, %p3;\n" + SMALLER(9, 128, 3)
+    ),
+    "an element behind that of the next round": ELEMENTS.format(2),
+    "rows of threads that may be empty": OWN_ROW.format("setp.eq.s32 %p2, %r1, %r1;\n"),
     "rows of a matrix that two warps store": "and.b32 %r7, %r2, 31;\n" + ROWS.format("%r7"),
     "rows of a matrix that two lanes store": "shr.u32 %r7, %r2, 1;\n" + ROWS.format("%r7"),
     "rows of a matrix that two lanes store in rounds": COUNTED.format("add.s32 %r8, %r2, %r7;\n" + ROWS.format("%r8")),

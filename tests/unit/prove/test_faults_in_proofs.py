@@ -44,6 +44,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "other iterations": (
         pairs, "_of_thread(each, 2) for each in one", "_of_thread(each, 1) for each in one", "copies of rounds at one place",
     ),
+    "conditions of the iteration before": (
+        numbers, "[(number, count.term - 1)]", "[(number, count.term)]", "a condition of the round before",
+    ),
+    "what the first iteration begins with": (
+        forms, "return choice(begins, self.first, ", "return choice(z3.BoolVal(False), self.first, ", "rows of threads that may be empty",
+    ),
     "lanes of one row": (pairs, "and self.first.place != self.second.place", "and False", "rows of a matrix in a warp"),
     "accesses of two CTAs": (proof, "AccessPair(one, other, GRID)", "AccessPair(one, other, CTA)", "elements of two CTAs"),
     "accesses of two threads": (
@@ -98,7 +104,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "code that no thread comes to": (pairs, "if name not in self._symbols.assumed for", "for", "code behind an overflow"),
     "stores of a loaded value": (unused, "if bit & mask)", "if bit & mask & 1)", "loads of some use in another store"),
     "iterations of threads": (walk, "self._shares and self._uniform", "self._uniform", "rounds of one thread beside those of another one"),
-    "the iteration before": (walk, "(count.term, count.term - 1)", "(count.term, count.term)", "the last one of some rounds"),
+    "the iteration before": (numbers, "[(number, count.term - 1)]", "[(number, count.term)]", "the last one of some rounds"),
     "stages that go round": (
         forms, "after.term != cycle.term(count + 1)", "z3.BoolVal(False)", "stages that go round at another speed",
     ),
