@@ -140,6 +140,10 @@ class FollowedLaunch(NamedTuple):
 class CallSource(Protocol):
     """The program's calls of the CUDA driver, and what the driver knows of the handles and addresses in them."""
 
+    @property
+    def memory(self) -> Any:
+        """What the process shares with others, as far as its calls are seen: consan.backends.contexts.ProcessMemory."""
+
     def follow(self, listener: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
         """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
 

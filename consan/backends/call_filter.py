@@ -65,8 +65,15 @@ KERNELS: Final = {
     **dict.fromkeys(("cuLaunchKernel", "cuLaunchCooperativeKernel"), (0, -1)),
     "cuLaunchKernelEx": (8, -1),
     **{f"cuGraph{form}KernelNode{what}": (at, 0) for form, what, at in (("Add", "", 32), ("", "SetParams", 8), ("Exec", "SetParams", 16))},
+    "cuGraphAddNode": (32, 16),
+    "cuGraphAddNode_v2": (40, 16),
+    "cuGraphNodeSetParams": (8, 16),
+    "cuGraphExecNodeSetParams": (16, 16),
 }
-"""Where the handle of a kernel is among the parameters, in bytes, and how far behind an address that is there (-1: it is there itself)."""
+"""Where the handle of a kernel is among the parameters, in bytes, and how far behind an address that is there (-1: it is there itself).
+
+By the name of the function, with its version where that has another place. The parameters of other nodes have no such handle there.
+"""
 
 
 RECORDS: Final = Records()

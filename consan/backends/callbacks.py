@@ -26,13 +26,14 @@ from consan._errors import ConsanError
 from consan.backends import driver as api
 from consan.backends.base import FollowedLaunch
 from consan.backends.call_filter import KERNELS, KINDS, MOST_CALLBACKS, CallFilter, CallKind, NotedCall, filter_of
+from consan.backends.contexts import ProcessMemory
 from consan.backends.cost import COST
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _OUT_OF_MEMORY: Final = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ALLOCATES: Final = re.compile("cuMem(Alloc|AllocPitch|AllocManaged|Create|AllocAsync|AllocFromPoolAsync)$")
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
-_FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
+_FORM: Final = re.compile(r"(?P<full>(?P<name>cu\w+?)(_v\d+)?)(?P<per_thread>_pt(?:sz|ds))?$")
 _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
 _STREAMS: Final = {"S": -1, "C": 32}  # the stream, or bytes to it from a pointer that is there
@@ -104,12 +105,14 @@ class CallForm:
     layout: struct.Struct = struct.Struct("")  # noqa: RUF009 - immutable
     pointer: tuple[int, int] | None = None
     stream: tuple[int, int] | None = None
+    kernel: tuple[int, int] = (-1, -1)  # the place of a kernel's handle (`KERNELS`)
 
     @classmethod
-    def of(cls, name: str, per_thread: bool, text: str) -> CallForm:
-        """By the characters of a layout (`CallSource.follow`)."""
+    def of(cls, name: str, per_thread: bool, text: str, full: str = "") -> CallForm:
+        """By the characters of a layout (`CallSource.follow`). `full`: the name with its version."""
+        kernel = KERNELS.get(full, KERNELS.get(name, (-1, -1)))
         layout = struct.Struct(re.sub("[OCS]", "P", text))
-        return cls(name, per_thread, layout, _place_of(_BEHIND, text), None if per_thread else _place_of(_STREAMS, text))
+        return cls(name, per_thread, layout, _place_of(_BEHIND, text), None if per_thread else _place_of(_STREAMS, text), kernel)
 
     @property
     def nbytes(self) -> int:
@@ -121,7 +124,7 @@ class CallForm:
         at, within = self.stream or (-1, -1)
         kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
         allocates = ALLOCATES.match(self.name) is not None
-        kernel, inside = KERNELS.get(self.name, (-1, -1))
+        kernel, inside = self.kernel
         names = {"kernel": kernel + 1, "inside": inside}
         return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates, **names}
 
@@ -153,7 +156,7 @@ def forms_of(library: Any, matters: Callable[[str], bool], layouts: Mapping[str,
             break
         form = _FORM.match((found.value or b"").decode())
         if form is not None and matters(form["name"]):
-            forms[number] = CallForm.of(form["name"], form["per_thread"] is not None, layouts.get(form["name"], ""))
+            forms[number] = CallForm.of(form["name"], form["per_thread"] is not None, layouts.get(form["name"], ""), form["full"])
     return forms
 
 
@@ -184,6 +187,7 @@ class DriverCalls(DriverFacts):
     """The calls of this process (`CallSource`)."""
 
     def __init__(self) -> None:
+        self.memory = ProcessMemory(self.status)
         self._listeners: weakref.WeakSet[Any] = weakref.WeakSet()
         self._forms: dict[int, CallForm] = {}
         self._launch: int | None = None  # the number of cuLaunchKernel
@@ -269,6 +273,7 @@ class DriverCalls(DriverFacts):
         call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
         if form.name == _WITH_ATTRIBUTES and data.params:
             call = replace(call, programmatic=is_programmatic(data.params))
+        self.memory.called(call.name, call.values)
         for each in list(self._listeners):
             each.called(call)
 
@@ -311,6 +316,7 @@ class DriverCalls(DriverFacts):
             form = self._forms[noted.number]
             call = DriverCall(*_A_LAUNCH) if noted.kind is CallKind.LAUNCH else DriverCall(form.name, form.unpacked(noted.parameters))
             call = replace(call, context=context, thread=_ANOTHER, noted=True, waited=noted.kind is CallKind.WAIT)
+            self.memory.called(call.name, call.values)
             for each in list(self._listeners):
                 each.called(call)
 

@@ -1,22 +1,33 @@
-"""The other GPUs of a backend's process: the context that is current, and the GPU that holds the memory at an address.
+"""Who else reaches the memory of a backend's process: its other GPUs, and other processes.
 
-CUDA Driver API, "Context Management", "Unified Addressing". Memory that another process shares has the number of the GPU on which it lies.
+CUDA Driver API, "Context Management", "Unified Addressing", "Memory Management" (IPC), "Virtual Memory Management", "Stream Ordered Memory
+Allocator", "Multicast Object Management". Memory is shared with other processes if this one has opened what another one has exported, or
+has exported its own: others may have opened that since.
 
-Not known here: memory of another process on the same GPU.
+Not known: calls that nobody has seen, as before CUPTI was subscribed to. An exported pool counts once a pointer into it is exported.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Final
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from consan.backends import driver as api
 
-_MEMORY_TYPE, _IS_MANAGED, _ORDINAL = 2, 8, 9  # CU_POINTER_ATTRIBUTE_*
+_MEMORY_TYPE, _IS_MANAGED, _ORDINAL, _RANGE_START, _RANGE_SIZE = 2, 8, 9, 11, 12  # CU_POINTER_ATTRIBUTE_*
 _HOST: Final = 1  # CU_MEMORYTYPE_HOST
 _SMALLEST_ADDRESS: Final = 1 << 16
 HOST_MEMORY: Final = "the host, which each GPU reaches"
+
+OF_ANOTHER: Final = "memory of another process"
+EXPORTED: Final = "memory that another process may have opened"
+PEERS: Final = "cuCtxEnablePeerAccess"
+Span = tuple[int, int]
+"""The addresses from one to another, which is behind the last."""
 
 
 class CudaContexts:
@@ -63,3 +74,116 @@ class OneContext(CudaContexts):
     def other(self) -> int:
         """None."""
         return 0
+
+
+@dataclass
+class ProcessMemory:
+    """What is shared now. `status`: calls a function of the driver, and returns what it says."""
+
+    status: Callable[..., int]
+    peers: bool = False  # the program has enabled peer access
+    shared: bool = False  # memory was opened or exported
+    _opened: dict[int, str] = field(default_factory=dict)  # by an address in it: what it is
+    _spans: dict[int, Span] = field(default_factory=dict)  # of these, where the driver was asked
+    _mapped: dict[int, tuple[int, int]] = field(default_factory=dict)  # by the first address: the end and the number of the handle
+    _handles: dict[int, str] = field(default_factory=dict)  # that are shared, by number: what they are
+    _found: list[tuple[Span, str]] | None = None  # all that is shared; None: there was a call since
+    _old: Iterator[int] = field(default_factory=lambda: itertools.count(-1, -1))  # numbers of handles whose number was given again
+
+    def called(self, name: str, values: tuple[int, ...]) -> None:
+        """The program has made a call of the driver."""
+        row = _ROWS.get(name)
+        if row is not None:
+            row[1](self, *values)
+            self._found = None
+
+    def holder(self, address: int) -> str:
+        """Whose memory an address is in, if it is shared; empty: it is not."""
+        return next((what for (begin, end), what in self._all() if begin <= address < end), "") if self.shared else ""
+
+    def touched(self, addresses: Any, nbytes: Any) -> bool:
+        """Whether one of these accesses (NumPy arrays of first addresses and of bytes) is to shared memory."""
+        return any(bool(((addresses < end) & (addresses + nbytes > begin)).any()) for (begin, end), _ in self._all())
+
+    def _all(self) -> list[tuple[Span, str]]:
+        found = self._found
+        if found is None:
+            found = [(self._span(address), what) for address, what in list(self._opened.items())]
+            mapped = ((begin, end, self._handles.get(handle)) for begin, (end, handle) in list(self._mapped.items()))
+            found += [((begin, end), what) for begin, end, what in mapped if what is not None]
+            self._found = found
+        return found
+
+    def _span(self, address: int) -> Span:
+        """The allocation that an address is in. Of one that the driver does not know: this byte."""
+        if address not in self._spans:
+            begin, size = ctypes.c_uint64(), ctypes.c_uint64()
+            asked = ((_RANGE_START, begin), (_RANGE_SIZE, size))
+            if any(self.status("cuPointerGetAttribute", ctypes.byref(to), number, ctypes.c_uint64(address)) for number, to in asked):
+                return address, address + 1
+            self._spans[address] = begin.value, begin.value + size.value
+        return self._spans[address]
+
+    def _opens(self, address: int, what: str) -> None:
+        self.shared = True
+        self._opened[address] = what
+        self._spans.pop(address, None)
+
+    def _imported(self, address: int) -> None:
+        self._opens(address, OF_ANOTHER)
+
+    def _exported(self, _: int, address: int) -> None:
+        if not self.holder(address):
+            self._opens(address, EXPORTED)
+
+    def _freed(self, address: int, *_: int) -> None:
+        """The memory at an address is no more. Its addresses may be given again."""
+        for each in [each for each in self._opened if address in (each, self._span(each)[0])]:
+            del self._opened[each]
+            self._spans.pop(each, None)
+
+    def _new_handle(self, handle: int) -> None:
+        """The driver gives the number of a handle that was released: what was mapped with that one has another number from now on."""
+        old, what = next(self._old), self._handles.pop(handle, None)
+        self._mapped = {begin: (end, old if of == handle else of) for begin, (end, of) in self._mapped.items()}
+        if what is not None:
+            self._handles[old] = what
+
+    def _imported_handle(self, handle: int) -> None:
+        self._new_handle(handle)
+        self.shared, self._handles[handle] = True, OF_ANOTHER
+
+    def _exported_handle(self, _: int, handle: int) -> None:
+        self.shared = True
+        self._handles.setdefault(handle, EXPORTED)
+
+    def _maps(self, begin: int, nbytes: int, _: int, handle: int) -> None:
+        self._mapped[begin] = begin + nbytes, handle
+
+    def _unmaps(self, begin: int, nbytes: int) -> None:
+        self._mapped = {first: mapped for first, mapped in self._mapped.items() if not begin <= first < begin + nbytes}
+
+    def _enables_peers(self) -> None:
+        self.peers = True
+
+
+_ROWS: Final[Mapping[str, tuple[str, Callable[..., None]]]] = {
+    PEERS: ("", ProcessMemory._enables_peers),
+    "cuIpcOpenMemHandle": ("O", ProcessMemory._imported),
+    "cuIpcGetMemHandle": ("PP", ProcessMemory._exported),
+    "cuIpcCloseMemHandle": ("P", ProcessMemory._freed),
+    "cuMemPoolImportPointer": ("O", ProcessMemory._imported),
+    "cuMemPoolExportPointer": ("PP", ProcessMemory._exported),
+    "cuMemFree": ("P", ProcessMemory._freed),
+    "cuMemFreeAsync": ("PP", ProcessMemory._freed),
+    "cuMemCreate": ("O", ProcessMemory._new_handle),
+    "cuMulticastCreate": ("O", ProcessMemory._imported_handle),
+    "cuMemImportFromShareableHandle": ("O", ProcessMemory._imported_handle),
+    "cuMemExportToShareableHandle": ("PQ", ProcessMemory._exported_handle),
+    "cuMemMap": ("PNNQ", ProcessMemory._maps),
+    "cuMemUnmap": ("PN", ProcessMemory._unmaps),
+}
+NOTHING: Final = ProcessMemory(lambda *_: 1)
+"""Where nobody sees the calls."""
+LAYOUTS: Final = {name: row[0] for name, row in _ROWS.items()}
+"""The parameters that are read, as `CallSource.follow` has them."""

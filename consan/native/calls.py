@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.callbacks import NO_LIBRARY, CallForm, DriverCall, DriverFacts, Listener, forms_of, libraries, refused
+from consan.backends.contexts import ProcessMemory
 from consan.native.wire import Malformed, Message, MessageKind
 from consan.session.comparing.driver_calls import LAYOUTS, matters
 
@@ -28,6 +29,7 @@ class RemoteCalls(DriverFacts):
 
     def __init__(self) -> None:
         self.backend: ClientBackend | None = None
+        self.memory = ProcessMemory(self.status)
         self._forms: dict[int, CallForm] = {}
         self._listener: Listener | None = None
         self._why = NO_LIBRARY
@@ -82,8 +84,9 @@ class RemoteCalls(DriverFacts):
         if form is None or len(message.data) < _CONTEXT.size + form.nbytes:
             raise Malformed("no call of the driver")
         (context,) = _CONTEXT.unpack_from(message.data)
+        values = form.unpacked(message.data[_CONTEXT.size :])
+        self.memory.called(form.name, values)
         if self._listener is not None:
-            values = form.unpacked(message.data[_CONTEXT.size :])
             self._listener.called(DriverCall(form.name, values, form.per_thread, context, message.b))
 
     def status(self, function: str, *arguments: Any) -> int:

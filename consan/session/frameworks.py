@@ -262,8 +262,8 @@ class Frameworks:
 
     def _compare(self, chosen: Prepared, shape: LaunchShape, launch: FrameworkLaunch) -> None:
         """Compare a launch that was made with others."""
-        known = self.streams.framework_launched(self.comparisons, chosen, shape, launch.stream, launch.edge, self.context)
-        if shape.reaches and not (known and self.peers.others_know()):
+        rows = self.streams.framework_launched(self.comparisons, chosen, shape, launch.stream, launch.edge, self.context)
+        if shape.reaches and not self.peers.others_know(rows):
             self.comparisons.launch_lacks(chosen, launch.entry, f"{shape.reaches}, and {self.peers.why_not}")
 
     def _reached(self, prepared: Prepared, launch: FrameworkLaunch) -> str:

@@ -2,8 +2,7 @@
 
 Such a kernel runs without a log. The listener of the driver's calls counts it (consan/backends/call_filter.py): the report is incomplete.
 
-Not seen: launches where the driver's calls are not followed (`--global off`), nodes that `cuGraphAddNode` makes, and how often a graph
-with such a launch runs.
+Not seen: launches where the driver's calls are not followed (`--global off`), and how often a graph with such a launch runs.
 """
 
 from __future__ import annotations

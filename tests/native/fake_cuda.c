@@ -214,7 +214,16 @@ static Handle captured = (Handle)0x40;  // a stream whose launches go into a gra
 static int spoilt;  // the capture
 Result cuStreamGetFlags(Handle stream, unsigned *flags) { return *flags = 1, spoilt |= stream == captured; }
 Result cuStreamIsCapturing(Handle stream, int *status) { return *status = stream == captured, stream == NULL; }
-Result cuPointerGetAttribute(unsigned *value, int attribute, uint64_t address) { return *value = 2, attribute != 2 || !address; }
+struct Memory { char handle[64]; };  // the kernel's first parameter is in the only allocation: it begins at 0x10000000 and has 1 MiB
+Result cuPointerGetAttribute(void *value, int attribute, uint64_t address) {
+    uint64_t facts[] = {[11] = 0x10000000, [12] = 1 << 20};
+    if (attribute == 2) return *(unsigned *)value = 2, !address;
+    return attribute < 11 || attribute > 12 ? 1 : (memcpy(value, &facts[attribute], sizeof *facts), address - facts[11] >= facts[12]);
+}
+Result cuIpcOpenMemHandle_v2(uint64_t *made, struct Memory given, unsigned flags) {
+    return memcpy(made, &given, sizeof *made), TOLD("cuIpcOpenMemHandle_v2", flags != 1, (uintptr_t)made);
+}
+Result cuIpcGetMemHandle(struct Memory *made, uint64_t memory) { return memcpy(made, &memory, sizeof memory), TOLD("cuIpcGetMemHandle", 0, (uintptr_t)made, memory); }
 Result cuEventCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
 Result cuEventRecord(Handle event, Handle stream) { return TOLD("cuEventRecord", event == NULL, (uintptr_t)event, (uintptr_t)stream); }
 Result cuEventQuery(Handle event) { return event == NULL; }
@@ -450,6 +459,7 @@ static const struct { const char *name; void *function; } forms[] = {
     FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuModuleGetGlobal", (void *)cuModuleGetGlobal_v2}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuGraphKernelNodeSetParams", (void *)cuGraphKernelNodeSetParams_v2},
     {"cuGraphKernelNodeGetParams", (void *)cuGraphKernelNodeGetParams_v2}, {"cuGraphGetNodes", (void *)cuGraphGetNodes}, {"cuFuncGetName", (void *)cuFuncGetName},
     {"cuGraphNodeGetType", (void *)cuGraphNodeGetType}, {"cuLinkCreate", (void *)cuLinkCreate_v2}, {"cuStreamBeginCapture", (void *)cuStreamBeginCapture_v2},
+    {"cuIpcOpenMemHandle", (void *)cuIpcOpenMemHandle_v2}, {"cuIpcGetMemHandle", (void *)cuIpcGetMemHandle},
     {"fakeGetFunction", (void *)cuModuleGetFunction}, {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
 
 Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {

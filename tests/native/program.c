@@ -161,6 +161,16 @@ static Handle kernel_of(const char *loader, Handle module) {
     return found;
 }
 
+struct Memory { uint64_t words[8]; };
+
+// Memory of another process at an address that the word has, or this one's that another one may open.
+static void share(const char *word) {
+    struct Memory memory = {{strtoull(word + 1, NULL, 16)}};
+    uint64_t found;
+    if (*word == 'o') check(((Result(*)(uint64_t *, struct Memory, unsigned))find("cuIpcOpenMemHandle"))(&found, memory, 1) || found != memory.words[0], "open");
+    else check(((Result(*)())find("cuIpcGetMemHandle"))(&memory, memory.words[0] + 8), "export");
+}
+
 static Handle stream;
 static uintptr_t attributes;  // their number
 static uint64_t buffers[] = {0x10000000, 0x20000000};  // the kernel's parameters
@@ -279,6 +289,7 @@ int main(int count, char **given) {
     }
 #endif
     if (getenv("FAKE_EARLY_STREAMS")) stream_step("stream1"), stream_step("stream2"), stream = NULL;
+    if (getenv("FAKE_SHARES")) share(getenv("FAKE_SHARES"));
     Handle module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
     const char *launcher = count > 4 ? given[4] : "cuLaunchKernel";
     launch(launcher, kernel);

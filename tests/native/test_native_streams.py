@@ -81,3 +81,14 @@ def test_a_profiler_that_has_cupti(case: Case) -> None:
     report = run(case, "stream1", "again", "stream2", "again", FAKE_CUPTI_TAKEN="1")
     assert not report.findings
     assert "launches of different streams are not compared on a GPU: a profiler has subscribed to CUPTI" in gap(report), gap(report)
+
+
+@pytest.mark.parametrize(("word", "how"), [("o10000000", "asked"), ("e10000000", "asked"), ("e10000000", "dlsym")])
+def test_memory_that_was_shared_before_the_first_image(word: str, how: str, case: Case) -> None:
+    report = run(case, how=how, why="what other processes do there is not known", FAKE_SHARES=word)
+    what = {"o": "memory of another process", "e": "memory that another process may have opened"}[word[0]]
+    assert any(f"parameter 0 points to {what}" in why for why in report.incomplete)
+
+
+def test_memory_that_no_launch_reaches(case: Case) -> None:
+    assert run(case, FAKE_SHARES="o40000000").verdict == "clean"

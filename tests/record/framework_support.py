@@ -9,6 +9,7 @@ from leaving_support import SHADOW
 from streams_support import Streams
 
 from consan.backends.callbacks import DriverCall
+from consan.backends.contexts import ProcessMemory
 from consan.reports.model import Report
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.device import Device
@@ -88,6 +89,8 @@ class FakeCalls:
         self.passed: tuple[int, ...] | None = None  # the stream whose launches are passed over, and the context
         self._handles = itertools.count(0x1000, 0x10)
         self.counts: dict[int, int] = {}
+        self.allocations: dict[int, int] = {}  # bytes, by their first address
+        self.memory = ProcessMemory(self.status)
 
     def follow(self, listener: Any, matters: Any, layouts: Any) -> str:
         self.listener, self.matters = listener, matters
@@ -114,6 +117,14 @@ class FakeCalls:
     def is_registered(self, address: int) -> bool:
         return address not in self.pageable
 
+    def status(self, function: str, to: Any, number: int, address: Any) -> int:
+        """What the driver says of an allocation: its first address (11), or its bytes (12)."""
+        assert function == "cuPointerGetAttribute"
+        begin = next((begin for begin, nbytes in self.allocations.items() if begin <= address.value < begin + nbytes), None)
+        if begin is not None:
+            to._obj.value = begin if number == 11 else self.allocations[begin]
+        return int(begin is None)
+
     def kernel(self, function: int) -> str:
         return "_Z4fastPf"
 
@@ -125,6 +136,7 @@ class FakeCalls:
 
     def call(self, name: str, *values: int, per_thread: bool = False, context: int = 1, chained: bool = False) -> None:
         """The program makes a call of the driver."""
+        self.memory.called(name, values)
         if self.listener is not None and self.matters(name):
             self.tell_all()
             self.listener.called(DriverCall(name, values, per_thread, context, programmatic=chained))

@@ -29,8 +29,14 @@ class Loaded:
 
     def call(self, handle: int, name: str = "cuLaunchKernel") -> None:
         """Call the driver: it launches the kernel with a handle, or makes a node of a graph of it."""
-        node, configuration = (ctypes.c_uint64 * 8)(handle), (ctypes.c_uint64 * 8)()
+        node, configuration = (ctypes.c_uint64 * 16)(handle), (ctypes.c_uint64 * 8)()
+        kernel, any_node = (ctypes.c_uint64 * 16)(*[0] * 7, handle), (ctypes.c_uint64 * 16)(0, 0, handle)
         words = {
+            "cuGraphKernelNodeSetParams": (0, ctypes.addressof(kernel)),
+            "cuGraphAddNode": (0, 0, 0, 0, ctypes.addressof(any_node)),
+            "cuGraphAddNode_v2": (0, 0, 0, 0, 0, ctypes.addressof(any_node)),
+            "cuGraphNodeSetParams": (0, ctypes.addressof(any_node)),
+            "cuGraphExecNodeSetParams": (0, 0, ctypes.addressof(any_node)),
             "cuLaunchKernelEx": (ctypes.addressof(configuration), handle, 0, 0),
             "cuGraphAddKernelNode": (0, 0, 0, 0, ctypes.addressof(node)),
         }
@@ -41,7 +47,11 @@ class Loaded:
         return [each.partition(":")[0] for each in report.incomplete if "recorded: " in each]
 
 
-@pytest.mark.parametrize("name", ["cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx", "cuGraphAddKernelNode"])
+LAUNCHES = ("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx", "cuGraphAddKernelNode", "cuGraphKernelNodeSetParams")
+NODES = ("cuGraphAddNode", "cuGraphAddNode_v2", "cuGraphNodeSetParams", "cuGraphExecNodeSetParams")
+
+
+@pytest.mark.parametrize("name", [*LAUNCHES, *NODES])
 @pytest.mark.parametrize("handle", [KERNEL, OF_LIBRARY])
 def test_a_launch_by_the_driver_is_named(name: str, handle: int, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = Loaded(monkeypatch)
@@ -76,6 +86,17 @@ def test_launches_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded.call(FOREIGN)
     loaded.program.cupti.called("cuLaunchKernel", KERNEL, 0, 0, 0, 0, 0, 0, 0, status=1)
     framework.launch("fills")
+    assert loaded.reasons() == []
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_without_its_place_a_node_is_not_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "consan.backends.callbacks.KERNELS", {other: place for other, place in call_filter.KERNELS.items() if other != name}
+    )
+    loaded = Loaded(monkeypatch)
+    loaded.program.framework.launch("fills")
+    loaded.call(KERNEL, name)
     assert loaded.reasons() == []
 
 

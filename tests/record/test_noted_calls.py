@@ -24,7 +24,7 @@ class Program:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, note: bool) -> None:
         attribute = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)(lambda *_: 0)
-        self.cupti = Cupti(names=tuple(LAYOUTS))
+        self.cupti = Cupti(names=(*LAYOUTS, "cuGraphAddNode", "cuGraphAddNode_v2"))
         monkeypatch.setattr(callbacks, "libraries", lambda: ["cupti"])
         monkeypatch.setattr(callbacks, "attribute_function", lambda: attribute)
         monkeypatch.setattr(callbacks, "ctypes", SimpleNamespace(**{**vars(ctypes), "CDLL": lambda _: self.cupti}))

@@ -10,6 +10,7 @@
 #define API_EXIT 1      // CUPTI_API_EXIT
 #define OUT_OF_MEMORY 2 // CUDA_ERROR_OUT_OF_MEMORY
 #define MEMORY_TYPE 2   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+#define TO_KERNEL 56    // CUDA_KERNEL_NODE_PARAMS: from `func` to `kern`
 #define LEGACY 1        // CU_STREAM_LEGACY; no stream is less
 #define MOST_OPERATIONS 64 // one more: a launch of unknown accesses stands for all of them
 
@@ -96,9 +97,16 @@ __attribute__((visibility("default"))) uint64_t consan_take_count(struct Filter 
     return found ? __atomic_exchange_n(&found->count, 0, __ATOMIC_SEQ_CST) : 0;
 }
 
+// A node of a graph has a CUfunction, or a CUkernel.
+static bool read_kernel(const struct CallRule *rule, const char *parameters, uint64_t *handle) {
+    if (!rule->kernel || !read_handle(parameters, rule->kernel - 1, rule->inside, handle)) return false;
+    if (!*handle && rule->inside >= 0) read_handle(parameters, rule->kernel - 1, rule->inside + TO_KERNEL, handle);
+    return *handle != 0;
+}
+
 static void count_launch(struct Filter *filter, const struct CallRule *rule, const char *parameters) {
     uint64_t handle;
-    if (!rule->kernel || made_launches > 0 || !read_handle(parameters, rule->kernel - 1, rule->inside, &handle) || !handle) return;
+    if (made_launches > 0 || !read_kernel(rule, parameters, &handle)) return;
     struct CountedKernel *found = find_kernel(filter, handle);
     if (found && load(&found->handle) == handle) __atomic_add_fetch(&found->count, 1, __ATOMIC_SEQ_CST);
 }

@@ -52,6 +52,9 @@ typedef void *Handle;
     X(cuGraphExecKernelNodeSetParams) X(cuGraphExecKernelNodeSetParams_v2) X(cuGraphExecNodeSetParams) \
     X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRelease_v2) \
     X(cuCtxDestroy) X(cuCtxDestroy_v2) \
+    X(cuIpcOpenMemHandle) X(cuIpcOpenMemHandle_v2) X(cuIpcGetMemHandle) X(cuMemMap) \
+    X(cuMemImportFromShareableHandle) X(cuMemExportToShareableHandle) X(cuMulticastCreate) \
+    X(cuMemPoolImportPointer) X(cuMemPoolExportPointer) X(cuCtxEnablePeerAccess) \
     X(cuLinkAddData) X(cuLinkAddData_v2) X(cuLinkAddFile) X(cuLinkAddFile_v2) X(cuLinkComplete) X(cuLinkDestroy) \
     X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \
     X(nvPTXCompilerCreate) X(nvPTXCompilerGetCompiledProgram) X(nvPTXCompilerDestroy) \
@@ -157,6 +160,7 @@ static int entry_asked(const char *name, int version, uint64_t flags) {
                  {"cuCtxDestroy", 4000},
                  {"cuDevicePrimaryCtxReset", 11000},
                  {"cuDevicePrimaryCtxRelease", 11000},
+                 {"cuIpcOpenMemHandle", 11000},
                  {"cuLinkAddData", 6050},
                  {"cuLinkAddFile", 6050},
                  {"cuGraphAddKernelNode", 12000},

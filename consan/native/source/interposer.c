@@ -13,4 +13,5 @@
 #define _GNU_SOURCE
 #include "graphs.h"
 #include "links.h"
+#include "mapped.h"
 #include "nvrtc.h"

@@ -306,6 +306,16 @@ static bool ask_in_turn(enum Kind kind, uint64_t a, uint64_t b, const void *data
     return false;
 }
 
+// The server is to hear of the calls that follow, though there is no image yet.
+static void follow_early(void) {
+    if (followed_all || unseen) return;
+    int before = errno;
+    pthread_mutex_lock(&turn);
+    if (!followed_all && connected()) follow();
+    pthread_mutex_unlock(&turn);
+    errno = before;
+}
+
 static bool ask(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length, struct Head *head, char **answer) {
     int before = errno;
     pthread_mutex_lock(&turn);

@@ -200,10 +200,10 @@ class ConcurrentLaunches:
 
     def launched(
         self, by: Comparisons, prepared: Prepared, shape: LaunchShape, stream: Stream | None, *, programmatic: bool = False
-    ) -> bool:
+    ) -> Rows | None:
         """Compare a launch, the last one that was made, with those that may run at the same time, and keep it.
 
-        Returns whether its accesses are known.
+        Returns its accesses if they are known.
         """
         retained, place = by.accesses.last, self.place(stream, programmatic=programmatic)
         kernel = prepared, shape.entry
@@ -221,7 +221,7 @@ class ConcurrentLaunches:
         rows, flags = None if rows is None else self._with_room(rows), None if retained is None else retained.peer_flags
         launch = _Launched(by, prepared, module, shape, stream, fences, rows, prepared.address_name, flags)
         self._add(by, launch, place, waits=retained is not None and retained.waited)
-        return rows is not None
+        return rows
 
     def operated(
         self, by: Comparisons, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from consan.backends import contexts as memory_of_processes
 from consan.backends.base import THREAD_STREAM
 from consan.session.comparing.array_rows import rows_between
 from consan.session.comparing.followed_streams import FollowedStreams
@@ -36,9 +37,6 @@ _IDLE: Final = re.compile(
 _CREATES: Final = "WithPriority"
 _NON_BLOCKING, _EXTERNAL = 1, 1  # CU_STREAM_NON_BLOCKING, CU_EVENT_RECORD_EXTERNAL
 _NOT_SEEN: Final = "the calls of its driver are not seen"
-_PEERS: Final = "cuCtxEnablePeerAccess"
-_MAPS: Final = (_PEERS, "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate")
-_OF_PROCESSES: Final = _MAPS[1:]
 _ALTERS: Final = re.compile(r"cuGraph(Exec)?(Kernel|ChildGraph)?NodeSetParams")  # they may change the parameters of a kernel's node
 
 
@@ -100,13 +98,11 @@ class ProgramOrder:
 
     def called(self, call: SeenCall) -> None:
         """The program has made a call."""
-        self.streams.maps_others = self.streams.maps_others or call.name in _MAPS
-        self.streams.maps_processes = self.streams.maps_processes or call.name in _OF_PROCESSES
         self.captures.altered = self.captures.altered or _ALTERS.fullmatch(call.name) is not None
         if self.streams.seen.why:
             return
         with self.streams.lock:
-            self.streams.enter(call.context, peers=call.name == _PEERS)
+            self.streams.enter(call.context, peers=call.name == memory_of_processes.PEERS)
             row = _ROWS.get(call.name)
             if row is None:
                 self.streams.stops(f"the program calls {call.name}, whose order is not followed")
@@ -156,6 +152,8 @@ def follow(comparisons: Comparisons, device: Device, *, looks_at_global: bool) -
             streams.stops(why)
         else:
             streams.facts, streams.concurrent.timeline.changed = calls, calls.tell_all
+            if calls.memory.peers:
+                streams.reaches_others()
     return streams
 
 
@@ -329,6 +327,7 @@ def _of_each(form: str, parts: str, row: _Row) -> dict[str, _Row]:
 
 
 _ROWS: Final[Mapping[str, _Row]] = {
+    **{name: (layout, _pass) for name, layout in memory_of_processes.LAYOUTS.items()},
     "cuStreamCreate": ("OI", _stream_made),
     "cuStreamCreateWithPriority": ("OIi", _stream_made),
     "cuStreamDestroy": ("P", _stream_gone),
@@ -388,6 +387,5 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuMemcpyHtoAAsync": ("PNPNP", _Unknown(4, waits=True)),
     "cuMemcpyAtoHAsync": ("PPNNP", _Unknown(4, waits=True)),
     "cuMemBatchDecompressAsync": ("PNIPP", _Unknown(4, waits=False)),
-    **dict.fromkeys(_MAPS, ("", _pass)),
 }
 LAYOUTS: Final = {name: row[0] for name, row in _ROWS.items()}

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM, FollowedLaunch
+from consan.backends.contexts import NOTHING, ProcessMemory
 from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
@@ -48,6 +49,10 @@ EDGE: Final = " (cudaEventRecord, cudaStreamWaitEvent)"
 
 class Facts(Protocol):
     """What the driver knows of handles and addresses."""
+
+    @property
+    def memory(self) -> ProcessMemory:
+        """What the process shares with others."""
 
     def blocks(self, stream: int) -> bool:
         """Whether a stream and the legacy default stream wait for each other."""
@@ -91,8 +96,6 @@ class FollowedStreams(ProgramStreams):
     facts: Facts | None = None
     order: ProgramOrder | None = None
     several: bool = False  # streams
-    maps_others: bool = False  # memory of another GPU or process
-    maps_processes: bool = False  # memory of another process
     context: int = 0  # the number of that in which the call or the launch is made that is looked at
     allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
     _calls: int = 0  # that were heard of at once
@@ -116,10 +119,10 @@ class FollowedStreams(ProgramStreams):
         if context:
             self.context = self._contexts.setdefault(context, len(self._contexts))
         if peers:
-            self._with_others()
+            self.reaches_others()
         return self.context
 
-    def _with_others(self) -> None:
+    def reaches_others(self) -> None:
         """Launches may reach another GPU from now on."""
         self.second()
         for each in self.seen.comparisons:
@@ -138,8 +141,13 @@ class FollowedStreams(ProgramStreams):
             number = self.enter(context)
             self.concurrent.devices[number] = device
             if self.several_devices:
-                self._with_others()
+                self.reaches_others()
             return number
+
+    @property
+    def with_processes(self) -> ProcessMemory:
+        """What the process shares with others, as far as its calls are seen."""
+        return NOTHING if self.facts is None else self.facts.memory
 
     def chain(self, by: Comparisons) -> None:
         """There is a kernel that may start while the launch before it runs, or lets the next one start."""
@@ -156,7 +164,7 @@ class FollowedStreams(ProgramStreams):
         with self.lock:
             if self.concurrent.log is None:
                 self.concurrent.log = ProcessLog(rank, world)
-                self._with_others()
+                self.reaches_others()
             return self.concurrent.log
 
     def met(self, key: str, handle: int | None, *, waits: bool, sends: bool = True, receives: bool = True) -> None:
@@ -256,19 +264,21 @@ class FollowedStreams(ProgramStreams):
         finally:
             self.own.depth -= 1
 
-    def framework_launched(self, by: Comparisons, prepared: Prepared, shape: LaunchShape, stream: int, edge: str, context: int = 0) -> bool:
-        """A framework has made a launch, whose accesses the recording has kept if they are known. Returns whether it is compared."""
+    def framework_launched(
+        self, by: Comparisons, prepared: Prepared, shape: LaunchShape, stream: int, edge: str, context: int = 0
+    ) -> Rows | None:
+        """A framework has made a launch, whose accesses the recording has kept if they are known. Returns them if it is compared."""
         with self.lock:
             self.context = context
             self.seen.launched(self.key(stream))
             if self.noting and stream in DEFAULT_STREAMS:  # its call of the driver is noted
-                return False
+                return None
             if self.facts is not None and not self.seen.why:
                 place = self.captures.place(self.key(stream))
                 place.stream.edge = edge or place.stream.edge
                 if not self._is_early(place, None):
                     return place.concurrent.launched(by, prepared, shape, place.stream, programmatic=self.own.programmatic)
-            return False
+            return None
 
     def adds_nothing(self, stream: int) -> bool:
         """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""

@@ -5,8 +5,9 @@ parameters decide: each word that the driver
 knows as an address has a device. A kernel whose addresses do not all follow from its parameters may reach such memory if the program has
 mapped some: by peer access, by a handle of another process, or as a multicast object.
 
-Not seen: mapped memory without CUPTI, which reports the calls that map it, and what is mapped before the first kernel, when CUPTI is
-subscribed to; memory of another process on the same GPU, unless it is mapped so; memory of this process that another one has opened.
+Memory that this process shares with others is known by its addresses, wherever it lies (consan/backends/contexts.py).
+
+Not seen: mapped memory without CUPTI, which reports the calls that map it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from consan.ranges.pointed import pointed_words
 from consan.session.comparing.followed_streams import FollowedStreams
 
 if TYPE_CHECKING:
     from consan.backends.base import Contexts
+    from consan.checker.compiled.concurrent_launches import Rows
     from consan.session.modules.parameters import Asked, Parameters
     from consan.session.modules.prepared import Prepared
 
 _WORD: Final = 8  # bytes
+_PAGE: Final = 21  # bits of an address within a page of the device
+_MOST_PAGES: Final = 64  # whose holders the driver is asked for
 NOT_COMPARED: Final = "it is not compared with launches of other GPUs"
 _OF_PROCESSES: Final = "what other processes do there is not known"
 _UNSEEN: Final = "all its accesses are not known, or its streams are not followed"
@@ -43,7 +49,11 @@ class PeerMemory:
 
     def reached(self, prepared: Prepared, entry: str, asked: Asked) -> str:
         """How a launch may reach memory of others; empty: it does not. `asked`: reads its parameters."""
-        if self.contexts is None or not self.wanted or (self.contexts.alone and self.streams.log is None):
+        if (
+            self.contexts is None
+            or not self.wanted
+            or (self.contexts.alone and self.streams.log is None and not self.streams.with_processes.shared)
+        ):
             return ""
         parameters = asked()
         reached = next(self._reached(parameters or ()), "")
@@ -54,25 +64,35 @@ class PeerMemory:
     @property
     def why_not(self) -> str:
         """Why such a launch is not checked in full."""
-        return f"{NOT_COMPARED}: {_OF_PROCESSES if self.streams.maps_processes else _UNSEEN}"
+        return f"{NOT_COMPARED}: {_OF_PROCESSES if self.streams.with_processes.shared else _UNSEEN}"
 
-    def others_know(self) -> bool:
-        """Whether other processes may compare the last launch: all that it shares with them is in windows that they know."""
-        if not self.streams.maps_processes:
-            return True
-        return self.streams.log is not None and self.contexts is not None and self.streams.log.covers(self.contexts.holder)
+    def others_know(self, rows: Rows | None) -> bool:
+        """Whether others may compare a launch with these accesses: all that it shares with other processes is in windows that they know."""
+        if rows is None or not self.streams.with_processes.shared:
+            return rows is not None
+        outside = rows if self.streams.log is None else self.streams.log.outside(rows)
+        return not (self.streams.with_processes.touched(outside["address"], outside["bytes"]) or self._of_other_gpus(outside))
+
+    def _of_other_gpus(self, rows: Rows) -> bool:
+        """Whether some of these accesses may be to memory of other GPUs."""
+        assert self.contexts is not None
+        pages = np.unique(rows["address"] >> np.uint64(_PAGE))
+        return len(pages) > _MOST_PAGES or any(self.contexts.holder(int(page) << _PAGE) for page in pages)
 
     def _reached(self, parameters: Parameters) -> Iterator[str]:
         assert self.contexts is not None
         for number, word in _words(parameters):
             if (log := self.streams.log) is not None and (window := log.holding(word)) is not None:
                 yield f"parameter {number} points to {window.name}"
+            elif what := self.streams.with_processes.holder(word):
+                yield f"parameter {number} points to {what}"
             elif holder := self.contexts.holder(word):
                 yield f"parameter {number} points to memory of {holder}"
 
     def _may_reach(self, prepared: Prepared, entry: str, parameters: Parameters | None) -> bool:
         assert self.contexts is not None
-        return (self.streams.maps_others or self.contexts.several) and (parameters is None or not self._follows_from(prepared, entry))
+        mapped = self.streams.with_processes
+        return (mapped.peers or mapped.shared or self.contexts.several) and (parameters is None or not self._follows_from(prepared, entry))
 
     def _follows_from(self, prepared: Prepared, entry: str) -> bool:
         """Whether all addresses of a kernel follow from its parameters."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic as now
@@ -24,8 +24,6 @@ from consan.reports.formats.json_format import access_to_json
 
 SUFFIX: Final = ".ranks"
 MOST_LOGGED: Final = 1 << 22  # accesses
-_PAGE: Final = 21  # bits of an address within a page of the device
-_MOST_PAGES: Final = 64
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,6 @@ class ProcessLog:
     world: int
     windows: list[SharedWindow] = field(default_factory=list)
     began: float = 0.0
-    outside: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))  # pages of the last launch in no window
     full: bool = False
     _entries: list[dict[str, Any]] = field(default_factory=list)
     _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
@@ -103,7 +100,6 @@ class ProcessLog:
 
     def add(self, number: int, done: Done, concurrent: Iterable[int]) -> None:
         """A launch or an operation was made. `concurrent`: the earlier ones that it may run beside."""
-        self.outside = np.zeros(0, np.uint64)
         began, self.began, ended = self.began, 0.0, now()
         if done.rows is None:
             return
@@ -128,9 +124,10 @@ class ProcessLog:
         """A launch begins, and nothing else runs."""
         self.began = now()
 
-    def covers(self, holder: Callable[[int], str]) -> bool:
-        """Whether all memory of others that the last launch has touched is in windows. `holder`: who else has the memory at an address."""
-        return len(self.outside) <= _MOST_PAGES and not any(holder(int(page) << _PAGE) for page in self.outside)
+    def outside(self, rows: Rows) -> Rows:
+        """The accesses to no window."""
+        found: Rows = rows[self._windows_of(rows) < 0]
+        return found
 
     def save(self, stem: Path) -> None:
         """Write it, to a file that begins with `stem`."""
@@ -144,14 +141,18 @@ class ProcessLog:
 
     def _in_windows(self, rows: Rows) -> tuple[Rows, npt.NDArray[np.uint32]]:
         """The accesses to windows, each by its offset, and the numbers of their windows."""
-        which = np.full(len(rows), -1, np.int64)
-        for number, each in enumerate(self.windows):
-            which[(rows["address"] >= each.begin) & (rows["address"] < each.end)] = number
-        self.outside = np.unique(rows["address"][which < 0] >> np.uint64(_PAGE))
+        which = self._windows_of(rows)
         found, window = rows[which >= 0].copy(), which[which >= 0]
         begins = np.array([each.begin for each in self.windows], np.uint64)
         found["address"] -= begins[window]
         return found, window.astype(np.uint32)
+
+    def _windows_of(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """The number of the window of each access; -1: it is in none."""
+        which = np.full(len(rows), -1, np.int64)
+        for number, each in enumerate(self.windows):
+            which[(rows["address"] >= each.begin) & (rows["address"] < each.end)] = number
+        return which
 
     @staticmethod
     def _sides(done: Done, rows: Rows) -> Iterable[tuple[str, dict[str, Any]]]:

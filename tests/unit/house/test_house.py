@@ -60,7 +60,15 @@ PACKAGES = {
         f"{SESSION}.modules",
     ),
     f"{SESSION}.comparing": (
-        *(ERRORS, "consan.instrument.layouts", "consan.reports", "consan.backends.base", "consan.checker", "consan.ranges"),
+        *(
+            ERRORS,
+            "consan.instrument.layouts",
+            "consan.reports",
+            "consan.backends.base",
+            "consan.backends.contexts",
+            "consan.checker",
+            "consan.ranges",
+        ),
         *(f"{SESSION}.modules", f"{SESSION}.planning"),
     ),
     f"{SESSION}.executing": (

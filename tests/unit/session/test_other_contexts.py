@@ -232,7 +232,10 @@ def test_a_launch_that_may_wait_for_one_of_the_other_gpu_is_not_waited_for(proce
 def test_memory_of_another_process_may_be_reached_by_a_loaded_pointer(process: Process, name: str) -> None:
     process.launch("follows")
     assert process.report().verdict == "clean"
-    process.calls.call(name)
+    everything = process.calls.allocations[1] = 1 << 62
+    process.calls.call(name, 1)
+    if "Ipc" not in name:
+        process.calls.call("cuMemMap", 1, everything, 0, 1)
     process.launch("follows")
     report = process.report()
     assert report.verdict == "incomplete"

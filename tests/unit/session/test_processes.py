@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from consan.reports.model import Finding
 from consan.session.comparing import process_log, processes
-from consan.session.comparing.process_log import SUFFIX, ProcessLog
+from consan.session.comparing.array_rows import rows_between
+from consan.session.comparing.process_log import SUFFIX
 
 sys.path.append(str(Path(__file__).parents[2] / "record"))
 from framework_support import FakeCalls, Framework
@@ -64,7 +64,7 @@ class Rank:
         self.framework, self.rank, self.clock = Framework(kernels, calls=FakeCalls()), rank, clock
         self.framework.backend.contexts = FakeContexts()  # type: ignore[assignment]
         self.framework.backend.alloc(4096 * rank)
-        self.framework.calls.call("cuMemImportFromShareableHandle")
+        self.framework.calls.call("cuMemImportFromShareableHandle", 7)
         self.streams = self.framework.session.followed
         log = self.streams.shares(rank, 2)
         key = log.numbered("memory of 0")
@@ -224,10 +224,10 @@ def test_a_process_that_has_written_nothing(ranks: list[Rank], tmp_path: Path) -
 
 
 def test_memory_of_others_in_no_window(ranks: list[Rank]) -> None:
-    log = ProcessLog(0, 2)
-    for address, covered in ((1 << 61, False), (1 << 30, True)):
-        log.outside = np.array([address >> 21], np.uint64)
-        assert log.covers(FakeContexts().holder) is covered
+    rank = ranks[0]
+    peers = rank.framework.session.frameworks.peers
+    for address, known in ((1 << 61, False), (1 << 30, True)):
+        assert peers.others_know(rows_between([], [(rank.framework.out, rank.framework.out + 4), (address, address + 4)])) is known
 
 
 def test_a_damaged_file(tmp_path: Path) -> None:

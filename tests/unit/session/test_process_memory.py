@@ -1,0 +1,213 @@
+"""Memory that a process shares with others, whenever it was opened or exported: who reaches it is not compared with the other side."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from consan.backends import contexts
+from consan.reports.model import Report
+from consan.session.comparing import driver_calls, peers
+
+sys.path.append(str(Path(__file__).parents[2] / "record"))
+from framework_support import FakeCalls, Framework
+from planted import plant
+
+BYTES = 4 * 512
+HANDLE = 0x900
+FOLLOWS = """
+extern "C" __global__ void follows(unsigned** out, unsigned* from, int) { out[0][blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
+"""
+
+
+class OneGpu:
+    """The process sees one GPU: it may share the memory of that one."""
+
+    own, device, refusal, alone, several = 1, 0, "", True, False
+
+    def other(self) -> int:
+        return 0
+
+    def holder(self, address: int) -> str:
+        return ""
+
+
+@functools.cache
+def first_address() -> int:
+    """The address of the output, which is the same in each machine."""
+    return Framework(calls=FakeCalls()).out
+
+
+class Program(Framework):
+    """`early`: what it has called before anything was followed, with the address of its output, which others may have made."""
+
+    def __init__(self, early: Callable[[FakeCalls, int], None] | None = None, source: str = "") -> None:
+        calls = FakeCalls()
+        place = first_address()
+        calls.allocations[place] = BYTES
+        if early is not None:
+            early(calls, place)
+        super().__init__(*(source,) * bool(source), calls=calls)
+        self.backend.contexts = OneGpu()  # type: ignore[assignment]
+        if not source:
+            assert self.out == place
+
+
+def launched(early: Callable[[FakeCalls, int], None] | None = None, *, out: int = 0) -> Report:
+    program = Program(early)
+    program.launch(out=out)
+    return program.report()
+
+
+def imported_handle(calls: FakeCalls, out: int) -> None:
+    calls.call("cuMemImportFromShareableHandle", HANDLE)
+    calls.call("cuMemMap", out, BYTES, 0, HANDLE)
+
+
+def exported_handle(calls: FakeCalls, out: int) -> None:
+    calls.call("cuMemCreate", HANDLE)
+    calls.call("cuMemMap", out, BYTES, 0, HANDLE)
+    calls.call("cuMemExportToShareableHandle", 1, HANDLE)
+
+
+def handle_again(calls: FakeCalls, out: int) -> None:
+    """Its number is that of the next allocation; what was mapped stays shared."""
+    imported_handle(calls, out)
+    calls.call("cuMemCreate", HANDLE)
+
+
+SHARED: dict[str, tuple[Callable[[FakeCalls, int], None], str]] = {
+    "opened": (lambda calls, out: calls.call("cuIpcOpenMemHandle", out), "memory of another process"),
+    "exported": (lambda calls, out: calls.call("cuIpcGetMemHandle", 1, out + 8), "memory that another process may have opened"),
+    "opened of a pool": (lambda calls, out: calls.call("cuMemPoolImportPointer", out), "memory of another process"),
+    "exported of a pool": (lambda calls, out: calls.call("cuMemPoolExportPointer", 1, out), "memory that another process may have opened"),
+    "an imported handle": (imported_handle, "memory of another process"),
+    "an exported handle": (exported_handle, "memory that another process may have opened"),
+    "a handle whose number is given again": (handle_again, "memory of another process"),
+}
+
+
+def closed(calls: FakeCalls, out: int) -> None:
+    calls.call("cuIpcOpenMemHandle", out)
+    calls.call("cuIpcCloseMemHandle", out)
+
+
+def freed(calls: FakeCalls, out: int) -> None:
+    calls.call("cuIpcGetMemHandle", 1, out + 8)
+    calls.call("cuMemFree", out)
+
+
+def unmapped(calls: FakeCalls, out: int) -> None:
+    imported_handle(calls, out)
+    calls.call("cuMemUnmap", out, BYTES)
+
+
+def own_handle(calls: FakeCalls, out: int) -> None:
+    """One that was imported is of another allocation."""
+    calls.call("cuMemImportFromShareableHandle", HANDLE)
+    calls.call("cuMemCreate", HANDLE)
+    calls.call("cuMemMap", out, BYTES, 0, HANDLE)
+
+
+OWN: dict[str, Callable[[FakeCalls, int], None]] = {
+    "nothing": lambda calls, out: None,
+    "closed": closed,
+    "freed": freed,
+    "unmapped": unmapped,
+    "an own handle": own_handle,
+    "other memory": lambda calls, out: calls.call("cuIpcOpenMemHandle", 1 << 50),
+}
+
+
+@pytest.mark.parametrize("how", SHARED)
+def test_a_launch_that_reaches_shared_memory_is_incomplete(how: str) -> None:
+    early, what = SHARED[how]
+    report = launched(early)
+    assert report.verdict == "incomplete"
+    assert any(f"parameter 0 points to {what}" in why and "what other processes do there is not known" in why for why in report.incomplete)
+
+
+@pytest.mark.parametrize("how", OWN)
+def test_own_memory_is_clean(how: str) -> None:
+    report = launched(OWN[how])
+    assert (report.verdict, report.incomplete) == ("clean", ())
+
+
+def test_memory_that_is_opened_later() -> None:
+    program = Program()
+    program.launch()
+    program.calls.call("cuIpcOpenMemHandle", program.out)
+    assert program.report().verdict == "clean"
+    program.launch()
+    assert program.report().verdict == "incomplete"
+
+
+@pytest.mark.parametrize(("at", "verdict"), [(0, "incomplete"), (1 << 40, "clean")], ids=["shared", "own"])
+def test_the_accesses_of_a_pointer_that_is_loaded(at: int, verdict: str) -> None:
+    """The launch may reach shared memory. Whether it does, its record says."""
+    program = Program(source=FOLLOWS)
+    program.launch("follows")  # the record is wanted from the second launch on
+    target = program.backend.alloc(BYTES)
+    program.backend.write(program.out, target.to_bytes(8, "little"))
+    program.calls.allocations[target + at] = BYTES
+    program.calls.call("cuIpcOpenMemHandle", target + at)
+    program.launch("follows")
+    report = program.report()
+    assert report.verdict == verdict, report.incomplete
+
+
+FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] = {
+    "one GPU": (
+        peers,
+        "PeerMemory.reached",
+        " and not self.streams.with_processes.shared",
+        "",
+        lambda: launched(SHARED["opened"][0]),
+        "clean",
+    ),
+    "the allocation": (
+        *(contexts, "ProcessMemory._span", "return self._spans[address]", "return address, address + 1"),
+        *(lambda: launched(SHARED["opened"][0], out=8), "clean"),
+    ),
+    "a mapped handle": (
+        *(contexts, "ProcessMemory._maps", "begin + nbytes, handle", "begin + nbytes, 0"),
+        *(lambda: launched(imported_handle), "clean"),
+    ),
+    "a number that is given again": (
+        *(contexts, "ProcessMemory._new_handle", "old if of == handle else of", "of"),
+        *(lambda: launched(handle_again), "clean"),
+    ),
+    "a number that was given before": (
+        *(contexts, "ProcessMemory._new_handle", "self._handles.pop(handle, None)", "None"),
+        *(lambda: launched(own_handle), "incomplete"),
+    ),
+    "what is freed": (contexts, "ProcessMemory._freed", "del self._opened[each]", "pass", lambda: launched(freed), "incomplete"),
+    "what is unmapped": (
+        *(contexts, "ProcessMemory._unmaps", "if not begin <= first < begin + nbytes", ""),
+        *(lambda: launched(unmapped), "incomplete"),
+    ),
+    "accesses": (
+        *(peers, "PeerMemory.others_know", 'self.streams.with_processes.touched(outside["address"], outside["bytes"]) or ', ""),
+        *(lambda: launched(SHARED["opened"][0]), "clean"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, function, old, new, run, verdict = FAULTS[name]
+    plant(monkeypatch, module, old, new, function)
+    assert run().verdict == verdict
+
+
+def test_peer_access_that_was_enabled_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = FakeCalls()
+    calls.call("cuCtxEnablePeerAccess")
+    assert Framework(calls=calls).session.followed.several
+    monkeypatch.setattr(driver_calls.FollowedStreams, "reaches_others", lambda streams: None)
+    assert not Framework(calls=calls).session.followed.several
