@@ -6,6 +6,7 @@ the report is incomplete; the program runs on.
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from consan.native.launches import REFUSED, NotStarted, RecordedModules, prepare
 from consan.native.orders import ENDED, Orders, primary_context
 from consan.native.remote import ClientBackend
 from consan.native.wire import Broken, Malformed, Message, MessageKind
+from consan.reports.formats.json_format import to_json
 from consan.reports.model import Report, Uninstrumented
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.modules.device import Device
@@ -52,12 +54,30 @@ class ProcessReport:
     places: frozenset[tuple[str, int]] = frozenset()
 
 
+class ReportsLeft:
+    """The reports of a process that nobody has taken."""
+
+    def __init__(self) -> None:
+        self.left: list[ProcessReport] = []
+        self.were_any = False
+
+    def add(self, report: ProcessReport) -> None:
+        """One more."""
+        self.left.append(report)
+        self.were_any = True
+
+    def take(self) -> list[ProcessReport]:
+        """All that are left."""
+        taken, self.left = self.left, []
+        return taken
+
+
 class Client:
     """The server's side of one process."""
 
     def __init__(self, pid: int, requests: socket.socket, orders: Orders, options: SessionOptions, links: Links, *, delays: bool) -> None:
         self.pid, self._delays = pid, delays
-        self.outcomes: list[ProcessReport] = []
+        self.outcomes = ReportsLeft()
         self._conversation = Conversation(requests)
         self._orders, self._options, self._links = orders, options, links
         self._session: Session | None = None
@@ -225,6 +245,19 @@ class Client:
         assert isinstance(session.backend, ClientBackend)
         session.backend.leave()
 
+    def _taken(self, message: Message) -> Message:
+        """A pytest plugin in the process takes what has been found since it last did."""
+        self._counts.count()
+        if not self._idle:
+            self._take()
+        found = [{"report": to_json(each.report), "places": sorted(each.places)} for each in self.outcomes.take()]
+        return Message(MessageKind.ANSWER, data=json.dumps(found).encode())
+
+    @property
+    def _idle(self) -> bool:
+        """Whether nothing was launched since the last report, as far as it is counted."""
+        return not (self._counts.launched or self._counts.listed or self._reasons)
+
     # -- launches ----------------------------------------------------------------------------------------------------------------
 
     def _launch(self, message: Message) -> Message:
@@ -261,14 +294,13 @@ class Client:
     def _take(self) -> None:
         """Make a report of what has run since the last one."""
         self._counts.count()
-        idle = not (self._counts.launched or self._counts.listed or self._reasons)
-        if idle and (self.outcomes or self._session is None):
+        if self._idle and (self.outcomes.were_any or self._session is None):
             return
         report = self._report()
         counted = self._session is not None and not self._session.device.lost
         gaps = (*self._reasons, *(self._counts.unchecked(report, self._recorded.unchecked) if counted else ()))
         places = self._session.places(report) if self._session is not None else ()
-        self.outcomes.append(ProcessReport(self.pid, with_gaps(report, gaps), frozenset(places)))
+        self.outcomes.add(ProcessReport(self.pid, with_gaps(report, gaps), frozenset(places)))
         self._counts.forget()
         self._recorded.unchecked.clear()
         self._reasons.clear()
@@ -296,6 +328,7 @@ class Client:
         MessageKind.INPUT: _input,
         MessageKind.MADE: _made,
         MessageKind.LAUNCH: _launch,
+        MessageKind.TAKE: _taken,
         **dict.fromkeys((MessageKind.FOLLOW, MessageKind.FOLLOWING, MessageKind.CALLED), _calls_of_driver),
     }
 

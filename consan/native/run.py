@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from consan._errors import ExitCode, NotSupported, UsageError
 from consan.backends.driver import why_unavailable
-from consan.native.client import GPU
+from consan.native.client import GPU, ProcessReport
 from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server
 from consan.native.stand_in import StandInServer
@@ -23,7 +25,30 @@ from consan.session.planning.options import SessionOptions
 from consan.session.spent import begin, spent
 
 _PATIENCE: Final = 3.0  # seconds that the program has to end after Ctrl-C, and again after SIGTERM
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_KERNEL: Final = "no process of the program has loaded a kernel through libcuda.so.1"
+
+
+@dataclass(frozen=True)
+class NativeRun:
+    """A program has run: its status, the reports of its processes, and why these are incomplete."""
+
+    program: NativeProgram
+    options: SessionOptions
+    status: int
+    outcomes: list[ProcessReport]
+    reasons: list[str]
+
+    def together(self) -> Report:
+        """One report."""
+        why_nothing = out_of_reach(self.program.file) or _NO_KERNEL
+        device = "cpu" if self.options.device == "cpu" else GPU
+        nothing = assemble(device=device, why_nothing=why_nothing, seed=self.options.seed)
+        report = combine([outcome.report for outcome in self.outcomes] or [nothing])
+        processes = len({outcome.pid for outcome in self.outcomes})
+        counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
+        notes = (*report.notes, *filter(None, (self.program.note, counted)))
+        return with_gaps(report, self.reasons, notes=notes, cost=spent())
 
 
 def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool = False) -> tuple[int, Report, set[tuple[str, int]]]:
@@ -31,19 +56,19 @@ def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool 
 
     `delays`: warps are delayed, as the seed says.
     """
+    ran = run_processes(program, options, delays=delays)
+    return ran.status, ran.together(), {place for outcome in ran.outcomes for place in outcome.places}
+
+
+def run_processes(
+    program: NativeProgram, options: SessionOptions, *, delays: bool = False, more: Mapping[str, str] = _NOTHING
+) -> NativeRun:
+    """Run it. `more`: variables for the program."""
     check_native(options)
     begin()
-    cpu = options.device == "cpu"
-    with StandInServer(options) if cpu else Server(options, delays=delays) as server:
-        status = _status(program, server.environment())
-        outcomes, reasons = server.outcomes()
-    why_nothing = out_of_reach(program.file) or _NO_KERNEL
-    nothing = assemble(device="cpu" if cpu else GPU, why_nothing=why_nothing, seed=options.seed)
-    report = combine([outcome.report for outcome in outcomes] or [nothing])
-    processes = len({outcome.pid for outcome in outcomes})
-    counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
-    notes = (*report.notes, *filter(None, (program.note, counted)))
-    return status, with_gaps(report, reasons, notes=notes, cost=spent()), {place for outcome in outcomes for place in outcome.places}
+    with StandInServer(options) if options.device == "cpu" else Server(options, delays=delays) as server:
+        status = _status(program, {**server.environment(), **more})
+        return NativeRun(program, options, status, *server.outcomes())
 
 
 def has_gpu() -> bool:

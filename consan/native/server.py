@@ -84,7 +84,7 @@ class Server:
         for failure in self._failures:
             raise failure
         running = [f"{alive} of the program's processes still ran when it ended: what they do is not in this report"] if alive else []
-        return [outcome for client in clients for outcome in list(client.outcomes)], running
+        return [outcome for client in clients for outcome in list(client.outcomes.left)], running
 
     def _accept(self) -> None:
         while True:

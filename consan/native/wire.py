@@ -45,6 +45,7 @@ class MessageKind(enum.IntEnum):
     FOLLOW = 19
     FOLLOWING = 20
     CALLED = 21
+    TAKE = 22
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from consan import adapters, api, suppressions
 from consan._errors import ConsanError
 from consan.plugin import markers
+from consan.plugin.interposed import InterposedSession, is_interposed, run_again
 from consan.plugin.keys import ConsanWarning
 from consan.plugin.settings import Settings, settings_of, usage_errors
 from consan.reports.counts import plural
@@ -31,6 +32,9 @@ from consan.reports.verdict.combination import combine
 from consan.reports.verdict.coverage import AREAS, says_nothing_ran
 from consan.reports.words.wording import place
 from consan.session.session_options import open_session
+
+if TYPE_CHECKING:
+    from consan.session.session import Session
 
 
 class NotCleanError(AssertionError):
@@ -46,9 +50,18 @@ class Checking:
 
     def __init__(self, config: pytest.Config) -> None:
         self.settings = settings_of(config)
+        run_again(config)
+        self.session: Session | InterposedSession
+        if is_interposed():
+            self.session, self._where = InterposedSession(self.settings.session.seed), "a GPU, by the interposer"
+        else:
+            self.session, self._where = self._opened()
+
+    def _opened(self) -> tuple[Session, str]:
         with usage_errors():
-            self.session = open_session(self.settings.session)
-            adapters.install(self.session)
+            session = open_session(self.settings.session)
+            adapters.install(session)
+            return session, session.backend.device_name
 
     def close(self) -> None:
         """Restore the frameworks' functions."""
@@ -57,7 +70,7 @@ class Checking:
     def describe(self) -> str:
         """The line for pytest's header."""
         strict = ", strict" if self.settings.strict else ""
-        return f"consan: every test is sanitized on {self.session.backend.device_name}, seed {self.session.seed}{strict}"
+        return f"consan: every test is sanitized on {self._where}, seed {self.session.seed}{strict}"
 
     def watch(self, item: pytest.Item) -> WatchedTest:
         """Start a test: earlier launches are not its own."""

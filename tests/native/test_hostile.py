@@ -166,7 +166,7 @@ def check_hostile_client(seed: int, images: list[bytes], rounds: int) -> Client:
         thread.join(30)
     assert not any(thread.is_alive() for thread in threads)
     assert not failures, f"seed {seed}: {failures[0]!r}"
-    for outcome in client.outcomes:
+    for outcome in client.outcomes.left:
         assert to_json(outcome.report)
         assert outcome.report.verdict in (CLEAN, INCOMPLETE, VIOLATIONS)
         assert not any("\n" in reason for reason in outcome.report.incomplete), outcome.report.incomplete
@@ -196,7 +196,7 @@ def test_what_is_no_message_is_told_in_the_report(case: Case) -> None:
     own.sendall(message(MessageKind.ORDERS))
     with requests, own, orders, obeying:
         client.serve(TABLE)
-    (outcome,) = client.outcomes
+    (outcome,) = client.outcomes.left
     assert outcome.report.verdict == INCOMPLETE
     assert "process 7 sent what is no request: what it did from then on was not checked" in outcome.report.incomplete
 

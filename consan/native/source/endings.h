@@ -9,6 +9,14 @@ static void report(enum Kind kind, uint64_t a, uint64_t b, const void *data, uin
     if (ask(kind, a, b, data, length, &head, &answer)) free(answer);
 }
 
+// For consan's pytest plugin in this process: what has been found since it last took that, as text that is the caller's to free.
+EXPORTED char *consan_taken(void);
+EXPORTED char *consan_taken(void) {
+    struct Head head;
+    char *answer;
+    return state == CONNECTED && ask(TAKE, 0, 0, NULL, 0, &head, &answer) ? answer : NULL;
+}
+
 // The report is read while the driver still works: at exit, and before a context is destroyed.
 static void finish(void) {
     struct Head head;

@@ -26,7 +26,8 @@ enum Kind {
     PARAMETERS,
     FOLLOW,
     FOLLOWING,
-    CALLED
+    CALLED,
+    TAKE
 };
 
 struct Head {

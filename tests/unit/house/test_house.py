@@ -138,7 +138,7 @@ PACKAGES = {
     ),
     "consan.plugin": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),
-        *("consan.api", "consan.commands"),
+        *("consan.native", "consan.api", "consan.commands"),
     ),
     "consan.__main__": (*(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),),
     "consan": (ERRORS, "consan.api", "consan.triton", "consan.reports"),

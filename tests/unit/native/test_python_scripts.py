@@ -1,4 +1,4 @@
-"""Scripts whose framework launches by itself: on a GPU they run with the interposer."""
+"""Programs in Python whose framework launches by itself: on a GPU they run with the interposer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from consan.native import run
-from consan.native.python.scripts import find_framework_program, framework_of
+from consan.native.python.scripts import find_framework_program, framework_of, framework_of_tests
 
 SCRIPTS = [
     ("import warp as wp", "Warp"),
@@ -45,6 +45,68 @@ def test_a_script_runs_with_the_interposer_where_there_is_a_gpu(tmp_path: Path, 
     assert (found.file, found.words, found.label) == (sys.executable, (sys.executable, str(script), "racy"), str(script))
     assert "Warp" in found.note
     assert find_framework_program(arguments(script, device="cpu")) is None
-    assert find_framework_program(arguments(script, module=["warp"], program=[])) is None
     monkeypatch.setattr(run, "has_gpu", lambda: False)
     assert find_framework_program(arguments(script)) is None
+
+
+# Modules of a program's own, and the framework of `main.py`.
+OWN = [
+    ({"main": "import kernels", "kernels": "import warp"}, "Warp"),
+    ({"main": "from package.sub import kernels", "package/__init__": "", "package/sub/kernels": "import tilelang"}, "tilelang"),
+    ({"main": "import package", "package/__init__": "from .kernels import (\n    a,\n)", "package/kernels": "import quack"}, "CuTe DSL"),
+    ({"main": "import package.a", "package/__init__": "", "package/a": "from . import b, c", "package/c": "import jax"}, "JAX"),
+    ({"main": "import a", "a": "import b", "b": "import a"}, ""),
+    ({"main": "from package import a", "package/__init__": "", "package/a": "", "package/b": "import warp"}, ""),
+]
+
+
+def write(folder: Path, modules: dict[str, str]) -> None:
+    for name, text in modules.items():
+        file = folder / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n")
+
+
+@pytest.mark.parametrize(("modules", "framework"), OWN)
+def test_modules_of_the_program_are_read(modules: dict[str, str], framework: str, tmp_path: Path) -> None:
+    write(tmp_path, modules)
+    assert framework_of(tmp_path / "main.py") == framework
+
+
+WAYS = [
+    ({"module": ["package.run", "racy"]}, ["-m", "package.run", "racy"], "package.run"),
+    ({"module": ["package"]}, ["-m", "package"], "package"),
+    ({"code": ["import sys; import warp", "1"]}, ["-c", "import sys; import warp", "1"], "c"),
+    ({"module": ["pytest", "-q", "tests/test_it.py::test[1]"]}, ["-m", "pytest", "-q", "tests/test_it.py::test[1]"], "pytest"),
+    ({"module": ["pytest", "tests"]}, ["-m", "pytest", "tests"], "pytest"),
+    ({"module": ["pytest"]}, ["-m", "pytest"], "pytest"),
+    ({"module": ["pytest", "--pyargs", "package.run"]}, ["-m", "pytest", "--pyargs", "package.run"], "pytest"),
+    ({"module": ["cProfile", "script.py"]}, ["-m", "cProfile", "script.py"], "cProfile"),
+    ({"module": ["pytest", "other"]}, None, ""),
+    ({"module": ["package.other"]}, None, ""),
+    ({"module": ["no.such"]}, None, ""),
+    ({"code": ["import os"]}, None, ""),
+]
+
+
+@pytest.mark.parametrize(("way", "words", "label"), WAYS)
+def test_modules_code_and_tests(
+    way: dict[str, list[str]], words: list[str] | None, label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uses = {"tests/test_it": "import warp", "package/run": "import warp", "package/__main__": "import package.run", "script": "import warp"}
+    write(tmp_path, {**uses, "package/__init__": "", "package/other": "", "other/test_other": ""})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "has_gpu", lambda: True)
+    found = find_framework_program(arguments(tmp_path, **{"program": [], **way}))
+    assert (None if found is None else [*found.words[1:]]) == words
+    assert found is None or (found.label, found.words[0]) == (label, sys.executable)
+
+
+def test_tests_that_plugin_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"a/test_a": "import warp", "b/test_b": "import os", ".hidden/c": "import jax"})
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    write(tmp_path / "env", {"x": "import tilelang"})
+    assert [framework_of_tests([str(tmp_path / name)]) for name in ("a", "b", ".")] == ["Warp", "", "Warp"]
+    monkeypatch.chdir(tmp_path / "a")
+    assert framework_of_tests([]) == "Warp"
