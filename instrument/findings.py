@@ -165,9 +165,12 @@ class FindingFlags(enum.IntFlag):
     OTHER_ATOMIC = 8
     GLOBAL = 16  # the bytes are in global memory, at `address`
     TENSOR = 64  # cells of tensor memory: `offset` and `bytes` are columns, the rest of the place is in `address`
-    NEAR_VALUE = 256  # two stores of 4 bytes, whose values are next to each other as floating-point numbers, and not equal
+    NEAR_VALUE = 256  # two stores of 2 or 4 bytes, whose values are next to each other as floating-point numbers, and not equal
     GRID = 128  # thread numbers run through all CTAs of the grid: `cta_threads`, `cluster` and `rank` are those of the grid
 
+
+KEY_FLAGS: Final = FindingFlags.SAME_WARP | FindingFlags.SAME_VALUE | FindingFlags.NEAR_VALUE
+"""Findings that differ in one of these are not merged."""
 
 UNORDERED: Final = 32
 """A flag of a finding that no report has: the issue of the operation is not ordered either."""
@@ -354,6 +357,7 @@ class FindingRecord:
     split: Split | None = None
     waiting: Waiting | None = None
     readers: tuple[int, int] | None = None  # of shared memory: the first and the last of the threads that read, of all that were merged
+    lane_bits: int = 0  # the bits in which the numbers of the two lanes differ, of all that were merged
 
 
 def bounds(offset: int, nbytes: int, low: int, high: int, *, of_cluster: bool) -> tuple[int, int]:

@@ -5,6 +5,8 @@ Follows registers that one instruction writes. Control flow does not matter here
 
 from __future__ import annotations
 
+import functools
+import operator
 from functools import cached_property
 from typing import Final
 
@@ -13,7 +15,7 @@ from consan.instrument.between.synchronising import is_sync, matters, touched_by
 from consan.instrument.control_flow import Key, definitions, key_of
 from consan.instrument.isa import combines_from, finds_larger, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
+from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset, Vector
 from consan.instrument.relations import Counted, Stores, SyncPoint, Value, is_plain
 from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Place
@@ -82,10 +84,13 @@ class DataFlow:
         return found if len(found) == 1 or (len(starts) == 1 and row_of(starts[0]).is_load) else []
 
     def summed_lanes(self, line: int) -> int:
-        """The bits of the lane's number over which the lanes have summed the value of the store of a PTX line (lane_sums.py)."""
+        """The bits of the lane's number over which the lanes have summed all values of the store of a PTX line (lane_sums.py)."""
         store = self._by_line.get(line)
-        is_store = store is not None and row_of(store).is_store and len(store.operands) > 1
-        return LaneSums(self).lanes(store, store.operands[1]) if store is not None and is_store else 0
+        if store is None or not row_of(store).is_store or len(store.operands) < 2:
+            return 0
+        value, sums = store.operands[1], LaneSums(self)
+        elements = value.elements if isinstance(value, Vector) else (value,)
+        return functools.reduce(operator.and_, (sums.lanes(store, each) for each in elements))
 
     def compared(self, line: int) -> Instruction | None:
         """The load of an integer from the address of a store, if the store is made only where a comparison of it with the value holds."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from consan.instrument.effects import LANES
-from consan.instrument.isa import is_move, scales, shuffles, sums_reals
+from consan.instrument.isa import is_move, rounds_reals, scales, shuffles, sums_reals
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Instruction, Operand
 
@@ -28,6 +28,8 @@ class LaneSums:
     def lanes(self, user: Instruction, operand: Operand) -> int:
         """The bits of the lane's number over which the value of an operand was summed; 0: it is no such sum."""
         bits, made = 0, self._made(user, operand)
+        if made is not None and rounds_reals(made):
+            made = self._made(made, made.operands[1])
         while made is not None and (step := self._step(made)) is not None:
             bits, made = bits | step[0], step[1]
         return bits

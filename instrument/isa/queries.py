@@ -300,6 +300,11 @@ def sums_reals(instruction: InstructionLike) -> bool:
     return instruction.parts[0] in ("add", "fma") and is_of_reals(instruction)
 
 
+def rounds_reals(instruction: InstructionLike) -> bool:
+    """Whether an instruction rounds a floating-point number of 32 bits to one of 16."""
+    return instruction.parts[0] == "cvt" and instruction.parts[-2:] in (("f16", "f32"), ("bf16", "f32"))
+
+
 def elects(instruction: InstructionLike) -> bool:
     """Whether an instruction elects a lane."""
     return instruction.parts[0] == "elect"

@@ -15,7 +15,7 @@ _WIDEST = 16
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """Bytes of an access with their own hook and site."""
 
     offset: int
@@ -23,7 +23,7 @@ class _Piece:
     unused: bool = False
 
 
-def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) -> list[_Piece]:
+def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) -> list[Piece]:
     """Split an access of 32 bytes into halves, and a load into the parts that something reads and those that nothing reads (R-UNINIT).
 
     Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
@@ -32,22 +32,22 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
     """
     target = operand_of(work, "dst") if work.row.is_load and access.in_shared and not access.is_strong else None
     if is_thrown_away(target):
-        return [_Piece(offset, min(nbytes, _WIDEST), unused=True) for offset in range(0, nbytes, _WIDEST)]
+        return [Piece(offset, min(nbytes, _WIDEST), unused=True) for offset in range(0, nbytes, _WIDEST)]
     if not isinstance(target, Vector):
-        return [_Piece(offset, min(nbytes, _WIDEST)) for offset in range(0, nbytes, _WIDEST)]
+        return [Piece(offset, min(nbytes, _WIDEST)) for offset in range(0, nbytes, _WIDEST)]
     width = access.width_bytes
     unused = [isinstance(element, Underscore) or plan.names[element.text] < 2 for element in target.elements]
     if all(unused) or not any(unused):
-        return [_Piece(0, nbytes)]
-    pieces: list[_Piece] = []
+        return [Piece(0, nbytes)]
+    pieces: list[Piece] = []
     for index, alone in enumerate(unused):
-        pieces.append(_Piece(index * width, width, alone))
+        pieces.append(Piece(index * width, width, alone))
         while len(pieces) > 1 and (both := _joined(*pieces[-2:])):
             pieces[-2:] = [both]
     return pieces
 
 
-def _joined(left: _Piece, right: _Piece) -> _Piece | None:
+def _joined(left: Piece, right: Piece) -> Piece | None:
     """Two neighbours as one piece, if one hook can take both: aligned, and a power of two of bytes."""
     fits = (left.size, left.unused) == (right.size, right.unused) and left.offset % (2 * left.size) == 0
-    return _Piece(left.offset, 2 * left.size, left.unused) if fits else None
+    return Piece(left.offset, 2 * left.size, left.unused) if fits else None

@@ -57,11 +57,12 @@ def is_unused(record: FindingRecord, module: ModuleSites) -> bool:
 
 
 def is_rounded(record: FindingRecord, module: ModuleSites) -> bool:
-    """Whether lanes store one sum by one instruction, each with its own rounding (R-RACE)."""
+    """Whether lanes that have summed the same values store the sum by one instruction, each with its own rounding (R-RACE)."""
     site, one = module.site(record.site), record.kind is Kind.DATA_RACE and record.site == record.other_site
     if not one or FindingFlags.NEAR_VALUE not in record.flags or site is None or module.relations is None:
         return False
-    return module.relations.summed_lanes(site) == _ALL_LANES
+    bits = record.lane_bits if FindingFlags.SAME_WARP in record.flags else _ALL_LANES
+    return bits & module.relations.summed_lanes(site) == bits
 
 
 def _pipeline_ends(_: Finding, record: FindingRecord) -> bool:

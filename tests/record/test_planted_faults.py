@@ -62,6 +62,8 @@ RULES = {
     "mbarriers: who invalidated": ("mbarriers.hpp", "object->live = false;\n        object->last = {site, thread};", "object->live = false;\n        object->last = {site, object->thread};", "mbarrier_used_after_inval", True),
     "mbarriers: waits that decide nothing": ("mbarriers.hpp", "return objects_[phase.object].heeded > phase.phase;", "return waited(phase);", "mbarrier_result_ignored", True),
     "sums that differ by rounding": ("race_rule.hpp", "&& difference <= most;", "&& difference > most;", "sums_of_lanes", False),
+    "sums of 16 bits that differ by rounding": ("race_rule.hpp", "most = half ? 1 :", "most = half ? 0 :", "sums_of_lanes_in_halves", False),
+    "sums of other lanes": ("findings.hpp", "        retained.lane_bits |= found.lane_bits;\n", "", "sums_of_lanes_in_vectors", True),
     "W1: a lane that has exited": ("race_rule.hpp", "if (!facts.one_warp() && !facts.lanes_take()) return NO_BARRIER;", "", "write_before_exit", True),
     "flags: lanes of a warp": ("grid.hpp", "(found.reason != NO_BARRIER && found.reason != NO_WARP_SYNC)", "found.reason != NO_BARRIER", "lock_of_lanes_no_release", True),
     "flags: a thread's own look": ("edges.hpp", "bool is_own = flags_[number].thread == thread;", "bool is_own = false;", "flag_counted_by_lanes", True),

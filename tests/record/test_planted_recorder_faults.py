@@ -12,7 +12,7 @@ from record_support import file_of, found, kernel, twin_file
 import consan
 from consan.instrument import effects
 from consan.instrument.record.analyses import clusters
-from consan.instrument.record.families import global_memory, lowering, made, matrix, tensors
+from consan.instrument.record.families import accesses, global_memory, lowering, made, matrix, tensors
 from consan.instrument.record.text import orders, text
 from consan.instrument.rewriting import pieces
 from consan.instrument.waits import given_up
@@ -72,6 +72,7 @@ def _where(leaf: str, **fields: Any) -> Change:
 
 # The module, what changes in it and how, and a kernel: reported with the right one, or clean with it (False).
 FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
+    "vectors of sums": (accesses, "_sums_of_lanes", _instead(()), "sums_of_lanes_in_vectors", False),
     "a load's mbarrier": (lowering, "lower", _where("mbarrier_at", mbarrier_at=effects.WordValue()), "mbarrier_bulk_pipeline", False),
     "a copy's global address": (lowering, "global_address", _instead(0), "bulk_source_overwritten", True),
     "waits for groups": (lowering, "lower", _as(effects.BulkWait, effects.BulkCommit), "bulk_store_source_overwritten", False),

@@ -127,6 +127,7 @@ RECORD = record(
     u32 high           the end of these
     u32 first_reader   the first of the threads that read, of all findings that were merged; of all threads, if both sides may
     u32 last_reader    the last of them
+    u32 lane_bits        bits in which the numbers of the two lanes differ, of all that were merged
     u32 cluster           of a launch
     u32 threads        that wait
     u32 lanes          of these, in the first warp

@@ -71,7 +71,7 @@ class Collected:
     def __init__(self, launched: LaunchedKernel) -> None:
         self.launched = launched
         self._places: list[tuple[int, History]] = []  # of each finding: its first CTA, and the history without its log
-        self.rows: list[list[int]] = []  # count, clusters, low, high, first and last reader
+        self.rows: list[list[int]] = []  # count, clusters, lane_bits, low, high, first and last reader
         self.found: list[Any] = []  # as the checker gave them
         self._known: dict[Key, int] = {}
         self.lanes_gone: dict[LanesGone, int] = {}  # with the first CTA
@@ -90,8 +90,8 @@ class Collected:
                 self.found.append(record)
             else:
                 retained = self.rows[number]
-                totals, low, high, first, last = map(sum, zip(retained[:2], row[:2], strict=True)), *zip(retained[2:], row[2:], strict=True)
-                retained[:] = *totals, min(low), max(high), min(first), max(last)
+                count, times, lane_bits, low, high, first, last = zip(retained, row, strict=True)
+                retained[:] = sum(count), sum(times), lane_bits[0] | lane_bits[1], min(low), max(high), min(first), max(last)
 
     def add_global_races(self, found: Iterable[Any], history: History) -> None:
         """Findings in global memory, whose threads have numbers that run through all clusters."""
@@ -144,11 +144,15 @@ class Collected:
         kind, flags = Kind(int(found["kind"])), FindingFlags(int(found["flags"]))
         of_grid, about, barrier = FindingFlags.GRID in flags, KINDS[kind], _barrier(found)
         given = integers(found, *_COMMON, *(_OF_TWO_SIDES if about.two_sides else ()))
-        count, ctas, low, high, *readers = row
+        count, ctas, lane_bits, low, high, *readers = row
         low, high = bounds(given["offset"], given["bytes"], low, high, of_cluster=history.ctas > 1 and not of_grid)
         given |= {"count": count, "ctas": ctas, "low": low, "high": high}
         if about.conflicts:
-            given |= {"hazard": Hazard(int(found["hazard"])), "readers": None if flags & _OUTSIDE else tuple(readers)}
+            given |= {
+                "hazard": Hazard(int(found["hazard"])),
+                "readers": None if flags & _OUTSIDE else tuple(readers),
+                "lane_bits": lane_bits,
+            }
         if about.completes:
             given["completion"] = Completion(**integers(found, "group", "commits", "retired"), barrier=barrier)
             given["flag"] = FlagSites(int(found["flag_write"]), int(found["flag_read"]), int(found["fence"]))
@@ -174,7 +178,7 @@ class Collected:
         return Geometry(*where, launched.cluster, history.cta_threads, history.cta_bytes, rank_grid=extent)
 
 
-_MERGED = ("low", "high", "first_reader", "last_reader")
+_MERGED = ("lane_bits", "low", "high", "first_reader", "last_reader")
 _OUTSIDE = FindingFlags.GLOBAL | FindingFlags.TENSOR | FindingFlags.GRID  # of shared memory
 _COMMON = ("site", "other_site", "thread", "offset", "bytes", "own_operation", "number")
 _OF_TWO_SIDES = ("other_thread", "operation")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from consan.instrument.findings import UNORDERED, Hazard, Kind
+from consan.instrument.findings import KEY_FLAGS, UNORDERED, Hazard, Kind
 from consan.reports.verdict.speaking.precedence import speaking
 from consan.reports.verdict.speaking.relations import OF_A_PAIR, OF_AN_ORDER, OF_ORDERS
 from consan.reports.verdict.speaking.terms import Key, Raw
@@ -31,7 +31,7 @@ def _raw(record: Any) -> Raw:
     kind, flags, reason = int(record["kind"]), int(record["flags"]), int(record["reason"])
     site, other = int(record["site"]), int(record["other_site"])
     pair, in_text = ((other, site), True) if other < site else ((site, other), False)
-    return Raw(record, (kind, flags & 3, reason, *pair), kind, reason, pair, in_text, in_text or not flags & UNORDERED)
+    return Raw(record, (kind, flags & KEY_FLAGS, reason, *pair), kind, reason, pair, in_text, in_text or not flags & UNORDERED)
 
 
 def united(orders: Sequence[Order], *, undefined: bool = False) -> list[Any]:

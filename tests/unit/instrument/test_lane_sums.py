@@ -15,7 +15,7 @@ HEAD = """.version 8.0
 .address_size 64
 .visible .entry k(.param .u64 p)
 {
-.reg .pred %p<4>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<9>;
+.reg .pred %p<4>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<9>; .reg .b16 %h<3>;
 ld.param.u64 %rd1, [p];
 mov.u32 %r1, %tid.x;
 cvt.rn.f32.u32 %f1, %r1;
@@ -45,10 +45,22 @@ CASES = {
     "a difference": ([*one("shfl.sync.bfly.b32 %r3, %r2, 4, 31, -1;")[:2], "sub.f32 %f9, %f2, %f3;"], 0),
     "another product": ([*FIRST[:2], "fma.rn.f32 %f9, %f1, %f2, %f3;"], 0),
 }
+STORES = {
+    "a vector": ("st.shared.v2.f32 [%r1], {%f9, %f4};", [*FIRST, *SECOND], 16),
+    "a vector with another value": ("st.shared.v2.f32 [%r1], {%f9, %f1};", [*FIRST, *SECOND], 0),
+    "16 bits": ("cvt.rn.bf16.f32 %h1, %f9; st.shared.b16 [%r1], %h1;", [*FIRST, *SECOND], 24),
+    "an integer": ("cvt.rzi.s32.f32 %r9, %f9; st.shared.b32 [%r1], %r9;", [*FIRST, *SECOND], 0),
+}
 
 
-def _lanes(lines: list[str]) -> int:
-    module = parse("\n".join((HEAD, *lines, STORE, "}")))
+@pytest.mark.parametrize("name", STORES)
+def test_a_store_of_sums(name: str) -> None:
+    store, lines, lanes = STORES[name]
+    assert _lanes(lines, f"{store} ret;") == lanes
+
+
+def _lanes(lines: list[str], end: str = STORE) -> int:
+    module = parse("\n".join((HEAD, *lines, end, "}")))
     (function,) = module.functions
     (store,) = (place_of(module, each).ptx_line for each in function.instructions() if each.parts[0] == "st")
     return DataFlow(module, function).summed_lanes(store)

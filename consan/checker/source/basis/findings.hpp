@@ -18,8 +18,10 @@ class Findings {
     void add(Record found, u32 times = 1) {
         if (!reported(found) || (!(found.flags & TENSOR) && (found.offset < bytes_.first || found.offset >= bytes_.second))) return;
         u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
+        found.lane_bits = (found.thread ^ found.other_thread) % LANES;
         if (found.kind == LANES_GONE) first = found.number;  // the host looks at each
-        u64 key = (u64)found.kind << 56 | (u64)(found.flags & 3) << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
+        u64 flags = (found.flags & (SAME_WARP | SAME_VALUE)) | !!(found.flags & NEAR_VALUE) << 2;
+        u64 key = (u64)found.kind << 56 | flags << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
         auto known = places_.find(key);
         if (known == places_.end()) {
             if (count_ == capacity_) {
@@ -44,6 +46,7 @@ class Findings {
         retained.count = (u32)std::min<u64>((u64)retained.count + times, ~0u);
         read_by(retained, found, true);
         retained.flags &= found.flags | ~UNORDERED;
+        retained.lane_bits |= found.lane_bits;
         retained.low = std::min(retained.low, found.offset);
         retained.high = std::max(retained.high, found.offset + found.bytes);
         if (found.flags & TENSOR)

@@ -87,11 +87,13 @@ inline bool same_value(const Side &old, const Side &now, bool place) {
 }
 
 // Two stores of values that can be one sum with other roundings, if they are floating-point numbers: the text says so (reports/verdict/tolerance.py).
+// The recorder makes scalar stores of a vector of sums. Of 16 bits: what is rounded from two such numbers is at most one apart, in either format.
 inline bool near_value(const Side &old, const Side &now, bool place) {
-    const u32 most = 1 << 12, exponent = old.value >> 23 & 0xff;
-    bool values = old.has_value && now.has_value && old.value != now.value && exponent && exponent != 0xff;
+    const bool half = old.bytes == 2;
+    const u32 most = half ? 1 : 1 << 12, exponents = half ? 0x1f << 10 : 0xff << 23, exponent = old.value & exponents;
+    bool values = old.has_value && now.has_value && old.value != now.value && exponent && exponent != exponents;
     u32 difference = old.value < now.value ? now.value - old.value : old.value - now.value;
-    return values && place && old.bytes == 4 && now.bytes == 4 && !(old.reads || now.reads) && difference <= most;
+    return values && place && (half || old.bytes == 4) && now.bytes == old.bytes && !(old.reads || now.reads) && difference <= most;
 }
 
 // R-MO1: whether two accesses are a load of data and a store.
