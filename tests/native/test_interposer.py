@@ -191,18 +191,37 @@ def test_a_program_that_asks_nvrtc_for_machine_code_gets_ptx(how: str, case: Cas
     assert handed[:3] == ["option -arch=sm_90a", "option -lineinfo", "cuModuleLoadData elf that records"]
 
 
+def test_a_program_whose_nvrtc_fails_with_the_added_option_gets_its_own_call(case: Case) -> None:
+    status, report, handed = case.run("dlsym", "-arch=sm_90a", case.image("ptx"), FAKE_NVRTC_REFUSES="-lineinfo")
+    assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 1})
+    assert handed[:4] == ["option -arch=sm_90a", "option -lineinfo", "option -arch=sm_90a", "cuModuleLoadData elf that records"]
+    status, _, handed = case.run("dlsym", "-arch=sm_90a", case.image("ptx"), FAKE_NVRTC_REFUSES="-arch=sm_90a")
+    assert status != STATUS, "a failure of the program's own call is its own"
+    assert handed == ["option -arch=sm_90a", "option -lineinfo", "option -arch=sm_90a"]
+
+
 def test_cudnn_gets_the_machine_code_that_it_asks_nvrtc_for(case: Case) -> None:
     """It looks into it, and has no plan for a convolution otherwise."""
-    (case.folder / "libcudnn_program").write_bytes((case.folder / "program").read_bytes())
-    (case.folder / "libcudnn_program").chmod(0o755)
-    log = case.folder / "log"
+    assert of_cudnn(case, "dlsym", "-arch=sm_90a", case.image("ptx"))[:2] == ["option -arch=sm_90a", "cuModuleLoadData elf"]
+
+
+@pytest.mark.parametrize("loader", ["cuModuleLoadData", "cuLibraryLoadData"])
+def test_cudnn_loads_its_ptx_as_it_is(loader: str, case: Case) -> None:
+    """It asks how many CTAs of its kernel fit."""
+    assert of_cudnn(case, "dlsym", loader, case.image("ptx"), "cuLaunchKernel")[0] == f"{loader} text"
+
+
+def of_cudnn(case: Case, *words: str) -> list[str]:
+    """What the driver is handed by a program with the name of such a library. Its kernel is listed."""
+    program, log = case.folder / "libcudnn_program", case.folder / "log"
+    program.write_bytes((case.folder / "program").read_bytes())
+    program.chmod(0o755)
     log.unlink(missing_ok=True)
     with environment(case.environment | {"FAKE_CUDA_LOG": str(log)} | NO_FINDING):
-        words = (str(case.folder / "libcudnn_program"), "dlsym", "-arch=sm_90a", case.image("ptx"))
-        status, report, _ = run_native(NativeProgram(words[0], words), options())
+        status, report, _ = run_native(NativeProgram(str(program), (str(program), *words)), options())
     assert (status, report.verdict, launches(report)) == (STATUS, INCOMPLETE, {})
     assert {kernel.name: kernel.launches for kernel in report.uninstrumented} == {"sums": 1}
-    assert log.read_text().splitlines()[:2] == ["option -arch=sm_90a", "cuModuleLoadData elf"]
+    return log.read_text().splitlines()
 
 
 def test_stress_delays_the_warps_of_each_seed(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

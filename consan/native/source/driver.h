@@ -125,6 +125,13 @@ static void *callers(enum Entry at, void *caller) {
     return found && found != replacements[at] ? found : original(at);
 }
 
+// cuDNN looks into the machine code that it compiles, and has no plan to run without it: what it compiles and loads is left as it is.
+static bool is_of_cudnn(void *caller) {
+    Dl_info library;
+    const char *file = dladdr(caller, &library) && library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
+    return file && strncmp(file, "/libcudnn", strlen("/libcudnn")) == 0;
+}
+
 #define CALLERS(name) void *own = callers(AT_##name, __builtin_return_address(0))
 
 static int entry_of(const char *name) {

@@ -146,7 +146,8 @@ static Result adopted(struct Offer offer, Result result, Handle *made, bool libr
 
 // Load the exchanged image; if the driver refuses it, the program's own.
 #define LOAD(offered, library, made, with_other, with_own) \
-    struct Offer offer = offered; \
+    struct Offer offer = {NULL, 0}; \
+    if (!is_of_cudnn(__builtin_return_address(0))) offer = offered; \
     if (offer.image) { \
         Result result = with_other; \
         if (result == 0) return adopted(offer, result, made, library); \

@@ -18,13 +18,6 @@ static bool any_option(int count, const char *const *options, const char *const 
     return false;
 }
 
-// cuDNN looks into the machine code that it compiles, and has no plan to run without it: its kernels are listed.
-static bool is_of_cudnn(void *caller) {
-    Dl_info library;
-    const char *file = dladdr(caller, &library) && library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
-    return file && strncmp(file, "/libcudnn", strlen("/libcudnn")) == 0;
-}
-
 EXPORTED Result nvrtcCompileProgram(Handle program, int count, const char *const *options) {
     static const char *const lines[] = {"-lineinfo", "--generate-line-info", "-G", "--device-debug", NULL};
     static const char *const linker[] = {"-dc", "--device-c", "-rdc=true", "--relocatable-device-code=true", "-dlto", "--dlink-time-opt", NULL};
@@ -33,8 +26,10 @@ EXPORTED Result nvrtcCompileProgram(Handle program, int count, const char *const
     if (more == NULL) return CALLED(own, program, count, options);
     atomic_store(&for_linker[((uintptr_t)program >> 4) % KEPT], any_option(count, options, linker) ? program : NULL);
     for (int i = 0; i < count; i++) more[i] = options[i];
-    if (!any_option(count, options, lines)) more[count++] = "-lineinfo";
-    Result result = CALLED(own, program, count, more);
+    bool added = !any_option(count, options, lines);
+    more[count] = "-lineinfo";
+    Result result = CALLED(own, program, count + added, more);
+    if (result != 0 && added) result = CALLED(own, program, count, options);  // a program can be compiled again: this is its own call
     free(more);
     return result;
 }
@@ -60,7 +55,7 @@ static void *ptx_instead(Handle program, void *caller, const char *name) {
 EXPORTED Result nvrtcGetCUBINSize(Handle program, size_t *bytes) {
     CALLERS(nvrtcGetCUBINSize);
     Result (*instead)(Handle, size_t *) = ptx_instead(program, __builtin_return_address(0), "nvrtcGetPTXSize");
-    return instead ? instead(program, bytes) : CALLED(own, program, bytes);
+    return instead && instead(program, bytes) == 0 ? 0 : CALLED(own, program, bytes);
 }
 
 // Machine code for a linker is known by its PTX, as if a linker had made it.
