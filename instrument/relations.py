@@ -42,12 +42,13 @@ _OPERATORS: Final[dict[str, Callable[..., int | None]]] = {
     "setp.ge": operator.ge,
 }
 _TYPES: Final = frozenset(("u32", "s32", "b32", "lo"))
+_WIDENED: Final = _TYPES | {"u64", "s64"}  # of `cvt`, which keeps the low 32 bits
 
 
 def is_plain(parts: tuple[str, ...]) -> bool:
     """Whether an opcode is arithmetic that `Value` computes: on 32-bit integers and on predicates."""
     name, rest = _split(parts)
-    return name in _OPERATORS and (set(rest) == {"pred"} or (name != "not" and set(rest) <= _TYPES))
+    return name in _OPERATORS and (set(rest) == {"pred"} or (name != "not" and set(rest) <= (_WIDENED if name == "cvt" else _TYPES)))
 
 
 def _split(parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -13,9 +13,10 @@ from consan.instrument.abi.bits import ADDRESS
 from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
 from consan.instrument.abi.variant import Variant
-from consan.instrument.isa import InstructionEvent, Row, fenced_spaces, row_of
-from consan.instrument.ptx import Edits, Function, Instruction, Loc, Module, Operand, Register
+from consan.instrument.isa import InstructionEvent, Row, fenced_spaces
+from consan.instrument.ptx import Edits, Function, Instruction, Loc, Module, Operand
 from consan.instrument.rewriting.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
+from consan.instrument.rewriting.moved import location_of
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, Site, UnmodelledInstruction
 from consan.instrument.waits.given_up import given_up
 from consan.instrument.waits.ignored import ignored_waits
@@ -234,7 +235,7 @@ Handler = Callable[[Context, FunctionPlan, Work], None]
 
 def place_of(module: Module, instruction: Instruction) -> Place:
     """The position of an instruction, in the PTX and in the source."""
-    loc = _location(instruction)
+    loc = location_of(instruction)
     return Place(
         ptx_line=instruction.line,
         ptx=" ".join(instruction.text.split()),
@@ -243,27 +244,6 @@ def place_of(module: Module, instruction: Instruction) -> Place:
         column=loc.column if loc else None,
         inlined=tuple(_frames(module, loc)),
     )
-
-
-def _location(instruction: Instruction) -> Loc | None:
-    """Its location. The compiler gives line 0 to an instruction that it has made of those of several lines: of loads; of the stores of two
-    branches, whose value then has two definitions. The line is then that of the next use of the loaded register, or of a definition.
-    """
-    loc = instruction.loc
-    if loc is None or loc.line:
-        return loc
-    row = row_of(instruction)
-    value = instruction.operands[0 if row.is_load else 1] if row.is_load or row.is_store else None
-    if not isinstance(value, Register):
-        return loc
-    lines = list(instruction.scope.instructions())
-    below = lines.index(instruction) + 1
-    if row.is_load:
-        found = [each.loc for each in lines[below:] + lines[:below] if value in each.operands[1:]]
-    else:
-        found = [each.loc for each in reversed(lines[:below]) if each.operands[:1] == (value,)]
-        found = found if len(found) > 1 else []
-    return next((each for each in found if each is not None and each.line), loc)
 
 
 def _frames(module: Module, loc: Loc | None) -> Iterator[InlinedCall]:

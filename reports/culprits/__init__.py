@@ -51,7 +51,8 @@ def blame(
     around = relations.stretches(first, second or first, (one.thread, other.thread)) if rules else None
     if around is None:
         return finding
-    case = Case(finding, name, around, facts, words_of(finding, facts, framework), relations.signals(finding.kernel))
+    words, signals = words_of(finding, facts, framework), relations.signals(finding.kernel)
+    case = Case(finding, name, around, facts, words, signals, lambda: relations.stretches(first, second or first, (None, None)))
     blamed = next((_blamed(case, rule, found, framework) for rule in rules if (found := rule.find(case)) is not None), finding)
     return replace(blamed, accesses=tuple(_with_barrier(access, finding.kernel, relations) for access in blamed.accesses))
 

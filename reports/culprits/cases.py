@@ -24,6 +24,7 @@ class Case:
     facts: Mapping[str, Any]
     words: Mapping[str, str]  # words for the sentences, in the framework's spelling
     signals: tuple[Signal, ...] = ()  # of the kernel
+    around_any: Callable[[], Stretches | None] = lambda: None  # as `around`, for any threads
 
     @property
     def first(self) -> Access:

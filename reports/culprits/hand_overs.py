@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 
-from consan.instrument.relations import SyncPoint
+from consan.instrument.relations import Stretches, SyncPoint
 from consan.reports.culprits.cases import (
     Case,
     Culprit,
@@ -23,8 +23,16 @@ from consan.reports.words.wording import place, place_of
 
 
 def released_early(case: Case) -> Culprit:
-    """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait."""
-    around = case.around
+    """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait.
+
+    If the thread of the read arrives nowhere there, another lane may do so for its warp.
+    """
+    found = _released_early(case, case.around, "")
+    any_thread = None if found else case.around_any()
+    return found if any_thread is None else _released_early(case, any_thread, f", with {case.words['warp_barrier']} between the two")
+
+
+def _released_early(case: Case, around: Stretches, between: str) -> Culprit:
     for access, before, after in (
         (case.first, around.before_first, around.after_first),
         (case.second, around.before_second, around.after_second),
@@ -34,7 +42,7 @@ def released_early(case: Case) -> Culprit:
             if arrival is None or wait is None or before.index(arrival) < before.index(wait):
                 continue
             if not _comes_before(arrives, waits, after):
-                return arrival, {"reader_at": place(access), "reader_role": access.role}
+                return arrival, {"reader_at": place(access), "reader_role": access.role, "with_between": between}
     return None
 
 

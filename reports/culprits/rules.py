@@ -151,7 +151,7 @@ _RACES: Final = (
         ("no-barrier", "refilled-too-early"),
         released_early,
         "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
-        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
+        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     ((*_CTA, "operation-unordered"), published_early, *_EARLY),
     ((*_CTA, "operation-unordered", "cluster"), heard_by_nobody, *_UNHEARD),
@@ -257,7 +257,7 @@ _WAITS: Final = (
         ("refilled",),
         released_early,
         "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
-        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
+        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     (("refilled",), heard_by_nobody, *_UNHEARD),
     (

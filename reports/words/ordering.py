@@ -76,7 +76,7 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, 
         return finding, pair, ""
     if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""
-    if relations and _is_update(first, second, relations):
+    if relations and _is_update(first, second, relations) and not _of_one_writer(finding, first, second, relations):
         return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), UPDATE
     if finding.kind == "global-race":
         return finding, pair, ""
@@ -99,6 +99,14 @@ def _is_update(first: Site, second: Site, relations: Relations) -> bool:
         return False
     loads = relations.updates(writes[0])
     return bool(loads) and (len(writes) == 2 or bool(loads & {first.ptx_line, second.ptx_line}))
+
+
+def _of_one_writer(finding: Finding, first: Site, second: Site, relations: Relations) -> bool:
+    """Whether the thread of the read surely never stores there: it reads what another thread updates, and loses no update of its own."""
+    one, other = (access.thread for access in finding.accesses[:2])
+    if first.only_reads:
+        return relations.in_branches(first, second, (one, other))[1]
+    return second.only_reads and relations.in_branches(second, first, (other, one))[1]
 
 
 def _updates(pair: Pair, relations: Relations) -> bool:

@@ -51,6 +51,18 @@ def test_a_lost_update_asks_for_an_atomic_and_not_for_a_barrier() -> None:
     assert "nothing" not in same_value.missing + same_value.fix
 
 
+def test_one_thread_that_writes_loses_no_update() -> None:
+    (report,) = _racy("maximum_replaced_by_sum")
+    (finding,) = report.findings
+    assert "overwrite the bytes before" in finding.message
+    assert "put __syncthreads()" in finding.fix
+
+
+def test_a_leader_that_releases_early_is_the_culprit() -> None:
+    (report,) = _racy("mbarrier_leader_releases_early")
+    assert all(finding.fix.endswith("with __syncwarp() between the two") for finding in report.findings)
+
+
 def test_a_lost_update_between_ctas_of_a_cluster_asks_for_an_atomic_too() -> None:
     (report,) = _racy("cluster_histogram_no_atomics")
     assert [finding.fix for finding in report.findings if finding.fix.startswith("put")] == []

@@ -12,6 +12,7 @@ from planted import plant
 
 from consan.instrument.between.flow import Flow
 from consan.reports import culprits
+from consan.reports.culprits import hand_overs
 from consan.reports.culprits.finders import (
     constant_parity,
     constant_parity_of_first,
@@ -20,8 +21,9 @@ from consan.reports.culprits.finders import (
     unfenced,
     wait_of_another,
 )
-from consan.reports.culprits.hand_overs import announced_alone, not_waited_for
+from consan.reports.culprits.hand_overs import announced_alone, not_waited_for, released_early
 from consan.reports.decoding import branches
+from consan.reports.words import ordering
 
 ORDER = next(row for row in test_culprits.ORDERS if row[0] == "exchange_in_functions")
 BARRIER = test_culprits.test_a_barrier_behind_a_wait_is_outside_of_the_branch_of_the_wait
@@ -37,6 +39,7 @@ FINDERS = {
     (constant_parity, constant_parity_of_first): ("mbarrier_parity_constant", "asks for parity 0 in each round"),
     (phase_in_loop,): ("mbarrier_parity_of_step", "but for an earlier phase"),
     (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
+    (released_early,): ("mbarrier_leader_releases_early", "comes before the read"),
     (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),
     (not_waited_for,): ("mbarrier_arrival_not_waited", "does not wait for that phase"),
     (wait_of_another,): ("mbarrier_warp_waits", "does not execute the mbarrier.try_wait"),
@@ -66,12 +69,25 @@ def _no_wait(patch: pytest.MonkeyPatch) -> None:
     plant(patch, branches, '"waited-no-barrier"', '"no situation"')
 
 
+def _each_lane_for_itself(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, hand_overs, "None if found else case.around_any()", "None")
+
+
+def _each_reader_updates(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, ordering, "and not _of_one_writer(finding, first, second, relations)", "")
+
+
 FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], Any]]] = {
     "calls stand for accesses": (
         _calls_do_not_stand_for_accesses,
         lambda _: test_culprits.test_a_race_reads_the_same_in_each_schedule(ORDER),
     ),
     "the branch of a wait": (_no_branch_of_the_wait, lambda folder: BARRIER(folder, "", "before stages.cu:7")),
+    "each reader updates": (_each_reader_updates, lambda _: test_culprits.test_one_thread_that_writes_loses_no_update()),
+    "each lane releases for itself": (
+        _each_lane_for_itself,
+        lambda _: test_culprits.test_a_leader_that_releases_early_is_the_culprit(),
+    ),
     "the wait stands for the operation": (
         _no_wait,
         lambda folder: BARRIER(folder, "if (t == 0) ", "after the branch that contains stages.cu:6"),
