@@ -1,7 +1,8 @@
-"""Where copies of the executing thread (`cp.async`) may be in flight, from one barrier of a CTA to the next ones.
+"""Where copies of the executing thread may be in flight, from one barrier of a CTA to the next ones: `cp.async`, and bulk copies.
 
 A copy accesses memory at some time between its issue and the wait that covers it: `wait_group N` covers the groups but the N last ones,
-`wait_all` all copies (ISA "cp.async.wait_group"). For each copy, the commits behind it are counted, at least: where paths join, the smaller
+`wait_all` all copies (ISA "cp.async.wait_group"). Bulk copies from shared memory have groups of their own, and `wait_group.read` covers
+what they read (ISA "cp.async.bulk.wait_group"). For each copy, the commits behind it are counted, at least: where paths join, the smaller
 number holds. What has a guard may not execute: such a commit or wait counts for nothing.
 """
 
@@ -11,19 +12,21 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from consan.instrument.control_flow import Graph, PathStep
-from consan.instrument.effects import CopyCommit, CopyWait
+from consan.instrument.effects import BulkCommit, BulkWait, CopyCommit, CopyWait, Effect
+from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import row_of
-from consan.instrument.ptx import Immediate
-from consan.prove.phases.counters import is_followed
+from consan.instrument.ptx import Immediate, Instruction
+from consan.prove.phases.counters import is_bulk_store, is_followed
 
 Place = tuple[int, int]
 """A step: its node, and its number there."""
-InFlight = Mapping[Place, int]
-"""The copies that may be in flight, each with the commits behind it at least."""
+Flight = tuple[int, int, bool]
+"""Of a copy: the node and the number of the step that issues it, and whether it is what the copy writes."""
+InFlight = Mapping[Flight, tuple[type[Effect] | None, int]]
+"""The copies that may be in flight: what ends their groups (None: an mbarrier completes them), and the commits behind them at least."""
 
 _NONE: InFlight = {}
-NO_GROUP: Final = -(1 << 40)
-"""Of bulk copies: no wait for groups covers them."""
+_COMMITS: Final[Mapping[type[Effect], type[Effect]]] = {CopyWait: CopyCommit, BulkWait: BulkCommit}
 
 
 class CopyProgress:
@@ -59,27 +62,42 @@ class CopyProgress:
         for number, step in enumerate(self._graph.nodes[node].steps):
             place = node, number
             self._before[place] = flying
-            row = row_of(step.instruction)
-            if self._issues and (row.is_copy or is_followed(step.instruction)):
-                flying = {**flying, place: 0 if row.is_copy else NO_GROUP}
+            if self._issues and (commit := _commit_of(step.instruction)) is not Effect:
+                flying = {**flying, **dict.fromkeys(((*place, False), (*place, True)), (commit, 0))}
             elif step.guard is None:
                 flying = _behind(step, flying)
         return flying
 
 
+def _commit_of(instruction: Instruction) -> type[Effect] | None:
+    """What ends the group of a copy; None: an mbarrier completes it; `Effect`: the instruction is no copy."""
+    if row_of(instruction).is_copy:
+        return CopyCommit
+    return BulkCommit if is_bulk_store(instruction) else None if is_followed(instruction) else Effect
+
+
 def _joined(one: InFlight, other: InFlight) -> InFlight:
-    return {place: min(each[place] for each in (one, other) if place in each) for place in {**one, **other}}
+    return {
+        flight: min((each[flight] for each in (one, other) if flight in each), key=lambda found: found[1]) for flight in {**one, **other}
+    }
 
 
 def _behind(step: PathStep, flying: InFlight) -> InFlight:
     """The copies that may be in flight behind an instruction without a guard."""
     for made in row_of(step.instruction).makes:
-        if made.kind is CopyCommit:
-            flying = {place: commits + 1 for place, commits in flying.items()}
-        elif made.kind is CopyWait:
-            left = _left(step) if "pending" in made.operands else 0
-            flying = {place: commits for place, commits in flying.items() if left is None or commits <= left}
+        if made.kind in _COMMITS.values():
+            flying = {flight: (commit, number + (commit is made.kind)) for flight, (commit, number) in flying.items()}
+        elif made.kind in _COMMITS:
+            flying = {flight: found for flight, found in flying.items() if not _covers(step, made, flight, *found)}
     return flying
+
+
+def _covers(step: PathStep, wait: Makes, flight: Flight, commit: type[Effect] | None, commits: int) -> bool:
+    """Whether a wait covers a copy, or what it reads."""
+    left = _left(step) if "pending" in wait.operands else -1
+    reads_only = any(words <= set(step.instruction.parts) for name, words in wait.words.items() if name == "read_only")
+    written = flight[-1]
+    return commit is _COMMITS[wait.kind] and left is not None and commits > left and not (reads_only and written)
 
 
 def _left(step: PathStep) -> int | None:

@@ -26,6 +26,7 @@ from consan.prove.pairs import CTA, INTERVAL, AccessPair, OverlapQuestions
 from consan.prove.phases.arrays import arrays_of, counters_of, with_events
 from consan.prove.phases.model import PhaseModel, model_of
 from consan.prove.phases.order import PhaseOrder
+from consan.prove.phases.proxies import ProxyFences
 from consan.prove.phases.warps import WarpOrder
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
@@ -83,8 +84,10 @@ class Intervals:
                 raise Unproven("whether all threads of a CTA come to the barrier together follows from a value of each thread", line)
         start, whole = self._whole()
         found = Compared(self._united(whole))
-        found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other))
-        for root, state in ((0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())):
+        roots = [(0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())]
+        fences = ProxyFences(self._kernel, self._cut, [root for root, _ in roots])
+        found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other, fences))
+        for root, state in roots:
             self._from(root, state, found)
         return found
 
@@ -122,7 +125,7 @@ class Intervals:
         copies = [each for each in accesses if each.is_copy]
         for copy in copies:
             for other in accesses:
-                if copy.place in here.progress.before(other.place):
+                if copy.flight in here.progress.before(other.place):
                     found.pairs += _raced(AccessPair(copy, other, INTERVAL, own=True))
         if copies:
             self._follow(here, copies, found, 0)
@@ -135,11 +138,14 @@ class Intervals:
             found.unfinished += [
                 each
                 for each in copies
-                if each.place in unwaited and self._is_in_flight(each, state) and not self._order.is_waited_for(each)
+                if each.flight in unwaited
+                and each.writes != each.is_bulk_store  # it does not matter when a bulk store writes, but shared memory ends with the CTA
+                and self._is_in_flight(each, state)
+                and not self._order.is_waited_for(each)
             ]
         for node, state in before.walker.barriers.items():
-            left = [each for each in copies if each.place in flying[node]]
-            reached = [each for each in left if self._is_in_flight(each, state)]
+            left = [each for each in copies if each.flight in flying[node]]
+            reached = [each for each in left if each.writes and self._is_in_flight(each, state)]
             if reached and barriers == MOST_BARRIERS:
                 raise Unproven(f"a copy may be in flight behind {barriers} barriers", reached[0].line)
             if reached:
@@ -149,8 +155,8 @@ class Intervals:
                 self._follow(here, left, found, barriers + 1)
 
     def _is_in_flight(self, copy: ThreadAccess, state: PathState) -> bool:
-        """Whether a copy that writes may be in flight where its thread is in a state."""
-        return copy.writes and self._questions.follows(copy, state.path, _SECONDS, self._order.incomplete(copy, state))
+        """Whether a copy may be in flight where its thread is in a state."""
+        return self._questions.follows(copy, state.path, _SECONDS, self._order.incomplete(copy, state))
 
     def _interval(self, root: int, state: PathState, first: InFlight, *, issues: bool) -> _Interval:
         if time.monotonic() > self._until:
@@ -166,15 +172,19 @@ def _later(copy: ThreadAccess, behind: _Interval) -> Iterator[AccessPair]:
     """A copy with the accesses of a later interval."""
     for other in behind.walker.accesses:
         yield from _raced(AccessPair(copy, other, INTERVAL))
-        if copy.place in behind.progress.before(other.place):
+        if copy.flight in behind.progress.before(other.place):
             yield from _raced(AccessPair(copy, other, INTERVAL, own=True))
 
 
-def _of_proxies(one: ThreadAccess, other: ThreadAccess) -> Iterator[AccessPair]:
-    """A bulk copy and a write through the generic proxy, at any time."""
-    if one.late and other.writes and not other.late and not other.is_of_mbarrier:
-        for pair in (AccessPair(one, other, CTA), AccessPair(one, other, CTA, own=True), AccessPair(other, one, CTA, own=True)):
-            yield from _raced(pair)
+def _of_proxies(one: ThreadAccess, other: ThreadAccess, fences: ProxyFences) -> Iterator[AccessPair]:
+    """A bulk copy and a write through the generic proxy, at any time; with a fence behind the write, only what comes before the fence."""
+    if not one.late or not other.writes or other.late or other.is_of_mbarrier:
+        return
+    if not fences.follow(other):
+        yield from _raced(AccessPair(one, other, CTA))
+        yield from _raced(AccessPair(one, other, CTA, own=True))
+    if not fences.are_between(other, one):
+        yield from _raced(AccessPair(other, one, CTA, own=True))
 
 
 def _raced(pair: AccessPair) -> list[AccessPair]:

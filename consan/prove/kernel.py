@@ -15,13 +15,13 @@ from typing import Final
 from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.control_flow.dataflow import read_later
 from consan.instrument.control_flow.slices import backward_slice
-from consan.instrument.effects import CopyCommit, CopyWait
+from consan.instrument.effects import BulkCommit, BulkWait, CopyCommit, CopyWait
 from consan.instrument.isa import Row, lookup, observing, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol, Variable
-from consan.prove.phases.counters import is_followed, measure_of
+from consan.prove.phases.counters import is_bulk_store, is_followed, measure_of
 
-_OF_COPIES: Final = (CopyCommit, CopyWait)
+_OF_COPIES: Final = (CopyCommit, CopyWait, BulkCommit, BulkWait)
 
 
 class Unproven(Exception):  # noqa: N818
@@ -78,11 +78,9 @@ def _check(instruction: Instruction, threads: int) -> None:
     if row is None or row.is_never_recorded or row.status == "in part" or not row.fits(instruction):
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     known = row.is_steady or row.is_barrier or row.is_ordinary or row.is_matrix_access or row.is_mbarrier
-    if (
-        not (known or row.is_copy or is_followed(instruction) or (row.is_of_groups and row.makes[0].kind in _OF_COPIES))
-        or row.may_be_late
-        or row.calls
-    ):
+    copies = row.is_copy or is_followed(instruction) or is_bulk_store(instruction)
+    known |= copies or (row.is_of_groups and row.makes[0].kind in _OF_COPIES)
+    if not known or row.may_be_late or row.calls:
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     if row.is_cta_barrier:
         is_barrier(instruction, threads)

@@ -184,7 +184,7 @@ class OverlapQuestions:
         """A formula with the variables of a thread. Most are facts, which many questions share."""
         key = formula.get_id(), thread, shared
         if key not in self._of_threads:
-            own = [self._symbols.variables[name] for name in self._symbols.free(formula) if name[0] not in shared]
+            own = [self._symbols.variables[name] for name in sorted(self._symbols.free(formula)) if name[0] not in shared]
             exchanged = z3.substitute(formula, *((each, _of_thread(each, thread)) for each in own)) if own else formula
             self._of_threads[key] = formula, exchanged
         return self._of_threads[key][1]

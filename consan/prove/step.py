@@ -13,7 +13,7 @@ from consan.prove.environment import Environment, parameter_word
 from consan.prove.kernel import ProvedKernel, Unproven
 from consan.prove.numbers import Base, Number, chosen, limits, number, plus, within
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
-from consan.prove.phases.counters import PhaseCounters, is_followed, measure_of
+from consan.prove.phases.counters import PhaseCounters, is_bulk_store, is_followed, measure_of
 from consan.prove.solver import Formula, both, choice, opposite, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
@@ -57,6 +57,16 @@ class ThreadAccess:
     def is_copy(self) -> bool:
         """Whether a copy makes it, at some time until it is waited for."""
         return self.late or row_of(self.instruction).is_copy
+
+    @property
+    def is_bulk_store(self) -> bool:
+        """Whether a bulk copy to global memory makes it."""
+        return self.late and is_bulk_store(self.instruction)
+
+    @property
+    def flight(self) -> tuple[int, int, bool]:
+        """Of a copy: where it is issued, and whether it is what the copy writes."""
+        return (*self.place, self.writes)
 
     @property
     def is_of_mbarrier(self) -> bool:
@@ -250,7 +260,8 @@ class SymbolicSteps:
         late = touch.proxy == "async"
         measure = self._measure(instruction, registers) if row.is_mbarrier or row.is_bulk else None
         size = measure.constant if late and measure is not None else touch.total_bytes
-        elsewhere = (touch.proxy != "generic" or touch.qualified_space not in _SPACES) and not is_followed(instruction)
+        followed = is_followed(instruction) or is_bulk_store(instruction)
+        elsewhere = (touch.proxy != "generic" or touch.qualified_space not in _SPACES) and not followed
         sized = late or touch.size is None or isinstance(touch.size, Immediate)
         if elsewhere or not sized or not size or touch.sem == "mmio":
             raise Unproven(f"{instruction.opcode} is not modelled", line)

@@ -106,7 +106,7 @@ class Walker:
         if len(states) == 1:
             return states[0]
         registers, paths = {}, differing([state.path for state in states])
-        for key in self._kernel.live[node]:
+        for key in sorted(self._kernel.live[node]):  # in one order: what the solver finds may depend on it
             values = [state.registers.get(key) for state in states]
             joined = values[-1]
             for path, value in zip(paths[-2::-1], values[-2::-1], strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from consan.instrument.control_flow import Key
-from consan.instrument.effects import BulkLoad, MbarrierArrive, MbarrierWait
+from consan.instrument.effects import BulkLoad, BulkStore, MbarrierArrive, MbarrierWait
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction, Operand
 
@@ -44,6 +44,12 @@ def is_followed(instruction: Instruction) -> bool:
     """Whether an instruction is a bulk copy to shared memory that completes on an mbarrier, and whose bytes its text says."""
     row = row_of(instruction)
     return row.is_bulk and row.does(BulkLoad) and len(row.roles(instruction)) == len(("to", "from", "size", "mbarrier"))
+
+
+def is_bulk_store(instruction: Instruction) -> bool:
+    """Whether an instruction is a bulk copy from shared to global memory of bytes that its text says."""
+    row = row_of(instruction)
+    return row.is_bulk and row.does(BulkStore) and not row.names_many and len(row.roles(instruction)) == len(("to", "from", "size"))
 
 
 def measure_of(instruction: Instruction) -> Operand | None:

@@ -80,6 +80,14 @@ WIDENED = (
 )
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
 ROWS = "mad.lo.s32 %r6, {}, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
+# The first thread of each CTA stores 256 bytes in bulk, `{}` bytes apart; what is before, what it does then, and what all do then.
+STORED = (
+    "mul.wide.u32 %rd5, %r3, {};\nadd.s64 %rd5, %rd1, %rd5;\n{}setp.ne.u32 %p4, %r2, 0;\n@%p4 bra $M;\n"
+    "cp.async.bulk.global.shared::cta.bulk_group [%rd5], [s], 256;\n{}$M:\n{}"
+).format
+FENCE, BULK_COMMIT, BULK_WAIT = "fence.proxy.async.shared::cta;\n", "cp.async.bulk.commit_group;\n", "cp.async.bulk.wait_group {};\n".format
+DONE, READ = BULK_COMMIT + BULK_WAIT(0), BULK_COMMIT + "cp.async.bulk.wait_group.read 0;\n"
+FILLED, AGAIN = STORE + FENCE + SYNC, SYNC + STORE
 # A CTA stores a row of n elements; `{}`: the conditions before the loop, and those for later rounds.
 AHEAD = (
     "mad.lo.s32 %r8, %r3, %r1, %r2;\nmul.wide.s32 %rd5, %r8, 4;\nadd.s64 %rd5, %rd1, %rd5;\n{}mov.u32 %r7, 0;\n$L:\n"
@@ -144,6 +152,10 @@ PROVEN = {
     ),
     "an element for the next round": ELEMENTS.format(1),
     "rows of threads": OWN_ROW.format("setp.gt.s32 %p2, %r1, 0;\n"),
+    "a bulk store of what is behind a fence": STORED(256, FILLED, DONE, ""),
+    "a bulk store whose bytes are written again": STORED(256, FILLED, READ, AGAIN),
+    "a bulk store that its thread loads back": STORED(256, FILLED, DONE + "ld.global.u32 %r7, [%rd5];\n", ""),
+    "bulk stores in rounds": COUNTED.format(STORED(256, FILLED, DONE, SYNC)),
     "rows of a matrix that a warp stores": ROWS.format("%r2"),
     "rows of a matrix that a warp stores in rounds": COUNTED.format(ROWS.format("%r2")),
     "own elements": "st.global.u32 [%rd4], 1;",
@@ -254,6 +266,23 @@ RACES = {
     ),
     "an element behind that of the next round": ELEMENTS.format(2),
     "rows of threads that may be empty": OWN_ROW.format("setp.eq.s32 %p2, %r1, %r1;\n"),
+    "a bulk store without a proxy fence": STORED(256, STORE + SYNC, DONE, ""),
+    "a bulk store of what others write without a proxy fence": STORED(256, "setp.ne.u32 %p2, %r2, 0;\n@%p2 " + STORE + SYNC, DONE, ""),
+    "a bulk store behind a fence of the other memory": STORED(256, STORE + "fence.proxy.async.global;\n" + SYNC, DONE, ""),
+    "a bulk store behind a fence of some threads": STORED(256, STORE + "setp.lt.u32 %p2, %r2, 32;\n@%p2 " + FENCE + SYNC, DONE, ""),
+    "a bulk store before the fence of its thread": "setp.ne.u32 %p1, %r2, 0;\n@%p1 bra $M;\n"
+    + STORE
+    + "cp.async.bulk.global.shared::cta.bulk_group [%rd4], [s], 16;\n"
+    + FENCE
+    + DONE
+    + "$M:\n",
+    "a bulk store of what a copy brings behind the fence": STORED(256, COPY + FENCE + "cp.async.wait_all;\n" + SYNC, DONE, ""),
+    "a bulk store that still reads": STORED(256, FILLED, BULK_COMMIT + BULK_WAIT(1), AGAIN + BULK_WAIT(0)),
+    "a bulk store without a group": STORED(256, FILLED, BULK_WAIT(0), AGAIN + DONE),
+    "a bulk store in no group of its kind": STORED(256, FILLED, COMMIT + BULK_WAIT(0), AGAIN + DONE),
+    "a bulk store that no wait of its kind is for": STORED(256, FILLED, BULK_COMMIT + "cp.async.wait_all;\n", AGAIN + BULK_WAIT(0)),
+    "a bulk store that its thread loads back too early": STORED(256, FILLED, READ + "ld.global.u32 %r7, [%rd5];\n", BULK_WAIT(0)),
+    "bulk stores of two CTAs": STORED(128, FILLED, DONE, ""),
     "rows of a matrix that two warps store": "and.b32 %r7, %r2, 31;\n" + ROWS.format("%r7"),
     "rows of a matrix that two lanes store": "shr.u32 %r7, %r2, 1;\n" + ROWS.format("%r7"),
     "rows of a matrix that two lanes store in rounds": COUNTED.format("add.s32 %r8, %r2, %r7;\n" + ROWS.format("%r8")),
@@ -298,6 +327,7 @@ RACES = {
 # A product that wraps, as in a hash. By 24 bits no two threads of a CTA have one place, which the solver may find; by 28 bits some have.
 HASHED = "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, {};\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;"
 UNKNOWN = {
+    "a bulk store that may read when the CTA has ended": STORED(256, FILLED, BULK_COMMIT, ""),
     "a function that stores": CALL + FUNCTION.format("st.global.u32 [%rd1], %r1;\n"),
     "a function that loads where the kernel writes": CALL + "st.global.u32 [%rd4], %r7;" + FUNCTION_LOADS,
     "a function with a barrier": CALL + FUNCTION.format("bar.sync 0;\n"),

@@ -15,26 +15,26 @@ from ring_cases import UNPROVEN, proves
 from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loads import read_only, unused
 from consan.prove.loops import ends, forms, unrolled
-from consan.prove.phases import arrays, model, order, warps
+from consan.prove.phases import arrays, model, order, proxies, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
-    "commits behind a copy": (copies, "place: 0 if row.is_copy", "place: 1 if row.is_copy", "the last group"),
-    "copies without a group": (copies, "place: 0 if row.is_copy", "place: 1 if row.is_copy", "a copy without a group"),
-    "groups that a wait leaves": (copies, "commits <= left", "commits < left", "the last group"),
+    "commits behind a copy": (copies, "(commit, 0))}", "(commit, 1))}", "the last group"),
+    "copies without a group": (copies, "(commit, 0))}", "(commit, 1))}", "a copy without a group"),
+    "groups that a wait leaves": (copies, "commits > left", "commits >= left", "the last group"),
     "groups with a guard": (copies, "elif step.guard is None:", "else:", "a group with a guard"),
     "waits with a guard": (copies, "elif step.guard is None:", "else:", "a wait with a guard"),
-    "commits where paths join": (copies, "min(each[place]", "max(each[place]", "a group of one path"),
+    "commits where paths join": (copies, "flight: min(", "flight: max(", "a group of one path"),
     "copies behind a barrier": (intervals, "        if copies:", "        if False:", "a copy behind a barrier"),
     "copies behind two barriers": (intervals, "self._follow(here, left, found, barriers + 1)", "pass", "a copy behind two barriers"),
     "copies of others, later": (
         intervals, "yield from _raced(AccessPair(copy, other, INTERVAL))", "pass", "a neighbour's copy behind a barrier",
     ),
     "copies of a thread": (
-        intervals, "if copy.place in here.progress", "if copy.place not in here.progress", "a copy that its thread reads early",
+        intervals, "if copy.flight in here.progress", "if copy.flight not in here.progress", "a copy that its thread reads early",
     ),
     "copies of a thread, later": (
-        intervals, "if copy.place in behind.progress", "if None in behind.progress", "a copy that its thread reads early behind a barrier",
+        intervals, "if copy.flight in behind.progress", "if None in behind.progress", "a copy that its thread reads early behind a barrier",
     ),
     "copies at the end": (intervals, "found.unfinished += [", "_ = [", "a copy that nobody waits for"),
     "how far copies are followed": (
@@ -49,6 +49,29 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     ),
     "what the first iteration begins with": (
         forms, "return choice(begins, self.first, ", "return choice(z3.BoolVal(False), self.first, ", "rows of threads that may be empty",
+    ),
+    "waits for groups of one kind": (
+        copies, "return commit is _COMMITS[wait.kind] and", "return", "a bulk store that no wait of its kind is for",
+    ),
+    "groups of one kind": (copies, "number + (commit is made.kind)", "number + 1", "a bulk store in no group of its kind"),
+    "waits for what is read": (copies, "not (reads_only and written)", "True", "a bulk store that its thread loads back too early"),
+    "writes behind no proxy fence": (proxies, "and written not in self._unfenced", "", "a bulk store without a proxy fence"),
+    "writes of others behind no proxy fence": (
+        intervals, "if not fences.follow(other):", "if False:", "a bulk store of what others write without a proxy fence",
+    ),
+    "proxy fences with a guard": (
+        proxies, "if step.guard is None else frozenset[str]()", "", "a bulk store behind a fence of some threads",
+    ),
+    "memories of proxy fences": (proxies, "if each[-1] not in fenced", "if not fenced", "a bulk store behind a fence of the other memory"),
+    "bulk stores before a fence": (
+        proxies, "self.follow(write) and", "self.follow(write) or", "a bulk store before the fence of its thread",
+    ),
+    "proxy fences before a copy ends": (
+        proxies, "not write.is_copy and", "", "a bulk store of what a copy brings behind the fence",
+    ),
+    "bulk stores at the end": (
+        intervals, "and each.writes != each.is_bulk_store", "and each.writes > each.is_bulk_store",
+        "a bulk store that may read when the CTA has ended",
     ),
     "lanes of one row": (pairs, "and self.first.place != self.second.place", "and False", "rows of a matrix in a warp"),
     "accesses of two CTAs": (proof, "AccessPair(one, other, GRID)", "AccessPair(one, other, CTA)", "elements of two CTAs"),
