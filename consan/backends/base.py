@@ -175,14 +175,18 @@ class CallSource(Protocol):
         """Whether calls are noted."""
 
     def followed_launch(self) -> FollowedLaunch | None:
-        """How C notes a launch. None: calls are not noted."""
+        """How C notes a launch. None: calls for the one default stream are not noted."""
 
-    def note(self, context: int | None) -> None:
-        """The listener needs no calls for the legacy default stream of this context, which has no other stream, up to the next other call.
+    def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
+        """The listener does not need calls of this context at once.
 
-        Then it gets them all (`noted`), each launch without its kernel. None: it needs each call at once, as it does at first, and where
-        others listen, too.
+        They are calls for the legacy default stream, which has no other beside it; or, with the handles of `streams`, also calls for these,
+        but for copies and memsets. It gets them (`noted`) before the next other call; of launches it gets kernel and stream.
+        None: it needs each call at once, as it does at first, and where others listen, too.
         """
+
+    def name_kernel(self, handle: int) -> None:
+        """The listener knows the name of a kernel, and does not ask for it when it gets a launch."""
 
     def read_noted(self) -> None:
         """The listener needs the calls that are noted now."""

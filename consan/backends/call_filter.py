@@ -5,17 +5,20 @@ of launches in a row in one stream, and consan does not know their accesses. The
 graph. The listener names the stream (`pass_over`), until it wants all calls again (`tell_all`).
 
 Noted are calls for the legacy default stream while the program has no other (`note`): launches, copies, memsets, events and waits. Until
-there is a second stream nothing can run at the same time. Python reads them before the next call that it gets (`taken`), when there is
-no room left, or when it needs the order.
+there is a second stream nothing can run at the same time, and few of them have an effect. Then calls for all streams that Python knows
+are noted, but copies and memsets: the report names their lines. Python reads what is noted before the next call that it gets, when
+there is no room left, or when it needs the order.
 """
 
 from __future__ import annotations
 
 import ctypes
 import enum
-from collections.abc import Iterator, Mapping
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +29,17 @@ from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records, dtype
 from consan.toolchain.host_library import C, HostLibrary
 
+DRIVER_API: Final = 1  # CUPTI_CB_DOMAIN_DRIVER_API
+ALLOCATES: Final = re.compile("cuMem(Alloc|AllocPitch|AllocManaged|Create|AllocAsync|AllocFromPoolAsync)$")
+_FORM: Final = re.compile(r"(?P<full>(?P<name>cu\w+?)(_v\d+)?)(?P<per_thread>_pt(?:sz|ds))?$")
+_BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
+_STREAMS: Final = {"S": -1, "C": 32}  # the stream, or bytes to it from a pointer that is there
 _NOTHING: Final = (1 << 64) - 1
 MOST_CALLBACKS: Final = 1 << 12
-_MOST_NOTED, _WORDS = 1 << 10, 4
+MOST_NOTED, _WORDS, MOST_STREAMS = 1 << 12, 4, 1 << 7
 PIECES, NUMBERS = 2, 8  # of the work around a launch
-_KERNELS: Final = 1 << 14  # places for those whose launches are counted
+_KERNELS: Final = 1 << 14  # places for those that Python knows
+_NOTED: Final = struct.Struct(f"<II{_WORDS * 8}s")
 
 
 class CallKind(enum.IntEnum):
@@ -43,7 +52,9 @@ class CallKind(enum.IntEnum):
     COPY = enum.auto()  # the same; the host waits for it if one side is pageable memory
     EVENT = enum.auto()  # an event is recorded
     EVENT_USE = enum.auto()  # the host has waited for an event, or it is destroyed
+    EVENT_WAIT = enum.auto()  # a stream waits for an event
     WAIT = enum.auto()  # the host has waited for all of the stream
+    COPY_WAIT = enum.auto()  # the same, for a copy in it
     FREE = enum.auto()  # the same, if there is something to free
     ALLOCATION = enum.auto()  # of interest only if it fails
 
@@ -54,10 +65,12 @@ KINDS: Final = {
     **dict.fromkeys(("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel"), CallKind.LAUNCH),
     **dict.fromkeys(("cuMemcpyDtoD", "cuMemcpyDtoDAsync"), CallKind.OPERATION),
     **dict.fromkeys(("cuMemcpyHtoD", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyAsync"), CallKind.COPY),
-    **dict.fromkeys(("cuMemcpy", "cuMemcpyDtoH", "cuStreamSynchronize", "cuStreamQuery", "cuCtxSynchronize"), CallKind.WAIT),
+    **dict.fromkeys(("cuStreamSynchronize", "cuStreamQuery", "cuCtxSynchronize"), CallKind.WAIT),
+    **dict.fromkeys(("cuMemcpy", "cuMemcpyDtoH"), CallKind.COPY_WAIT),
     **dict.fromkeys(("cuMemFree", "cuMemFreeHost"), CallKind.FREE),
     **dict.fromkeys(("cuEventSynchronize", "cuEventQuery", "cuEventDestroy"), CallKind.EVENT_USE),
-    "cuEventRecord": CallKind.EVENT,
+    **dict.fromkeys(("cuEventRecord", "cuEventRecordWithFlags"), CallKind.EVENT),
+    "cuStreamWaitEvent": CallKind.EVENT_WAIT,
     "cuGraphLaunch": CallKind.GRAPH,
 }
 """By the name of the function. Their streams are marked in the layouts (`CallSource.follow`)."""
@@ -96,15 +109,17 @@ NOTED: Final = RECORDS.record(
     f"""
     u32 number         of the function
     u32 kind           CallKind
-    u64 words[{_WORDS}]  its parameters
+    u64 words[{_WORDS}]  its parameters; of a launch its kernel and its stream
     """,
 )
-COUNTED: Final = RECORDS.record(
-    "CountedKernel",
-    "a kernel that is to be launched by nobody but its framework",
+SEEN: Final = RECORDS.record(
+    "SeenKernel",
+    "a kernel that Python knows",
     """
-    u64 handle  0: the place is free
-    u64 count   of its launches that others have made
+    u64 handle   0: the place is free
+    u64 count    of its launches that others than its framework have made
+    u32 counted  they are counted
+    u32 named    Python knows its name
     """,
 )
 STATE: Final = RECORDS.record(
@@ -122,10 +137,12 @@ STATE: Final = RECORDS.record(
     u32 operations            noted
     u32 events                noted
     u32 count                 of noted calls
-    u32 unused                -
+    u32 everywhere            calls for all of these streams are noted, and for the legacy default stream; else for that one alone
+    u64 stream_count          -
+    u64 streams[{MOST_STREAMS}]  their handles
     CallRule rules[{MOST_CALLBACKS}]  by the numbers of the functions
-    NotedCall noted[{_MOST_NOTED}]    -
-    CountedKernel kernels[{_KERNELS}]  by a hash of their handles
+    NotedCall noted[{MOST_NOTED}]    -
+    SeenKernel kernels[{_KERNELS}]  by a hash of their handles
     """,
 )
 PIECE: Final = RECORDS.record(
@@ -171,7 +188,8 @@ AROUND: Final = RECORDS.record(
 )
 _NUMBERS: Final = {
     "MOST_CALLBACKS": MOST_CALLBACKS,
-    "MOST_NOTED": _MOST_NOTED,
+    "MOST_NOTED": MOST_NOTED,
+    "MOST_STREAMS": MOST_STREAMS,
     "KERNELS": _KERNELS,
     "WORDS": _WORDS,
     "PIECES": PIECES,
@@ -192,16 +210,23 @@ def _generated() -> dict[str, str]:
     return {"layouts.h": header()}
 
 
+_FORMS: Final = {  # what they give, and how many words they get behind the filter
+    "consan_count_kernel": (None, 1),
+    "consan_name_kernel": (None, 1),
+    "consan_take_count": (ctypes.c_uint64, 1),
+    "consan_pass_over": (None, 3),
+    "consan_take": (ctypes.c_uint32, 1),
+    "consan_take_noted": (ctypes.c_uint32, 5),
+}
 _OPTIONS: Final = ("-std=gnu11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")
 FILTER: Final = HostLibrary("calls", "to follow the driver's calls", C, "consan.backends", "calls.c", _OPTIONS, generated=_generated)
 
 
-@dataclass(frozen=True)
-class NotedCall:
-    """A call that was noted: its number, its kind, and its parameters. Those of a launch are not used."""
+class NotedCall(NamedTuple):
+    """A call that was noted: its number, its kind, and its parameters. Those of a launch are its kernel and its stream."""
 
     number: int
-    kind: CallKind
+    kind: int
     parameters: bytes
 
 
@@ -219,15 +244,15 @@ class CallFilter:
         self._state["stream"] = self._state["notes"] = _NOTHING
         library = FILTER.load()
         library.consan_own_calls.restype = library.consan_made_launches.restype = ctypes.c_void_p
-        self._count, self._counted = library.consan_count_kernel, library.consan_take_count
-        self._count.argtypes = self._counted.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
-        self._counted.restype = ctypes.c_uint64
-        self.function, self._take = library.consan_called, library.consan_take_noted
-        self._take.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
+        self._functions = {name: _function(library, name, *form) for name, form in _FORMS.items()}
+        self.function = library.consan_called
         self.argument = ctypes.c_void_p(self._state.ctypes.data)
-        self._taken: npt.NDArray[np.void] = np.zeros(_MOST_NOTED, dtype(NOTED))
+        self._taken = ctypes.create_string_buffer(MOST_NOTED * _NOTED.size)
         OWN.count_in(library.consan_own_calls)
         MADE.count_in(library.consan_made_launches)
+
+    def _call(self, name: str, *given: int) -> Any:
+        return self._functions[name](self.argument, *given)
 
     @property
     def address(self) -> int:
@@ -241,17 +266,19 @@ class CallFilter:
 
     def count_kernel(self, handle: int) -> None:
         """Count launches of a kernel from now on, by whoever is no framework (`MADE`). With thousands of kernels, later ones are not."""
-        self._count(self.argument, handle)
+        self._call("consan_count_kernel", handle)
+
+    def name_kernel(self, handle: int) -> None:
+        """The name of a kernel is known: its launches can be noted in all streams."""
+        self._call("consan_name_kernel", handle)
 
     def taken_count(self, handle: int) -> int:
         """The launches of a kernel since this was called last."""
-        return int(self._counted(self.argument, handle))
+        return int(self._call("consan_take_count", handle))
 
     def pass_over(self, stream: int, context: int, graph: int) -> None:
-        """Drop launches into a stream, of kernels (`graph` is 0) or of an executable graph."""
-        self.tell_all()
-        self._state["context"], self._state["graph"] = context, graph
-        self._state["stream"] = stream
+        """Drop launches into a stream, of kernels (`graph` is 0) or of an executable graph, if nothing is noted."""
+        self._call("consan_pass_over", stream, context, graph)
 
     def tell_all(self) -> None:
         """Drop no launches."""
@@ -263,18 +290,36 @@ class CallFilter:
         notes = int(self._state["notes"])
         return None if notes == _NOTHING else notes
 
-    def note(self, context: int | None) -> list[NotedCall]:
-        """Note calls of a context from now on; None: hand all to Python. Gives what was noted until now."""
-        return list(self._read(_NOTHING if context is None else context))
+    @property
+    def everywhere(self) -> bool:
+        """Whether calls for all streams are noted."""
+        return bool(self._state["everywhere"])
+
+    def note(self, context: int | None, streams: Sequence[int] | None = None) -> list[NotedCall]:
+        """Note calls of a context from now on; None: hand all to Python. Gives what was noted until now.
+
+        `streams`: note calls for these, too. With hundreds, those for the others are not noted.
+        """
+        handles = (streams or ())[:MOST_STREAMS]
+        given = (ctypes.c_uint64 * len(handles))(*handles)
+        count = self._call(
+            "consan_take_noted", ctypes.addressof(self._taken), _NOTHING if context is None else context, streams is not None,
+            ctypes.addressof(given), len(handles),
+        )  # fmt: skip
+        return self._read(count)
 
     def taken(self) -> list[NotedCall]:
         """The calls that are noted. They are noted no more."""
-        return list(self._read(int(self._state["notes"]))) if self._state["count"] else []
+        return self._read(self._call("consan_take", ctypes.addressof(self._taken))) if self._state["count"] else []
 
-    def _read(self, context: int) -> Iterator[NotedCall]:
-        count = self._take(self.argument, self._taken.ctypes.data, context)
-        for call in self._taken[:count]:
-            yield NotedCall(int(call["number"]), CallKind(call["kind"]), call["words"].tobytes())
+    def _read(self, count: int) -> list[NotedCall]:
+        return list(map(NotedCall._make, _NOTED.iter_unpack(memoryview(self._taken)[: count * _NOTED.size])))
+
+
+def _function(library: ctypes.CDLL, name: str, result: Any, words: int) -> Any:
+    function = library[name]  # one of its own: `restype` of an attribute is everybody's
+    function.restype, function.argtypes = result, (ctypes.c_void_p, *(ctypes.c_uint64,) * words)
+    return function
 
 
 def filter_of(tell: Any, attribute: Any = None) -> CallFilter | None:
@@ -283,3 +328,71 @@ def filter_of(tell: Any, attribute: Any = None) -> CallFilter | None:
         return CallFilter(tell, attribute)
     except (EnvironmentFailure, OSError):
         return None
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """A function of the driver. `layout`: of its parameters, if they are known.
+
+    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points. `stream`: the place of the
+    stream, and how far behind a pointer that is there (less than 0: it is there itself).
+    """
+
+    name: str
+    per_thread: bool
+    layout: struct.Struct = struct.Struct("")  # noqa: RUF009 - immutable
+    pointer: tuple[int, int] | None = None
+    stream: tuple[int, int] | None = None
+    kernel: tuple[int, int] = (-1, -1)  # the place of a kernel's handle (`KERNELS`)
+
+    @classmethod
+    def of(cls, name: str, per_thread: bool, text: str, full: str = "") -> CallForm:
+        """By the characters of a layout (`CallSource.follow`). `full`: the name with its version."""
+        kernel = KERNELS.get(full, KERNELS.get(name, (-1, -1)))
+        layout = struct.Struct(re.sub("[OCS]", "P", text))
+        return cls(name, per_thread, layout, _place_of(_BEHIND, text), None if per_thread else _place_of(_STREAMS, text), kernel)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its parameters."""
+        return self.layout.size
+
+    def rule(self) -> dict[str, int]:
+        """The facts about it that C needs (`CallRule`)."""
+        at, within = self.stream or (-1, -1)
+        kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
+        allocates = ALLOCATES.match(self.name) is not None
+        kernel, inside = self.kernel
+        names = {"kernel": kernel + 1, "inside": inside}
+        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates, **names}
+
+    def unpacked(self, data: bytes) -> tuple[int, ...]:
+        """The parameters, where the value is in place of its pointer."""
+        return self.layout.unpack(data[: self.nbytes])
+
+    def read(self, at: int) -> tuple[int, ...]:
+        """The parameters at an address."""
+        data = bytearray(ctypes.string_at(at, self.nbytes))
+        if self.pointer is not None:
+            place, behind = self.pointer
+            pointer = int.from_bytes(data[place : place + 8], "little")
+            data[place : place + 8] = ctypes.string_at(pointer + behind, 8) if pointer else bytes(8)
+        return self.unpacked(bytes(data))
+
+
+def _place_of(parts: Mapping[str, int], text: str) -> tuple[int, int] | None:
+    """Where a layout has one of these characters, in bytes, and what stands for it."""
+    found = re.search("|".join(parts), text)
+    return None if found is None else (struct.calcsize(re.sub("[OCS]", "P", f"{text[: found.start()]}0P")), parts[found[0]])
+
+
+def forms_of(library: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> dict[int, CallForm]:
+    """The functions that matter, by the numbers that CUPTI gives them."""
+    found, forms = ctypes.c_char_p(), dict[int, CallForm]()
+    for number in range(1, MOST_CALLBACKS):
+        if library.cuptiGetCallbackName(DRIVER_API, number, ctypes.byref(found)):
+            break
+        form = _FORM.match((found.value or b"").decode())
+        if form is not None and matters(form["name"]):
+            forms[number] = CallForm.of(form["name"], form["per_thread"] is not None, layouts.get(form["name"], ""), form["full"])
+    return forms

@@ -11,33 +11,34 @@ followed, and a profiler that starts later is refused.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import importlib.util
 import re
 import struct
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from consan._errors import ConsanError
 from consan.backends import driver as api
 from consan.backends.base import FollowedLaunch
-from consan.backends.call_filter import KERNELS, KINDS, MOST_CALLBACKS, CallFilter, CallKind, NotedCall, filter_of
+from consan.backends.call_filter import ALLOCATES, DRIVER_API, CallFilter, CallForm, CallKind, NotedCall, filter_of, forms_of
 from consan.backends.contexts import ProcessMemory
 from consan.backends.cost import COST
 
-_DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
+_EXIT: Final = 1  # CUPTI_API_EXIT
 _OUT_OF_MEMORY: Final = 2  # CUDA_ERROR_OUT_OF_MEMORY
-ALLOCATES: Final = re.compile("cuMem(Alloc|AllocPitch|AllocManaged|Create|AllocAsync|AllocFromPoolAsync)$")
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
-_FORM: Final = re.compile(r"(?P<full>(?P<name>cu\w+?)(_v\d+)?)(?P<per_thread>_pt(?:sz|ds))?$")
 _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
-_BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
-_STREAMS: Final = {"S": -1, "C": 32}  # the stream, or bytes to it from a pointer that is there
-_A_LAUNCH: Final = ("cuLaunchKernel", (0,) * 11)  # in the default stream
+_A_LAUNCH: Final = "cuLaunchKernel"
+_LAUNCHED: Final = struct.Struct("<QQ")  # of a launch that is noted
+_SHAPE: Final = (0,) * 7  # of that launch, which is not noted
+_WAITS: Final = frozenset((CallKind.WAIT, CallKind.COPY_WAIT))
 _WITH_ATTRIBUTES: Final = "cuLaunchKernelEx"
 _ANOTHER: Final = 1  # stands for the thread of a call that was noted
 _MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -45,12 +46,11 @@ NO_LIBRARY: Final = "CUPTI is not installed"
 TAKEN: Final = "a profiler has subscribed to CUPTI"
 
 
-@dataclass(frozen=True)
-class DriverCall:
+class DriverCall(NamedTuple):
     """A call that has succeeded. `name`: without its version; `per_thread`: stream 0 is the thread's own default stream.
 
     `values`: the parameters, if the listener knows their layout (`CallSource.follow`); `thread`: 0 if it is the one that tells.
-    `noted`: it was made some time before, in the legacy default stream; of a launch no more is known.
+    `noted`: it was made some time before; of a launch no more is known than its kernel and its stream.
     """
 
     name: str
@@ -64,7 +64,11 @@ class DriverCall:
 
 
 class Listener(Protocol):
-    """The functions that are called after each call of the driver."""
+    """The functions that are called after each call of the driver. `lock`: is held while calls are read and reported."""
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """It can be held more than once by one thread."""
 
     def called(self, call: DriverCall) -> None:
         """A call has succeeded."""
@@ -90,74 +94,6 @@ class CallbackData(ctypes.Structure):
 
 
 _Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.POINTER(CallbackData))
-
-
-@dataclass(frozen=True)
-class CallForm:
-    """A function of the driver. `layout`: of its parameters, if they are known.
-
-    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points. `stream`: the place of the
-    stream, and how far behind a pointer that is there (less than 0: it is there itself).
-    """
-
-    name: str
-    per_thread: bool
-    layout: struct.Struct = struct.Struct("")  # noqa: RUF009 - immutable
-    pointer: tuple[int, int] | None = None
-    stream: tuple[int, int] | None = None
-    kernel: tuple[int, int] = (-1, -1)  # the place of a kernel's handle (`KERNELS`)
-
-    @classmethod
-    def of(cls, name: str, per_thread: bool, text: str, full: str = "") -> CallForm:
-        """By the characters of a layout (`CallSource.follow`). `full`: the name with its version."""
-        kernel = KERNELS.get(full, KERNELS.get(name, (-1, -1)))
-        layout = struct.Struct(re.sub("[OCS]", "P", text))
-        return cls(name, per_thread, layout, _place_of(_BEHIND, text), None if per_thread else _place_of(_STREAMS, text), kernel)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of its parameters."""
-        return self.layout.size
-
-    def rule(self) -> dict[str, int]:
-        """The facts about it that C needs (`CallRule`)."""
-        at, within = self.stream or (-1, -1)
-        kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
-        allocates = ALLOCATES.match(self.name) is not None
-        kernel, inside = self.kernel
-        names = {"kernel": kernel + 1, "inside": inside}
-        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates, **names}
-
-    def unpacked(self, data: bytes) -> tuple[int, ...]:
-        """The parameters, where the value is in place of its pointer."""
-        return self.layout.unpack(data[: self.nbytes])
-
-    def read(self, at: int) -> tuple[int, ...]:
-        """The parameters at an address."""
-        data = bytearray(ctypes.string_at(at, self.nbytes))
-        if self.pointer is not None:
-            place, behind = self.pointer
-            pointer = int.from_bytes(data[place : place + 8], "little")
-            data[place : place + 8] = ctypes.string_at(pointer + behind, 8) if pointer else bytes(8)
-        return self.unpacked(bytes(data))
-
-
-def _place_of(parts: Mapping[str, int], text: str) -> tuple[int, int] | None:
-    """Where a layout has one of these characters, in bytes, and what stands for it."""
-    found = re.search("|".join(parts), text)
-    return None if found is None else (struct.calcsize(re.sub("[OCS]", "P", f"{text[: found.start()]}0P")), parts[found[0]])
-
-
-def forms_of(library: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> dict[int, CallForm]:
-    """The functions that matter, by the numbers that CUPTI gives them."""
-    found, forms = ctypes.c_char_p(), dict[int, CallForm]()
-    for number in range(1, MOST_CALLBACKS):
-        if library.cuptiGetCallbackName(_DRIVER_API, number, ctypes.byref(found)):
-            break
-        form = _FORM.match((found.value or b"").decode())
-        if form is not None and matters(form["name"]):
-            forms[number] = CallForm.of(form["name"], form["per_thread"] is not None, layouts.get(form["name"], ""), form["full"])
-    return forms
 
 
 def refused(status: int) -> str:
@@ -196,6 +132,8 @@ class DriverCalls(DriverFacts):
         self._filter: CallFilter | None = None
         self._library: ctypes.CDLL | None = None
         self.why_not: str | None = None  # why nothing is followed; None: nobody has asked yet
+        self._pending: deque[NotedCall] = deque()  # that are taken and not reported
+        self._reading = False
 
     def follow(self, listener: Listener, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
         """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
@@ -233,7 +171,7 @@ class DriverCalls(DriverFacts):
         return (self._callback, None) if self._filter is None else (self._filter.function, self._filter.argument)
 
     def _follow_forms(self) -> None:
-        launches = (number for number, form in self._forms.items() if (form.name, form.per_thread) == (_A_LAUNCH[0], False))
+        launches = (number for number, form in self._forms.items() if (form.name, form.per_thread) == (_A_LAUNCH, False))
         self._launch = next(launches, None)
         if self._filter is not None:
             for number, form in self._forms.items():
@@ -242,7 +180,7 @@ class DriverCalls(DriverFacts):
     def _enable(self, library: ctypes.CDLL, subscriber: ctypes.c_void_p) -> str:
         status = 0
         for number in self._forms:
-            status = status or library.cuptiEnableCallback(1, subscriber, _DRIVER_API, number)
+            status = status or library.cuptiEnableCallback(1, subscriber, DRIVER_API, number)
         if status or not self._forms:
             library.cuptiUnsubscribe(subscriber)
             return f"CUPTI does not work here (error {status})"
@@ -268,14 +206,20 @@ class DriverCalls(DriverFacts):
             return
         if not self._matters(form.name):
             return
-        self.tell_all()
-        self.read_noted()
         call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
         if form.name == _WITH_ATTRIBUTES and data.params:
-            call = replace(call, programmatic=is_programmatic(data.params))
-        self.memory.called(call.name, call.values)
-        for each in list(self._listeners):
-            each.called(call)
+            call = call._replace(programmatic=is_programmatic(data.params))
+        with self._in_order():
+            self.tell_all()
+            self.read_noted()
+            self.memory.called(call.name, call.values)
+            for each in list(self._listeners):
+                each.called(call)
+
+    def _in_order(self) -> AbstractContextManager[Any]:
+        """Inside the block no other thread reports calls to the one listener for whom calls are noted."""
+        listeners = list(self._listeners)
+        return listeners[0].lock if len(listeners) == 1 else contextlib.nullcontext()
 
     reads_attributes = True
 
@@ -296,34 +240,58 @@ class DriverCalls(DriverFacts):
 
     def followed_launch(self) -> FollowedLaunch | None:
         """See `CallSource`."""
-        if self._filter is None or self._launch is None or (context := self._filter.context_of_notes) is None:
+        if self._filter is None or self._launch is None or self._filter.everywhere or (context := self._filter.context_of_notes) is None:
             return None
         return FollowedLaunch(self._filter.address, context, self._launch)
 
-    def note(self, context: int | None) -> None:
+    def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """See `CallSource`."""
         if self._filter is not None:
-            before = self._filter.context_of_notes
-            self._tell_noted(self._filter.note(context if len(self._listeners) == 1 else None), before or 0)
+            with self._in_order():
+                before = self._filter.context_of_notes
+                self._tell_noted(self._filter.note(context if len(self._listeners) == 1 else None, streams), before or 0)
 
     def read_noted(self) -> None:
         """See `CallSource`."""
-        if self._filter is not None and (calls := self._filter.taken()):
-            self._tell_noted(calls, self._filter.context_of_notes or 0)
+        if self._filter is not None:
+            with self._in_order():
+                if calls := self._filter.taken():
+                    self._tell_noted(calls, self._filter.context_of_notes or 0)
 
     def _tell_noted(self, calls: list[NotedCall], context: int) -> None:
-        for noted in calls:
-            form = self._forms[noted.number]
-            call = DriverCall(*_A_LAUNCH) if noted.kind is CallKind.LAUNCH else DriverCall(form.name, form.unpacked(noted.parameters))
-            call = replace(call, context=context, thread=_ANOTHER, noted=True, waited=noted.kind is CallKind.WAIT)
-            self.memory.called(call.name, call.values)
-            for each in list(self._listeners):
-                each.called(call)
+        """Report calls in their order: those that are taken meanwhile come behind them."""
+        self._pending.extend(calls)
+        if self._reading:
+            return
+        self._reading = True
+        try:
+            listeners = list(self._listeners)
+            while self._pending:
+                call = self._noted_call(self._pending.popleft(), context)
+                self.memory.called(call.name, call.values)
+                for each in listeners:
+                    each.called(call)
+        finally:
+            self._reading = False
+            self._pending.clear()
+
+    def _noted_call(self, noted: NotedCall, context: int) -> DriverCall:
+        form = self._forms[noted.number]
+        if noted.kind == CallKind.LAUNCH:
+            kernel, stream = _LAUNCHED.unpack_from(noted.parameters)
+            return DriverCall(_A_LAUNCH, (kernel, *_SHAPE, stream, 0, 0), False, context, _ANOTHER, True)
+        waited = noted.kind in _WAITS
+        return DriverCall(form.name, form.layout.unpack_from(noted.parameters), False, context, _ANOTHER, True, waited)
 
     def count_kernel(self, handle: int) -> None:
         """See `CallSource`."""
         if self._filter is not None:
             self._filter.count_kernel(handle)
+
+    def name_kernel(self, handle: int) -> None:
+        """See `CallSource`."""
+        if self._filter is not None:
+            self._filter.name_kernel(handle)
 
     def taken_count(self, handle: int) -> int:
         """See `CallSource`."""

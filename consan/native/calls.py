@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.callbacks import NO_LIBRARY, CallForm, DriverCall, DriverFacts, Listener, forms_of, libraries, refused
@@ -72,7 +72,10 @@ class RemoteCalls(DriverFacts):
     def followed_launch(self) -> None:
         """The interposer notes no call."""
 
-    def note(self, context: int | None) -> None:
+    def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
+        """The interposer notes no call."""
+
+    def name_kernel(self, handle: int) -> None:
         """The interposer notes no call."""
 
     def read_noted(self) -> None:

@@ -115,6 +115,7 @@ class Frameworks:
 
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
+        self.streams.read_noted()
         self._forget_repeated()
         self.background.settle()
         self.graphs.settle(altered=self.streams.captures.altered)
@@ -129,6 +130,7 @@ class Frameworks:
 
     def tell_repeated(self) -> None:
         """Count the launches that are not counted yet: those that repeat, and those of others."""
+        self.streams.read_noted()
         self.by_others.tell()
         for each in list(self._repeated.values()):
             each.tell()

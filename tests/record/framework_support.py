@@ -105,8 +105,11 @@ class FakeCalls:
     def taken_count(self, handle: int) -> int:
         return self.counts.pop(handle, 0)
 
-    def note(self, context: int | None) -> None:
+    def note(self, context: int | None, streams: Any = None) -> None:
         """Each call is told at once."""
+
+    def name_kernel(self, handle: int) -> None:
+        """No launch is noted."""
 
     def read_noted(self) -> None:
         """Nothing is noted."""

@@ -2,62 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cupti_support import Cupti
-from framework_support import WORDS, Framework, gap
-
-from consan.backends import callbacks
-from consan.backends.callbacks import DriverCalls
-from consan.session.comparing import followed_streams
-from consan.session.comparing.driver_calls import LAYOUTS
-
-EVENT = 0x900
-
-
-class Program:
-    """A program whose calls CUPTI tells. `note`: C notes them from the first on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, note: bool) -> None:
-        attribute = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)(lambda *_: 0)
-        self.cupti = Cupti(names=(*LAYOUTS, "cuGraphAddNode", "cuGraphAddNode_v2"))
-        monkeypatch.setattr(callbacks, "libraries", lambda: ["cupti"])
-        monkeypatch.setattr(callbacks, "attribute_function", lambda: attribute)
-        monkeypatch.setattr(callbacks, "ctypes", SimpleNamespace(**{**vars(ctypes), "CDLL": lambda _: self.cupti}))
-        monkeypatch.setattr(followed_streams, "FIRST_CALLS", 0 if note else 1 << 30)
-        monkeypatch.setattr(DriverCalls, "is_registered", lambda *_: True)
-        monkeypatch.setattr(DriverCalls, "blocks", lambda *_: False)
-        monkeypatch.setattr(DriverCalls, "kernel", lambda *_: "fast")
-        self.calls = DriverCalls()
-        self.framework = Framework(calls=self.calls)
-        self.call("cuEventDestroy", EVENT + 1)
-        assert self.calls.notes is note
-
-    def call(self, name: str, *words: int) -> None:
-        self.cupti.called(name, *words)
-
-    def stream(self) -> int:
-        handle = ctypes.c_uint64(0x77)
-        self.call("cuStreamCreate", ctypes.addressof(handle), 1)
-        return 0x77
-
-    def memset(self) -> None:
-        self.call("cuMemsetD8Async", self.framework.out, 0, 4 * WORDS, 0)
-
-    def foreign(self) -> None:
-        """A kernel of whose accesses nothing is known."""
-        self.call("cuLaunchKernel", 9, 0, 0, 0, 0, 0, 0, 0)
-
-    def launch(self, stream: int) -> None:
-        self.framework.launch("fills", stream=stream)
-        self.framework.backend.advance(stream)
-
-    def wait(self, event: int, stream: int) -> None:
-        self.call("cuStreamWaitEvent", stream, event, 0)
+from framework_support import gap
+from noted_support import EVENT, Program
 
 
 def set_beside(program: Program) -> None:
@@ -164,15 +114,15 @@ def test_noted_or_told(case: Callable[[Program], None], monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("works", [False, True])
-def test_calls_are_noted_again_behind_a_stream_without_work(works: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_one_stream_again_behind_one_without_work(works: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(monkeypatch, note=True)
-    stream = program.stream()
-    assert not program.calls.notes
+    stream, streams = program.stream(), program.framework.session.followed
+    assert not streams.noting
     if works:
         program.framework.launch("fills", stream=stream)
     program.call("cuStreamDestroy", stream)
     program.call("cuEventDestroy", EVENT + 1)
-    assert program.calls.notes is not works
+    assert (program.calls.notes, streams.noting) == (True, not works)
     program.framework.backend.advance(stream)
 
 

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#define EXPORTED __attribute__((visibility("default")))
 #define MOST_ARMED 256
 #define MOST_SLOTS 32
 #define MOST_SETS 32 // of values of the parameters, of one launch that is armed
@@ -129,13 +128,16 @@ static bool find_slot(struct Armed *armed, struct Slot **found) {
     return *found != NULL;
 }
 
+// Whether launches into the default stream are noted, which is the only one.
+static bool notes_launches(const struct Armed *armed) { return load(&armed->filter->notes) == armed->notes && !armed->filter->everywhere; }
+
 // The launch is noted as the callback would do it.
 static bool note_launch(const struct Armed *armed) {
-    static const struct CallbackData unknown;
     struct Filter *filter = armed->filter;
+    struct NotedCall call = {.number = (uint32_t)armed->call, .kind = LAUNCH};
     if (!filter) return true;
     lock(filter);
-    bool done = load(&filter->notes) == armed->notes && note(filter, (uint32_t)armed->call, LAUNCH, &unknown);
+    bool done = notes_launches(armed) && note(filter, &call);
     if (done) store(&filter->stream, UINT64_MAX);
     unlock(filter);
     return done;
@@ -203,7 +205,7 @@ EXPORTED int consan_launch(void *function, unsigned x, unsigned y, unsigned z, u
 EXPORTED uint64_t consan_begin(struct Armed *armed) {
     if (pthread_mutex_trylock(&launches.lock)) return 0;
     struct Slot *slot = NULL;
-    bool noted = !armed->filter || load(&armed->filter->notes) == armed->notes;
+    bool noted = !armed->filter || notes_launches(armed);
     bool ready = armed->armed && !armed->busy && noted && take_receipts(armed, nanoseconds()) && find_slot(armed, &slot);
     uint64_t found = ready && prepare(armed, slot) ? (slot ? (uint64_t)(slot - armed->slots) + 1 : 1) : 0;
     if (slot) armed->busy = found;

@@ -45,7 +45,7 @@ static int put_behind(struct Around *work, void *stream) {
 }
 
 // Before the launch. `copies`: the pieces are copied, too.
-__attribute__((visibility("default"))) int consan_before(const struct Around *work, uint64_t stream, int copies) {
+EXPORTED int consan_before(const struct Around *work, uint64_t stream, int copies) {
     bool pushed;
     own_calls++;
     int status = enter(work, &pushed);
@@ -56,7 +56,7 @@ __attribute__((visibility("default"))) int consan_before(const struct Around *wo
 }
 
 // Behind it. `number`: the last parameter of the kernel.
-__attribute__((visibility("default"))) int consan_behind(struct Around *work, uint64_t stream, uint64_t number) {
+EXPORTED int consan_behind(struct Around *work, uint64_t stream, uint64_t number) {
     bool pushed;
     own_calls++;
     work->numbers[work->count - 1] = number;

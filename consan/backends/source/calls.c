@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#define EXPORTED __attribute__((visibility("default")))
 #define API_EXIT 1      // CUPTI_API_EXIT
 #define OUT_OF_MEMORY 2 // CUDA_ERROR_OUT_OF_MEMORY
 #define MEMORY_TYPE 2   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -38,11 +39,11 @@ typedef int Launch(void *, unsigned, unsigned, unsigned, unsigned, unsigned, uns
 
 static __thread int own_calls; // more than 0: this thread calls for consan itself
 
-__attribute__((visibility("default"))) int *consan_own_calls(void) { return &own_calls; }
+EXPORTED int *consan_own_calls(void) { return &own_calls; }
 
 static __thread int made_launches; // more than 0: this thread makes a launch of a framework (consan/backends/driver.py)
 
-__attribute__((visibility("default"))) int *consan_made_launches(void) { return &made_launches; }
+EXPORTED int *consan_made_launches(void) { return &made_launches; }
 
 #include "around.h"
 
@@ -75,25 +76,37 @@ static bool find_stream(const struct CallRule *rule, const char *parameters, uin
 }
 
 // The place of a kernel, or the free one where it would be. Null: all are taken.
-static struct CountedKernel *find_kernel(struct Filter *filter, uint64_t handle) {
+static struct SeenKernel *find_kernel(struct Filter *filter, uint64_t handle) {
     uint64_t at = (handle >> 4) * 0x9E3779B97F4A7C15ull >> 32;
     for (uint32_t tried = 0; tried < KERNELS; tried++, at++) {
-        struct CountedKernel *found = &filter->kernels[at % KERNELS];
+        struct SeenKernel *found = &filter->kernels[at % KERNELS];
         uint64_t there = load(&found->handle);
         if (there == handle || !there) return found;
     }
     return NULL;
 }
 
-__attribute__((visibility("default"))) void consan_count_kernel(struct Filter *filter, uint64_t handle) {
+// The place of a kernel that Python knows. Null: it knows nothing of it.
+static struct SeenKernel *seen_kernel(struct Filter *filter, uint64_t handle) {
+    struct SeenKernel *found = handle ? find_kernel(filter, handle) : NULL;
+    return found && load(&found->handle) == handle ? found : NULL;
+}
+
+static void see_kernel(struct Filter *filter, uint64_t handle, bool counted, bool named) {
     lock(filter);
-    struct CountedKernel *found = handle ? find_kernel(filter, handle) : NULL;
-    if (found) store(&found->handle, handle);
+    struct SeenKernel *found = handle ? find_kernel(filter, handle) : NULL;
+    if (found) {
+        found->counted |= counted, found->named |= named;
+        store(&found->handle, handle);
+    }
     unlock(filter);
 }
 
-__attribute__((visibility("default"))) uint64_t consan_take_count(struct Filter *filter, uint64_t handle) {
-    struct CountedKernel *found = find_kernel(filter, handle);
+EXPORTED void consan_count_kernel(struct Filter *filter, uint64_t handle) { see_kernel(filter, handle, true, false); }
+EXPORTED void consan_name_kernel(struct Filter *filter, uint64_t handle) { see_kernel(filter, handle, false, true); }
+
+EXPORTED uint64_t consan_take_count(struct Filter *filter, uint64_t handle) {
+    struct SeenKernel *found = seen_kernel(filter, handle);
     return found ? __atomic_exchange_n(&found->count, 0, __ATOMIC_SEQ_CST) : 0;
 }
 
@@ -107,8 +120,17 @@ static bool read_kernel(const struct CallRule *rule, const char *parameters, uin
 static void count_launch(struct Filter *filter, const struct CallRule *rule, const char *parameters) {
     uint64_t handle;
     if (made_launches > 0 || !read_kernel(rule, parameters, &handle)) return;
-    struct CountedKernel *found = find_kernel(filter, handle);
-    if (found && load(&found->handle) == handle) __atomic_add_fetch(&found->count, 1, __ATOMIC_SEQ_CST);
+    struct SeenKernel *found = seen_kernel(filter, handle);
+    if (found && found->counted) __atomic_add_fetch(&found->count, 1, __ATOMIC_SEQ_CST);
+}
+
+// Launches into a stream may be dropped: Python has read all that was noted. Else it reads that first.
+EXPORTED void consan_pass_over(struct Filter *filter, uint64_t stream, uint64_t context, uint64_t graph) {
+    lock(filter);
+    store(&filter->stream, UINT64_MAX);
+    store(&filter->context, context), store(&filter->graph, graph);
+    if (!filter->count) store(&filter->stream, stream);
+    unlock(filter);
 }
 
 static bool is_passed_over(struct Filter *filter, const struct CallRule *rule, const struct CallbackData *data) {
@@ -137,53 +159,113 @@ static void forget(struct Filter *filter) {
     if (!filter->events) filter->count = 0;
 }
 
-static bool note(struct Filter *filter, uint32_t number, enum CallKind kind, const struct CallbackData *data) {
-    if (kind == WAIT) forget(filter);
-    if (kind == OPERATION && filter->operations == MOST_OPERATIONS && !filter->events) {
-        forget(filter);
-        kind = LAUNCH;
-    }
-    if (kind == LAUNCH && filter->launched) return true;
+static bool append(struct Filter *filter, const struct NotedCall *call) {
     if (filter->count == MOST_NOTED) return false;
-    struct NotedCall *call = &filter->noted[filter->count++];
-    call->number = number, call->kind = kind;
-    copy_parameters(call->words, sizeof call->words, filter->rules[number].nbytes, data->parameters);
-    filter->operations += kind == OPERATION;
-    filter->launched = kind != EVENT && (filter->launched || kind == LAUNCH);
-    filter->events += kind == EVENT || kind == EVENT_USE;
+    filter->noted[filter->count++] = *call;
     return true;
+}
+
+// While there is one stream nothing runs at the same time: a launch stands for what comes behind it.
+static bool note(struct Filter *filter, struct NotedCall *call) {
+    if (call->kind == WAIT || call->kind == COPY_WAIT) forget(filter);
+    if (call->kind == OPERATION && filter->operations == MOST_OPERATIONS && !filter->events) {
+        forget(filter);
+        call->kind = LAUNCH;
+    }
+    if (call->kind == LAUNCH && filter->launched) return true;
+    if (!append(filter, call)) return false;
+    filter->operations += call->kind == OPERATION;
+    filter->launched = call->kind != EVENT && (filter->launched || call->kind == LAUNCH);
+    filter->events += call->kind == EVENT || call->kind == EVENT_USE;
+    return true;
+}
+
+// A call for one of several streams. One that says the same as the call before it adds nothing; so does a launch behind one in its stream.
+static bool note_in_order(struct Filter *filter, const struct NotedCall *call) {
+    const struct NotedCall *last = filter->count ? &filter->noted[filter->count - 1] : NULL;
+    if (last && call->kind == LAUNCH && last->kind == LAUNCH && last->words[1] == call->words[1]) return true;
+    return (last && memcmp(last, call, sizeof *call) == 0) || append(filter, call);
+}
+
+static bool knows_stream(const struct Filter *filter, uint64_t stream) {
+    for (uint64_t at = 0; at < filter->stream_count; at++)
+        if (filter->streams[at] == stream) return true;
+    return stream <= LEGACY;
+}
+
+// What is noted of a call. False: Python needs it at once, as far as can be said without the lock.
+static bool read_call(struct Filter *filter, uint32_t number, const void *parameters, uint64_t stream, struct NotedCall *call) {
+    const struct CallRule *rule = &filter->rules[number];
+    call->number = number, call->kind = rule->kind;
+    copy_parameters(call->words, sizeof call->words, rule->kind == LAUNCH ? 0 : rule->nbytes, parameters);
+    if (rule->kind == LAUNCH) {
+        call->words[1] = stream;
+        return read_kernel(rule, parameters, &call->words[0]);
+    }
+    if (rule->kind == FREE) call->kind = WAIT;
+    if (rule->kind == COPY) call->kind = is_pageable(filter, call->words[0]) || is_pageable(filter, call->words[1]) ? WAIT : OPERATION;
+    return true;
+}
+
+static bool is_operation(enum CallKind kind) { return kind == OPERATION || kind == COPY || kind == COPY_WAIT; }
+
+// Whether C notes calls of a kind, for a stream; the caller has the lock.
+static bool notes_kind(struct Filter *filter, const struct NotedCall *call, enum CallKind kind, uint64_t stream) {
+    if (!filter->everywhere) return stream <= LEGACY && kind != EVENT_WAIT;
+    if (kind == LAUNCH) {
+        struct SeenKernel *found = made_launches > 0 ? NULL : seen_kernel(filter, call->words[0]);
+        if (!found || !found->named) return false;
+    }
+    return !is_operation(kind) && knows_stream(filter, stream);
 }
 
 static bool is_noted(struct Filter *filter, uint32_t number, const struct CallbackData *data) {
     const struct CallRule *rule = &filter->rules[number];
     enum CallKind kind = rule->kind;
-    uint64_t stream, words[2];
+    struct NotedCall call;
+    uint64_t stream;
     if (kind == AT_ONCE || kind == GRAPH || kind == ALLOCATION || (uintptr_t)data->context != load(&filter->notes)) return false;
-    if (!find_stream(rule, data->parameters, &stream) || stream > LEGACY) return false;
-    copy_parameters(words, sizeof words, rule->nbytes, data->parameters);
-    if (kind == FREE && !words[0]) return true;
-    if (kind == COPY) kind = is_pageable(filter, words[0]) || is_pageable(filter, words[1]) ? WAIT : OPERATION;
+    if (is_operation(kind) && __atomic_load_n(&filter->everywhere, __ATOMIC_SEQ_CST)) return false;
+    if (!find_stream(rule, data->parameters, &stream) || !read_call(filter, number, data->parameters, stream, &call)) return false;
+    if (kind == FREE && !call.words[0]) return true;
     lock(filter);
     store(&filter->stream, UINT64_MAX);
-    bool done = (uintptr_t)data->context == load(&filter->notes) && note(filter, number, kind == FREE ? WAIT : kind, data);
+    bool done = (uintptr_t)data->context == load(&filter->notes) && notes_kind(filter, &call, kind, stream);
+    done = done && (filter->everywhere ? note_in_order(filter, &call) : note(filter, &call));
     unlock(filter);
     return done;
 }
 
-// Take what is noted. Gives how many calls that is. `notes`: the context whose calls are noted from now on.
-__attribute__((visibility("default"))) uint32_t consan_take_noted(struct Filter *filter, struct NotedCall *calls, uint64_t notes) {
-    lock(filter);
+static uint32_t take(struct Filter *filter, struct NotedCall *calls) {
     uint32_t count = filter->count;
     memcpy(calls, filter->noted, count * sizeof *calls);
     filter->count = filter->launched = filter->operations = filter->events = 0;
+    return count;
+}
+
+// Take what is noted. Gives how many calls that is.
+EXPORTED uint32_t consan_take(struct Filter *filter, struct NotedCall *calls) {
+    lock(filter);
+    uint32_t count = take(filter, calls);
+    unlock(filter);
+    return count;
+}
+
+// The same. `notes`: the context whose calls are noted from now on; `everywhere`: those for these streams, too.
+EXPORTED uint32_t consan_take_noted(struct Filter *filter, struct NotedCall *calls, uint64_t notes, uint64_t everywhere, const uint64_t *streams,
+                                    uint64_t stream_count) {
+    lock(filter);
+    uint32_t count = take(filter, calls);
     store(&filter->notes, notes);
+    filter->everywhere = everywhere != 0, filter->stream_count = stream_count;
+    memcpy(filter->streams, streams, stream_count * sizeof *streams);
     unlock(filter);
     return count;
 }
 
 #include "armed.h"
 
-__attribute__((visibility("default"))) void consan_called(struct Filter *filter, int domain, uint32_t number, const struct CallbackData *data) {
+EXPORTED void consan_called(struct Filter *filter, int domain, uint32_t number, const struct CallbackData *data) {
     if (data->site != API_EXIT || own_calls > 0) return;
     if (number >= MOST_CALLBACKS) return;
     const struct CallRule *rule = &filter->rules[number];

@@ -13,7 +13,7 @@ events that are nodes (driver_calls.py ends the comparison).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, GraphNode
 from consan.session.comparing.streams import Event, Numbers, Stream
@@ -35,8 +35,7 @@ class Capture:
     whole: bool = True
 
 
-@dataclass(frozen=True)
-class WorkPlace:
+class WorkPlace(NamedTuple):
     """Where work goes: a stream of the program, or one of a graph that is being captured."""
 
     concurrent: ConcurrentLaunches

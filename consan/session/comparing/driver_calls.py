@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends import contexts as memory_of_processes
 from consan.backends.base import THREAD_STREAM
@@ -20,12 +21,13 @@ from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.program_streams import ProgramStream
 
 if TYPE_CHECKING:
+    from consan.backends.callbacks import DriverCall
     from consan.checker.compiled.concurrent_launches import Rows
     from consan.session.comparing.captures import Captures, WorkPlace
     from consan.session.comparing.comparisons import Comparisons
     from consan.session.modules.device import Device
 
-__all__ = ["LAYOUTS", "FollowedStreams", "ProgramOrder", "SeenCall", "follow", "matters"]
+__all__ = ["LAYOUTS", "FollowedStreams", "ProgramOrder", "follow", "matters"]
 _MATTERS: Final = re.compile(
     r"cu(Stream|Event|Launch|Mem(cpy|set|Free|AllocAsync|AllocFromPool|BatchDecompress)|Graph(?!ics)|(Green)?Ctx(Record|Wait|Synchronize)"
     r"|EGL|WaitExternal|SignalExternal|IpcOpenEvent|GreenCtxStream)"
@@ -40,43 +42,7 @@ _NOT_SEEN: Final = "the calls of its driver are not seen"
 _ALTERS: Final = re.compile(r"cuGraph(Exec)?(Kernel|ChildGraph)?NodeSetParams")  # they may change the parameters of a kernel's node
 
 
-class SeenCall(Protocol):
-    """A call that has succeeded (consan/backends/callbacks.py)."""
-
-    @property
-    def name(self) -> str:
-        """Its name, without the version."""
-
-    @property
-    def values(self) -> tuple[int, ...]:
-        """Its parameters."""
-
-    @property
-    def per_thread(self) -> bool:
-        """Whether stream 0 is the thread's own default stream."""
-
-    @property
-    def context(self) -> int:
-        """The context that was current."""
-
-    @property
-    def thread(self) -> int:
-        """The thread that has made it. 0: the one that reports it."""
-
-    @property
-    def noted(self) -> bool:
-        """Whether it was made some time ago: of a launch no more is known."""
-
-    @property
-    def programmatic(self) -> bool:
-        """Whether it is a programmatic dependent launch."""
-
-    @property
-    def waited(self) -> bool:
-        """Of a call that is noted: whether the host has waited for its stream."""
-
-
-Meaning = Callable[["ProgramOrder", SeenCall], None]
+Meaning = Callable[["ProgramOrder", "DriverCall"], None]
 
 
 def matters(name: str) -> bool:
@@ -92,12 +58,23 @@ class ProgramOrder:
     give_back: Callable[[], None]  # memory of the device that consan holds
 
     @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """Is held while calls are reported."""
+        return self.streams.lock
+
+    @property
     def captures(self) -> Captures:
         """The graphs that are captured."""
         return self.streams.captures
 
-    def called(self, call: SeenCall) -> None:
+    def called(self, call: DriverCall) -> None:
         """The program has made a call."""
+        if call.noted:  # many are
+            with self.streams.lock:
+                if not self.streams.seen.why:
+                    self.streams.enter(call.context)
+                    _ROWS[call.name][1](self, call)
+            return
         self.captures.altered = self.captures.altered or _ALTERS.fullmatch(call.name) is not None
         if self.streams.seen.why:
             return
@@ -108,8 +85,7 @@ class ProgramOrder:
                 self.streams.stops(f"the program calls {call.name}, whose order is not followed")
             else:
                 row[1](self, call)
-                if not call.noted:
-                    self.streams.heard(call.context)
+                self.streams.heard(call.context)
 
     def missed(self, why: str) -> None:
         """A call was not understood."""
@@ -119,16 +95,16 @@ class ProgramOrder:
         """The device had no memory for the program."""
         self.give_back()
 
-    def handle(self, call: SeenCall, at: int | None) -> int:
+    def handle(self, call: DriverCall, at: int | None) -> int:
         """The stream that is a parameter of a call, or the default stream."""
         handle = 0 if at is None else call.values[at]
         return self.streams.key(THREAD_STREAM if call.per_thread and not handle else handle, call.thread)
 
-    def place(self, call: SeenCall, at: int | None) -> WorkPlace:
+    def place(self, call: DriverCall, at: int | None) -> WorkPlace:
         """Where the work of a call goes."""
         return self.captures.place(self.handle(call, at))
 
-    def did(self, call: SeenCall, name: str, at: int | None, rows: Rows | None) -> WorkPlace:
+    def did(self, call: DriverCall, name: str, at: int | None, rows: Rows | None) -> WorkPlace:
         """The program has put something into a stream."""
         place = self.place(call, at)
         self.streams.did(name, place, rows, here=not call.thread)
@@ -157,54 +133,54 @@ def follow(comparisons: Comparisons, device: Device, *, looks_at_global: bool) -
     return streams
 
 
-def _pass(order: ProgramOrder, call: SeenCall) -> None:
+def _pass(order: ProgramOrder, call: DriverCall) -> None:
     """Nothing follows."""
 
 
-def _stream_made(order: ProgramOrder, call: SeenCall) -> None:
+def _stream_made(order: ProgramOrder, call: DriverCall) -> None:
     handle, flags = call.values[:2]
     order.streams.gone(handle)
     order.streams.make(blocking=not flags & _NON_BLOCKING, handle=handle)
 
 
-def _stream_gone(order: ProgramOrder, call: SeenCall) -> None:
+def _stream_gone(order: ProgramOrder, call: DriverCall) -> None:
     order.streams.gone(call.values[0])
 
 
-def _recorded(order: ProgramOrder, call: SeenCall) -> None:
+def _recorded(order: ProgramOrder, call: DriverCall) -> None:
     if len(call.values) > 2 and call.values[2] & _EXTERNAL:
         order.streams.stops("a node of a graph records an event")
     order.captures.record(call.values[0], order.place(call, 1))
 
 
-def _event_gone(order: ProgramOrder, call: SeenCall) -> None:
+def _event_gone(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.events.pop(call.values[0], None)
 
 
-def _waits(order: ProgramOrder, call: SeenCall) -> None:
+def _waits(order: ProgramOrder, call: DriverCall) -> None:
     if call.values[2] & _EXTERNAL:
         order.streams.stops("a node of a graph waits for an event")
     order.captures.wait(call.values[1], order.handle(call, 0))
 
 
-def _event_passed(order: ProgramOrder, call: SeenCall) -> None:
+def _event_passed(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.passed(call.values[0])
 
 
-def _stream_passed(order: ProgramOrder, call: SeenCall) -> None:
+def _stream_passed(order: ProgramOrder, call: DriverCall) -> None:
     order.host_waits(order.place(call, 0))
 
 
-def _all_passed(order: ProgramOrder, call: SeenCall) -> None:
+def _all_passed(order: ProgramOrder, call: DriverCall) -> None:
     order.streams.synchronize()
 
 
-def _free(order: ProgramOrder, call: SeenCall) -> None:
+def _free(order: ProgramOrder, call: DriverCall) -> None:
     if call.values[0]:  # libraries free nothing, to make the driver begin
         order.streams.synchronize_all()  # its memory may be of any context
 
 
-def _host_function(order: ProgramOrder, call: SeenCall) -> None:
+def _host_function(order: ProgramOrder, call: DriverCall) -> None:
     order.host_waits(order.place(call, 0))
 
 
@@ -215,54 +191,53 @@ class _Launches:
     function: int
     stream: int
 
-    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+    def __call__(self, order: ProgramOrder, call: DriverCall) -> None:
         """Nothing is known of its accesses, unless the session makes the launch."""
         if order.streams.made_by_us and not call.noted:
             order.streams.own.programmatic = order.streams.own.programmatic or call.programmatic
             return
-        place = order.place(call, self.stream)
+        place, name = order.place(call, self.stream), order.streams.kernel(call.values[self.function], there=not call.noted)
         if not order.streams.is_stood_for(place):
-            name = "a kernel" if call.noted else order.streams.kernel(call.values[self.function])
             order.did(call, name, self.stream, None)
         if not (call.per_thread or call.noted) and call.values[self.stream] != THREAD_STREAM:
             order.streams.pass_over(place, call.values[self.stream], call.context)
 
 
-def _capture_begins(order: ProgramOrder, call: SeenCall) -> None:
+def _capture_begins(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.begin(call.values[0])
 
 
-def _capture_ends(order: ProgramOrder, call: SeenCall) -> None:
+def _capture_ends(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.end(*call.values)
 
 
-def _instantiated(order: ProgramOrder, call: SeenCall) -> None:
+def _instantiated(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.instantiate(call.values[1], call.values[0])
 
 
-def _graph_launched(order: ProgramOrder, call: SeenCall) -> None:
+def _graph_launched(order: ProgramOrder, call: DriverCall) -> None:
     executable, stream = call.values
     if order.captures.launch(executable, order.place(call, 1)) and not call.per_thread and stream != THREAD_STREAM:
         order.streams.pass_over_graph(executable, stream, call.context)
 
 
-def _executable_changed(order: ProgramOrder, call: SeenCall) -> None:
+def _executable_changed(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.executables.pop(call.values[0], None)
 
 
-def _node_added(order: ProgramOrder, call: SeenCall) -> None:
+def _node_added(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.graphs.pop(call.values[1], None)
 
 
-def _nodes_changed(order: ProgramOrder, call: SeenCall) -> None:
+def _nodes_changed(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.graphs.clear()
 
 
-def _freed(order: ProgramOrder, call: SeenCall) -> None:
+def _freed(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.freed(call.values[0], order.place(call, 1))
 
 
-def _allocated(order: ProgramOrder, call: SeenCall) -> None:
+def _allocated(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.allocated(*call.values[:2])
 
 
@@ -277,7 +252,7 @@ class _Copies:
     to_host: bool
     places: tuple[int, int, int] = (0, 1, 2)
 
-    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+    def __call__(self, order: ProgramOrder, call: DriverCall) -> None:
         """Put the copy into its stream. The host waits for one to or from pageable memory."""
         to, source, nbytes = (call.values[each] for each in self.places)
         place = order.did(call, "a copy of memory", self.stream, rows_between([(source, source + nbytes)], [(to, to + nbytes)]))
@@ -298,7 +273,7 @@ class _Sets:
     size: int
     stream: int | None
 
-    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+    def __call__(self, order: ProgramOrder, call: DriverCall) -> None:
         """Put it into its stream."""
         to, nbytes = call.values[0], call.values[2] * self.size
         order.did(call, "a memset", self.stream, rows_between([], [(to, to + nbytes)]))
@@ -311,7 +286,7 @@ class _Unknown:
     stream: int | None
     waits: bool
 
-    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+    def __call__(self, order: ProgramOrder, call: DriverCall) -> None:
         """Put it into its stream."""
         place = order.did(call, call.name, self.stream, None)
         if self.waits:
@@ -331,11 +306,11 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuStreamCreate": ("OI", _stream_made),
     "cuStreamCreateWithPriority": ("OIi", _stream_made),
     "cuStreamDestroy": ("P", _stream_gone),
-    "cuStreamWaitEvent": ("PPI", _waits),
+    "cuStreamWaitEvent": ("SPI", _waits),
     "cuStreamSynchronize": ("S", _stream_passed),
     "cuStreamQuery": ("S", _stream_passed),
     "cuEventRecord": ("PS", _recorded),
-    "cuEventRecordWithFlags": ("PPI", _recorded),
+    "cuEventRecordWithFlags": ("PSI", _recorded),
     "cuEventSynchronize": ("P", _event_passed),
     "cuEventQuery": ("P", _event_passed),
     "cuEventDestroy": ("P", _event_gone),

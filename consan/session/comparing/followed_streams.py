@@ -7,6 +7,9 @@ driver_calls.py names each call that may order streams and is not understood: no
 Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. The host waits for a launch
 whose global memory is recorded.
 
+C notes most calls, and Python reads them in their order: before a call that it gets at once, before a launch that is compared, and for a
+report (consan/backends/call_filter.py).
+
 Kernels are recorded for the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large
 launch, one of many) is compared with nothing, and each kernel that may run at the same time has that as a reason.
 
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -75,10 +78,13 @@ class Facts(Protocol):
         """Whether calls are noted."""
 
     def followed_launch(self) -> FollowedLaunch | None:
-        """How C notes a launch. None: calls are not noted."""
+        """How C notes a launch. None: calls for the one default stream are not noted."""
 
-    def note(self, context: int | None) -> None:
-        """Calls for the default stream are not needed at once. None: they are."""
+    def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
+        """Calls for the default stream, and for these, are not needed at once. None: they are."""
+
+    def name_kernel(self, handle: int) -> None:
+        """The name of a kernel is known."""
 
     def read_noted(self) -> None:
         """The calls that are noted are needed now."""
@@ -102,6 +108,7 @@ class FollowedStreams(ProgramStreams):
     marked: bool = False  # an event was recorded since the last launch whose accesses are not known
     _early: int = -1  # the number of that launch
     _contexts: dict[int, int] = field(default_factory=dict)  # their numbers
+    _names: dict[int, str] = field(default_factory=dict)  # of kernels that nobody records, by their handles
     own: _Making = field(default_factory=_Making)  # `depth`: how many launches this thread is in whose accesses the session knows
 
     def __post_init__(self) -> None:
@@ -130,12 +137,14 @@ class FollowedStreams(ProgramStreams):
 
     def second(self) -> None:
         """There is another stream from now on, or launches may reach another GPU."""
-        self._stop_noting()
-        self.several = self.several or self.looks_at_global
+        if not self.several:
+            self._stop_noting()
+            self.several = self.looks_at_global
 
     def opened(self, context: int, device: int, comparisons: Comparisons) -> int:
         """Launches in another context are compared, too. Its number. `device`: that of its GPU."""
         with self.lock:
+            self.read_noted()
             if comparisons is not self.comparisons:
                 self.seen.comparisons.append(comparisons)
             number = self.enter(context)
@@ -162,6 +171,7 @@ class FollowedStreams(ProgramStreams):
     def shares(self, rank: int, world: int) -> ProcessLog:
         """From now on memory is shared with other processes. Each process is a rank."""
         with self.lock:
+            self.read_noted()
             if self.concurrent.log is None:
                 self.concurrent.log = ProcessLog(rank, world)
                 self.reaches_others()
@@ -173,6 +183,7 @@ class FollowedStreams(ProgramStreams):
         `waits`: the host has waited for that; `sends`: others wait for what comes before; `receives`: it waits for others.
         """
         with self.lock:
+            self.read_noted()
             if self.log is None or self.facts is None or self.seen.why:
                 return
             place = None if handle is None else self.captures.place(self.key(handle))
@@ -183,11 +194,11 @@ class FollowedStreams(ProgramStreams):
 
     def compares_in(self, handle: int, context: int = 0) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
-        self.context = context
-        if self.facts is not None and not self.seen.why and not (self.noting and handle in DEFAULT_STREAMS):
-            self.facts.read_noted()
-            self.captures.place(handle)
-        return self.compares
+        with self.lock:
+            self.context = context
+            if not self._needs_none and not (self.noting and handle in DEFAULT_STREAMS):
+                self.captures.place(handle)
+            return self.compares
 
     @property
     def compares(self) -> bool:
@@ -201,6 +212,7 @@ class FollowedStreams(ProgramStreams):
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream, or uses one that it has made before."""
+        self._stop_noting()  # whose streams are those that are known
         self.second()
         return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE, self.context))
 
@@ -249,6 +261,7 @@ class FollowedStreams(ProgramStreams):
         cuBLAS makes a stream and destroys it at once. If nothing of it runs and the default stream alone is left, there is one again.
         """
         with self.lock:
+            self._stop_noting()
             found = self._known.pop(handle, None)
             alone = not self.several_devices and set(self._known.values()) == {self.default}
             if found is not None and alone and not self.concurrent.timeline.left(found.over):
@@ -269,6 +282,8 @@ class FollowedStreams(ProgramStreams):
     ) -> Rows | None:
         """A framework has made a launch, whose accesses the recording has kept if they are known. Returns them if it is compared."""
         with self.lock:
+            if not self.noting:
+                self.read_noted()
             self.context = context
             self.seen.launched(self.key(stream))
             if self.noting and stream in DEFAULT_STREAMS:  # its call of the driver is noted
@@ -327,27 +342,35 @@ class FollowedStreams(ProgramStreams):
             self.facts.pass_over(handle, context, executable)
 
     def heard(self, context: int) -> None:
-        """Python has got a call. If there have been many, and one stream, later ones are noted."""
+        """Python has got a call. If there have been many, later ones are noted."""
         self._calls += 1
-        quiet = not (self.several or self.captures.there_are_some or self.seen.why)
-        if not quiet:
+        if self.captures.there_are_some or self.seen.why:
             self._stop_noting()
-        elif not self.noting and self._calls > FIRST_CALLS and self.facts is not None and context:
-            self.facts.note(context)
+        elif self.facts is not None and not self.facts.notes and self._calls > FIRST_CALLS and context:
+            handles = [each.handle for each in self._known.values() if each.handle % 4 == 0]
+            self.facts.note(context, handles if self.several else None)
 
     @property
     def noting(self) -> bool:
         """Whether calls for the default stream are noted, because there is no other."""
-        return self.facts is not None and self.facts.notes
+        return self.facts is not None and self.facts.notes and not self.several
 
     def _stop_noting(self) -> None:
-        if self.noting and self.facts is not None:
+        if self.facts is not None and self.facts.notes:
             self.facts.note(None)
 
-    def kernel(self, function: int) -> str:
-        """The name of a kernel that nobody records."""
-        assert self.facts is not None
-        return function_name(self.facts.kernel(function)) or "a kernel"
+    def read_noted(self) -> None:
+        """What is noted comes before what the caller does."""
+        if self.facts is not None:
+            self.facts.read_noted()
+
+    def kernel(self, function: int, *, there: bool) -> str:
+        """The name of a kernel that nobody records. `there`: it is loaded now."""
+        found = self._names.get(function)
+        if found is None and self.facts is not None and there:
+            found = self._names[function] = function_name(self.facts.kernel(function))
+            self.facts.name_kernel(function)
+        return found or "a kernel"
 
     def is_registered(self, address: int) -> bool:
         """Whether the driver knows the memory at an address: it is no pageable memory of the host."""

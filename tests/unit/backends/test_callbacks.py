@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from types import SimpleNamespace
 
 import pytest
 from cupti_support import Cupti as Library
 
 from consan.backends import call_filter, callbacks
+from consan.backends.call_filter import MOST_NOTED
 from consan.backends.callbacks import NO_LIBRARY, TAKEN, DriverCall, DriverCalls
 from consan.backends.driver import own_calls
 from consan.session.comparing import driver_calls
@@ -42,6 +44,7 @@ class Heard:
     """A listener."""
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
         self.calls: list[DriverCall] = []
         self.lacking = 0
         self.missing: list[str] = []
@@ -247,7 +250,7 @@ def test_noted_calls_are_told_in_their_order_before_the_next_one(monkeypatch: py
     cupti.called("cuEventRecord", 5, 0x77)
     assert _names(heard) == ["cuLaunchKernel", "cuMemsetD8Async", "cuEventRecord", "cuLaunchKernel", "cuEventRecord"]
     assert [call.noted for call in heard.calls] == [True] * 4 + [False]
-    assert heard.calls[0].values == (0,) * 11
+    assert heard.calls[0].values == (9, *(0,) * 10)
     assert heard.calls[1].values == (0x1000, 0, 64, 0)
     assert {call.context for call in heard.calls} == {0x55}
 
@@ -288,13 +291,13 @@ def test_many_operations_end_in_one_launch_that_stands_for_all(monkeypatch: pyte
 
 def test_where_there_is_no_room_all_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     cupti, heard, calls = _noting(monkeypatch)
-    for event in range(1500):
+    for event in range(MOST_NOTED + 500):
         cupti.called("cuEventRecord", event, 0)
-    assert len(heard.calls) == 1025
+    assert len(heard.calls) == MOST_NOTED + 1
     calls.note(None)
-    assert [call.values[0] for call in heard.calls] == list(range(1500))
+    assert [call.values[0] for call in heard.calls] == list(range(MOST_NOTED + 500))
     cupti.called("cuEventRecord", 0, 0)
-    assert len(heard.calls) == 1501
+    assert len(heard.calls) == MOST_NOTED + 501
 
 
 @pytest.mark.parametrize(
@@ -333,4 +336,4 @@ def test_the_kinds_of_calls_fit_their_layouts() -> None:
 
 
 IN_STREAM = {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuGraphLaunch"}
-IN_STREAM |= {"cuStreamSynchronize", "cuStreamQuery", "cuEventRecord"}
+IN_STREAM |= {"cuStreamSynchronize", "cuStreamQuery", "cuEventRecord", "cuEventRecordWithFlags", "cuStreamWaitEvent"}
