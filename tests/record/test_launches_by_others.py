@@ -92,7 +92,7 @@ def test_launches_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", NODES)
 def test_without_its_place_a_node_is_not_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "consan.backends.callbacks.KERNELS", {other: place for other, place in call_filter.KERNELS.items() if other != name}
+        "consan.backends.call_filter.KERNELS", {other: place for other, place in call_filter.KERNELS.items() if other != name}
     )
     loaded = Loaded(monkeypatch)
     loaded.program.framework.launch("fills")
@@ -102,8 +102,8 @@ def test_without_its_place_a_node_is_not_seen(name: str, monkeypatch: pytest.Mon
 
 def test_without_the_count_it_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault: where calls name no kernel, the report is clean."""
-    monkeypatch.setattr("consan.backends.callbacks.KERNELS", {})
+    monkeypatch.setattr("consan.backends.call_filter.KERNELS", {})
     loaded = Loaded(monkeypatch)
     loaded.program.framework.launch("fills")
     loaded.call(KERNEL)
-    assert (loaded.reasons(), call_filter.KERNELS != {}) == ([], True)
+    assert loaded.reasons() == []
