@@ -2,7 +2,9 @@
 
     .reg .v4 .b32 t;  mov.b32 t.x, %r1;  st.shared.v4.b32 [%r2], t;
 
-`t.x` (or `t.r`) is `t$x` then, and `t` as an operand is `{t$x, t$y, t$z, t$w}`. No line of the text moves.
+`t.x` (or `t.r`) is `t$x` then, and `t` as an operand is `{t$x, t$y, t$z, t$w}`. A move of a vector becomes one for each element: of another
+vector, of a special register (whose fourth element is 0), or of a number: it is the first element, and the others are 0. So ptxas assembles
+it; the ISA ("mov") has examples of the second form only. No line of the text moves.
 
 Not handled: a name that has vectors of two lengths, or is also that of something else; the module stays as it is.
 """
@@ -13,15 +15,54 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from consan.instrument.ptx import Block, Edits, Module, Variable, parse
+from consan.instrument.ptx import Block, Edits, Immediate, Instruction, Module, Variable, parse
+from consan.instrument.ptx.operands import flatten
 
 _ELEMENTS: Final = {2: "xy", 4: "xyzw"}
 _COLOURS: Final = str.maketrans("rgba", "xyzw")
+_VECTOR_MOVE: Final = re.compile(r"\bmov\.v[24]\.")
+_OLD: Final = "consan$moved"
+_SPECIAL: Final = ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
 _DECLARED: Final = re.compile(r"\.reg\s+\.v[24]\b")
 
 
 def with_scalars(module: Module) -> Module:
-    """The module without such variables."""
+    """The module without such variables, and without moves of vectors."""
+    return _with_scalar_moves(_with_scalar_variables(module))
+
+
+def _with_scalar_moves(module: Module) -> Module:
+    if not _VECTOR_MOVE.search(module.text):
+        return module
+    edits = Edits(module)
+    for function in module.functions:
+        for instruction in function.instructions():
+            if instruction.parts[0] == "mov" and instruction.parts[1] in ("v2", "v4") and (text := _moves(instruction)):
+                edits.replace(instruction, text)
+    return parse(edits.apply(), module.name)
+
+
+def _moves(instruction: Instruction) -> str:
+    """The moves of the elements; empty if it is none of these forms."""
+    targets, source, word = flatten(instruction.operands[0]), instruction.operands[1], instruction.parts[-1]
+    sources, rest = [each.text for each in flatten(source)], ["0"] * (len(targets) - 1)
+    if isinstance(source, Immediate):
+        sources += rest
+    elif source.text in _SPECIAL:
+        sources = [*(f"{source.text}.{element}" for element in "xyz"[: len(targets)]), *rest[2:]]
+    if len(sources) != len(targets):
+        return ""
+    guard = instruction.text[: instruction.text.index(instruction.opcode)]
+    pairs = [(target.text, given) for target, given in zip(targets, sources, strict=True) if target.text != "_"]
+    overlap = any(given in [target for target, _ in pairs[:number]] for number, (_, given) in enumerate(pairs))
+    if not overlap:
+        return " ".join(f"{guard}mov.{word} {target}, {given};" for target, given in pairs)
+    moves = [(f"{_OLD}{number}", given) for number, (_, given) in enumerate(pairs)]
+    moves += [(target, old) for (target, _), (old, _) in zip(pairs, moves, strict=True)]
+    return f"{{ .reg .{word} {_OLD}<{len(pairs)}>; {' '.join(f'{guard}mov.{word} {target}, {given};' for target, given in moves)} }}"
+
+
+def _with_scalar_variables(module: Module) -> Module:
     if not _DECLARED.search(module.text):
         return module
     variables = [each for function in module.functions if function.body is not None for each in _variables(function.body)]

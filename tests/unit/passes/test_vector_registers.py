@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from planted import plant
 
 import consan
 from consan.instrument.ptx import parse
+from consan.instrument.rewriting import vector_registers
 from consan.instrument.rewriting.vector_registers import with_scalars
 
 KERNEL = """.version 8.5
@@ -55,3 +57,47 @@ def test_lines_stay_and_other_modules_are_not_touched() -> None:
     assert "st.shared.v4.b32 [%r2], {abcd$x, abcd$y, abcd$z, abcd$w};" in made.text
     other = parse(text.replace("{ .reg .v4 .b32 abcd;\n", "{ .reg .v2 .b32 abcd;\n"))  # two lengths: left as it is
     assert with_scalars(other) is other
+
+
+MOVES = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+    .reg .b32 %r<8>;  .reg .v4 .b32 acc;  .reg .b64 %rd<4>;  .reg .pred %p;
+    mov.b32 %r1, 11; mov.b32 %r2, 12; mov.b32 %r3, 13; mov.b32 %r4, 14;
+    setp.eq.u32 %p, %r1, 0;
+    {}
+    ld.param.u64 %rd1, [out];
+    st.global.v4.b32 [%rd1], {{%r1, %r2, %r3, %r4}};
+    ret;
+}}
+"""
+FORMS = {
+    "mov.v4.b32 {%r1, %r2, %r3, %r4}, {1, 2, %r1, 4};": (1, 2, 11, 4),
+    "mov.v4.b32 {%r1, %r2, %r3, %r4}, {%r4, %r3, %r2, %r1};": (14, 13, 12, 11),
+    "mov.v2.b32 {%r2, %r1}, {%r1, %r2};": (12, 11, 13, 14),
+    "mov.v4.b32 {_, %r1, _, %r2}, {%r2, %r3, %r4, %r1};": (13, 11, 13, 14),
+    "mov.v4.b32 {%r1, %r2, %r3, %r4}, 7;": (7, 0, 0, 0),
+    "mov.v4.b32 acc, 7; mov.b64 {acc.z, acc.w}, 0x200000001; mov.v4.b32 {%r1, %r2, %r3, %r4}, acc;": (7, 0, 1, 2),
+    "mov.v4.u32 {%r1, %r2, %r3, %r4}, %ctaid;": (0, 0, 0, 0),
+    "mov.v4.u32 {%r1, %r2, %r3, %r4}, %nctaid;": (1, 1, 1, 0),
+    "@%p mov.v4.b32 {%r1, %r2, %r3, %r4}, {%r4, %r3, %r2, %r1};": (11, 12, 13, 14),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_moves_of_vectors(form: str) -> None:
+    """What ptxas makes of them: a number is the first element."""
+    out = np.zeros(4, np.uint32)
+    report = consan.launch(consan.Kernel(MOVES.format(form)), grid=1, block=1, args=[out], device="cpu")
+    assert (report.verdict, tuple(out.tolist())) == ("clean", FORMS[form])
+    assert "mov.v" not in with_scalars(parse(MOVES.format(form))).text
+
+
+def test_old_values_are_kept_where_a_target_is_also_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault: one move after the other."""
+    form = "mov.v2.b32 {%r2, %r1}, {%r1, %r2};"
+    plant(monkeypatch, vector_registers, "if not overlap:", "if True:", "_moves")
+    out = np.zeros(4, np.uint32)
+    consan.launch(consan.Kernel(MOVES.format(form)), grid=1, block=1, args=[out], device="cpu")
+    assert tuple(out.tolist()) != FORMS[form]

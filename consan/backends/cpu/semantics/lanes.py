@@ -245,8 +245,10 @@ def _plain_move(context: DecodeContext, target: Operand, source: Operand, word: 
 
 
 def _lane_parts(raw: Array, count: int) -> list[Array]:
-    """A register's equal parts, low part first, as views."""
+    """The equal parts of a register, as views, or of a number; low part first."""
     part = np.dtype(f"u{raw.dtype.itemsize // count}")
+    if not raw.ndim:
+        return [np.array(each) for each in raw.reshape(1).view(part)]
     return [raw.view(part)[k::count] for k in range(count)]
 
 
