@@ -54,6 +54,9 @@ class StuckRanksError(UsageError):
     """All ranks wait for each other."""
 
 
+RENDEZVOUS: Final = "rendezvous"  # a meeting of hosts alone: what they have launched before may still run
+
+
 @dataclass
 class _Rank:
     """What a rank waits for; nothing while it may run."""
@@ -199,7 +202,7 @@ class Crew:
         """All ranks wait: what comes next."""
         if alive[0].collective and len(alive) == self.count and all(each.collective == alive[0].collective for each in alive):
             self.epoch += 1
-            if self.order is not None:
+            if self.order is not None and alive[0].collective != RENDEZVOUS:
                 self.order.met()
             found = [each.given for each in alive]
             for each in alive:

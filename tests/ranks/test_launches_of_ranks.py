@@ -25,6 +25,15 @@ KERNEL = (
 )
 FILL, MEET = "mine[i] = values[i];", "meet(signals, 1);"
 TAKE, PUT = "values[i] = ((float *)buffers[peer])[i];", "((float *)buffers[peer])[i] = values[i];"
+# Of each rank: a signal to the other, by a read-modify-write, and a wait for its own.
+START = """
+if (i == 0) {
+    u32 old;
+    do asm volatile("atom.global.SEMANTICS.sys.cas.b32 %0, [%1], 0, 1;" : "=r"(old) : "l"(signals[peer]) : "memory"); while (old);
+    do asm volatile("atom.global.acquire.sys.cas.b32 %0, [%1], 1, 0;" : "=r"(old) : "l"(signals[RANK]) : "memory"); while (!old);
+}
+__syncthreads();
+"""
 NOTHING = "if (i > 99) mine[i] = 0;"
 RACE = ("global-race", "no-rank-edge")
 
@@ -44,6 +53,8 @@ def launches(*steps: str, count: int = 2, scope: str = "sys", **options: Any) ->
         host: dict[str, Callable[[], Any]] = {
             "barrier": handle.barrier,
             "all_reduce": lambda: dist.all_reduce(torch.zeros(1)),
+            "rendezvous": lambda: symm_mem.rendezvous(data, dist.group.WORLD),
+            "rendezvous of another buffer": lambda: symm_mem.rendezvous(symm_mem.empty(4, dtype=torch.float32), dist.group.WORLD),
             "put": lambda: handle.put_signal((rank + 1) % count),
             "wait": lambda: handle.wait_signal((rank - 1) % count),
         }
@@ -68,6 +79,10 @@ PROGRAMS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "no barrier": (False, (FILL, TAKE)),
     "a barrier": (True, (FILL, "barrier", TAKE)),
     "a collective": (True, (FILL, "all_reduce", TAKE)),
+    "a rendezvous once more": (False, (FILL, "rendezvous", TAKE)),
+    "a rendezvous of another buffer": (False, (FILL, "rendezvous of another buffer", TAKE)),
+    "a start that releases": (True, (FILL, START.replace("SEMANTICS", "release") + TAKE)),
+    "a start that is relaxed": (False, (FILL, START.replace("SEMANTICS", "relaxed") + TAKE)),
     "a barrier too early": (False, ("barrier", FILL, TAKE)),
     "the first ends with a barrier": (True, (FILL + MEET, TAKE)),
     "the first ends with a barrier that comes too early": (False, (MEET + FILL, TAKE)),
@@ -80,7 +95,16 @@ PROGRAMS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "signals of the host before the launch": (False, ("put", "wait", FILL, PUT)),
 }
 ENDS, BEGINS, BETWEEN = "the first ends with a barrier", "the second begins with a barrier", "a barrier in a launch between the two"
-QUICK = ("no barrier", "a barrier", ENDS, BEGINS, BETWEEN)
+QUICK = (
+    "no barrier",
+    "a barrier",
+    ENDS,
+    BEGINS,
+    BETWEEN,
+    "a rendezvous once more",
+    "a rendezvous of another buffer",
+    "a start that is relaxed",
+)
 
 
 @pytest.mark.parametrize("program", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in PROGRAMS])

@@ -14,7 +14,7 @@ from typing import Any
 from consan._errors import NotSupported, UsageError
 from consan.adapters.sources import assigned
 from consan.instrument.rewriting.multicast import ABOVE
-from consan.ranks.crew import Crew
+from consan.ranks.crew import RENDEZVOUS, Crew
 from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of
 
 
@@ -57,15 +57,22 @@ class SymmetricCalls:
         own = self._crew.memory.holding(int(tensor.data_ptr()))
         if own is None:
             raise UsageError("rendezvous: the tensor is not of symmetric memory; make it with torch.distributed._symmetric_memory.empty")
-        found: list[SymmetricArray] = self._crew.meet("rendezvous", own)
-        if len({each.bytes.nbytes for each in found}) > 1:
-            raise UsageError(f"rendezvous: the ranks have {', '.join(str(each.bytes.nbytes) for each in found)} bytes")
-        return Handle(self._crew, self._makes, self._crew.memory.join(found), int(tensor.data_ptr()) - address_of(own.bytes))
+        window = self._window_of(own)
+        if window is None:
+            found: list[SymmetricArray] = self._crew.meet(RENDEZVOUS, own)
+            if len({each.bytes.nbytes for each in found}) > 1:
+                raise UsageError(f"rendezvous: the ranks have {', '.join(str(each.bytes.nbytes) for each in found)} bytes")
+            window = self._crew.memory.join(found)
+        return Handle(self._crew, self._makes, window, int(tensor.data_ptr()) - address_of(own.bytes))
+
+    def _window_of(self, own: SymmetricArray | None) -> SymmetricWindow | None:
+        """The window of an allocation, once its rendezvous is over."""
+        return next((each for each in self._crew.memory.windows if own in each.ranks), None)
 
     def part_of(self, tensor: Any, rank: int) -> Any:
         """The tensor of another rank at the place of this one."""
         own = self._crew.memory.holding(int(tensor.data_ptr()))
-        window = next((each for each in self._crew.memory.windows if own in each.ranks), None)
+        window = self._window_of(own)
         if own is None or window is None:
             raise UsageError("the tensor is not of symmetric memory")
         begin = int(tensor.data_ptr()) - address_of(own.bytes)
