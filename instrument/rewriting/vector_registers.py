@@ -15,12 +15,14 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from consan.instrument.isa import lookup
 from consan.instrument.ptx import Block, Edits, Immediate, Instruction, Module, Variable, parse
 from consan.instrument.ptx.operands import flatten
 
 _ELEMENTS: Final = {2: "xy", 4: "xyzw"}
 _COLOURS: Final = str.maketrans("rgba", "xyzw")
-_VECTOR_MOVE: Final = re.compile(r"\bmov\.v[24]\.")
+_LENGTH: Final = re.compile(r"\.v\d")
+_MOVED: Final = re.compile(r"\bmov\.v\d")
 _OLD: Final = "consan$moved"
 _SPECIAL: Final = ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
 _DECLARED: Final = re.compile(r"\.reg\s+\.v[24]\b")
@@ -32,19 +34,20 @@ def with_scalars(module: Module) -> Module:
 
 
 def _with_scalar_moves(module: Module) -> Module:
-    if not _VECTOR_MOVE.search(module.text):
+    if not _MOVED.search(module.text):
         return module
+    vectors = [each for function in module.functions for each in function.instructions() if _LENGTH.search(each.opcode)]
+    moves = [(each, text) for each in vectors if (row := lookup(each.parts)) is not None and row.moves and (text := _moves(each))]
     edits = Edits(module)
-    for function in module.functions:
-        for instruction in function.instructions():
-            if instruction.parts[0] == "mov" and instruction.parts[1] in ("v2", "v4") and (text := _moves(instruction)):
-                edits.replace(instruction, text)
+    for instruction, text in moves:
+        edits.replace(instruction, text)
     return parse(edits.apply(), module.name)
 
 
 def _moves(instruction: Instruction) -> str:
     """The moves of the elements; empty if it is none of these forms."""
-    targets, source, word = flatten(instruction.operands[0]), instruction.operands[1], instruction.parts[-1]
+    targets, source = flatten(instruction.operands[0]), instruction.operands[1]
+    opcode, word = _LENGTH.sub("", instruction.opcode), instruction.opcode.rpartition(".")[2]
     sources, rest = [each.text for each in flatten(source)], ["0"] * (len(targets) - 1)
     if isinstance(source, Immediate):
         sources += rest
@@ -56,10 +59,10 @@ def _moves(instruction: Instruction) -> str:
     pairs = [(target.text, given) for target, given in zip(targets, sources, strict=True) if target.text != "_"]
     overlap = any(given in [target for target, _ in pairs[:number]] for number, (_, given) in enumerate(pairs))
     if not overlap:
-        return " ".join(f"{guard}mov.{word} {target}, {given};" for target, given in pairs)
+        return " ".join(f"{guard}{opcode} {target}, {given};" for target, given in pairs)
     moves = [(f"{_OLD}{number}", given) for number, (_, given) in enumerate(pairs)]
     moves += [(target, old) for (target, _), (old, _) in zip(pairs, moves, strict=True)]
-    return f"{{ .reg .{word} {_OLD}<{len(pairs)}>; {' '.join(f'{guard}mov.{word} {target}, {given};' for target, given in moves)} }}"
+    return f"{{ .reg .{word} {_OLD}<{len(pairs)}>; {' '.join(f'{guard}{opcode} {target}, {given};' for target, given in moves)} }}"
 
 
 def _with_scalar_variables(module: Module) -> Module:

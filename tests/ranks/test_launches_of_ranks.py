@@ -55,6 +55,7 @@ def launches(*steps: str, count: int = 2, scope: str = "sys", **options: Any) ->
             "all_reduce": lambda: dist.all_reduce(torch.zeros(1)),
             "rendezvous": lambda: symm_mem.rendezvous(data, dist.group.WORLD),
             "rendezvous of another buffer": lambda: symm_mem.rendezvous(symm_mem.empty(4, dtype=torch.float32), dist.group.WORLD),
+            "op": lambda: torch.ops.symm_mem.one_shot_all_reduce(data, "sum", "0"),
             "put": lambda: handle.put_signal((rank + 1) % count),
             "wait": lambda: handle.wait_signal((rank - 1) % count),
         }

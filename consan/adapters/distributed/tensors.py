@@ -137,6 +137,7 @@ def _functions() -> dict[str, Any]:
         "ones": lambda *size, dtype=None, device=None: empty(*size, dtype=dtype).fill_(1),
         "rand": _random("random"), "randn": _random("standard_normal"), "manual_seed": lambda seed: None,
         "device": lambda *name: _DEVICE, "equal": lambda one, other: bool(np.array_equal(one, other)),
+        "cat": lambda tensors, dim=0: _tensor(np.concatenate(tensors, dim)),
         "allclose": lambda one, other, **how: bool(np.allclose(one, other, **how)),
     }  # fmt: skip
 
@@ -147,7 +148,7 @@ def modules() -> dict[str, ModuleType]:
             "is_available": lambda: True, "device_count": lambda: 1}  # fmt: skip
     contents = {
         "torch": _functions(), "torch.cuda": cuda, "torch.testing": {"assert_close": _assert_close},
-        "torch.distributed": {}, "torch.distributed._symmetric_memory": {},
+        "torch.ops": {}, "torch.distributed": {}, "torch.distributed._symmetric_memory": {},
     }  # fmt: skip
     made = {name: ModuleType(name) for name in contents}
     for name, module in made.items():
