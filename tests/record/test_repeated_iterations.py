@@ -104,6 +104,19 @@ LOOPS = {
     "two calls in one iteration": (f"tile[t] = i;\nif (t < 32 && i == round) {{ {SYNC} sum += tile[1]; }}\nelse {SYNC} {SYNC}", True),
     "no barrier": ("tile[t] = i; __syncwarp(); sum += tile[t ^ 1]; __syncwarp();", False),
 }
+LOOK_AGAIN = "sum += tile[(t * i) & 63];"
+ALONE = 'asm volatile("bar.sync %0, 32;" :: "r"(1 + t / 32) : "memory");'
+# Rounds in which threads load at places of their own between two barriers, and whether no load is replayed in some round, in each.
+LOADS = {
+    "loads alone": (f"tile[t] = i; {SYNC} {LOOK_AGAIN} sum ^= tile[(sum + i) & 63]; {SYNC}", True, True),
+    "loads in one round": (f"tile[t] = i; {SYNC} if (i == round) {LOOK_AGAIN} else tile[t] = sum; {SYNC}", True, False),
+    "loads of two lanes": (f"tile[t] = i; {SYNC} {LOOK_AGAIN} __syncwarp(); {LOOK_AGAIN} {SYNC}", True, True),
+    "a store among loads": (f"tile[t] = i; {SYNC} {LOOK_AGAIN} if (i == round && t == 33) tile[5] = 1; {SYNC}", True, False),
+    "loads of what nobody wrote": (f"tile[t] = i; {SYNC} {LOOK_AGAIN} if (i == round) sum += more[t]; {SYNC}", True, False),
+    "a warp ends behind loads": (f"tile[t] = i; {SYNC} {LOOK_AGAIN} if (i == round && t < 32) return; {SYNC}", True, False),
+    "a warp by itself behind loads": (f"tile[t] = i; {SYNC} {LOOK_AGAIN} {ALONE}", False, False),
+}
+LOOPS |= {name: (body, name == "loads in one round") for name, (body, *_) in LOADS.items()}
 BEFORE = 'if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 192;" :: "r"(place + 512) : "memory");'
 PHASE = """asm volatile(
     "{ .reg .pred p; AGAIN: mbarrier.try_wait.parity.shared.b64 p, [%0], 1; @!p bra AGAIN; }"
@@ -156,6 +169,15 @@ def test_loops(name: str, round_: int) -> None:
         one, same = _both(*_recorded(name, round_), descending=descending)
         assert same
         assert bool(one.repeats) == (LOOPS | MULTIPLIES)[name][1]
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_loads_that_meet_no_store(name: str) -> None:
+    """Whether a replay leaves loads out. That it finds the same all the same is a case of `test_loops`."""
+    _, some, every = LOADS[name]
+    one, _ = _both(*_recorded(name, 12), descending=False)
+    assert bool(one.passed) == some
+    assert (one.passed >= 64 * ROUNDS) == every
 
 
 def _changed(history: History, random: np.random.Generator) -> History:
@@ -225,6 +247,16 @@ FAULTS = {
     ),
     "calls of barriers": ("milestones.hpp", ", barriers_[0].calls().conflicts()", "", "two calls of a barrier"),
     "the end of a log": ("repeats.hpp", "return log.at(at + uses.size()) != 0;", "return true;", "a tile"),
+    "stores among loads": (
+        "milestones.hpp",
+        "if (kind != READ || ",
+        "if (kind == WRITE) continue;\n            if (kind != READ || ",
+        "a store among loads",
+    ),
+    "what is not initialised": ("milestones.hpp", " && initialised_.holds(offset, load.bytes())", "", "loads of what nobody wrote"),
+    "threads that exit": ("milestones.hpp", "(ends[0] && ends[1]) || ", "", "a warp ends behind loads"),
+    "barriers of some": ("milestones.hpp", "barrier.id() == 0 && barrier.threads() == NOTHING", "true", "a warp by itself behind loads"),
+    "loads are counted": ("milestones.hpp", ", output_.lane_events += events;", ";", "loads alone"),
     "arrivals": ("milestones.hpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
 }
 

@@ -100,6 +100,7 @@ class Replayed:
     proven: bool = False  # a deadlock
     positions: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
     repeats: int = 0  # periods of loops that were counted and not replayed (source/cluster/repeats.hpp)
+    passed: int = 0  # loads that were counted and not replayed: no thread stores beside them
 
 
 def replay(
@@ -133,5 +134,5 @@ def replay(
     given = replay_input(tables, history, records, more, descending=descending, level=level, reading=reading, halt=halt)
     result = called(library().consan_replay, given, OUTPUT)
     found, by_address, overtaken = records[: result["records"]], bool(result["by_address"]), bool(result["overtaken"])
-    proven, repeats = bool(result["proven"]), result["repeats"]
-    return Replayed(Status(result["status"]), found, result["lane_events"], by_address, overtaken, proven, positions, repeats)
+    proven, repeats, passed = bool(result["proven"]), result["repeats"], result["passed"]
+    return Replayed(Status(result["status"]), found, result["lane_events"], by_address, overtaken, proven, positions, repeats, passed)

@@ -38,6 +38,9 @@ class LaneLog {
     u64 wide(i32 position) const { return (u64)word(position + 1) << 32 | word(position); }
     u32 sum(i32 number, i32 position) const { return (position < 0 ? 0 : word(position)) + (u32)number; }
 
+    // Whether the thread has exited: `next` said so.
+    bool is_over() const { return left_ == 0 && size_ == 0; }
+
     // What follows the block: the number of the next one, a mark, or 0.
     u32 following() const { return at_ + size_ < input_->lines ? words_[(at_ + size_) * LANES] : 0; }
     // Whether the thread did nothing after this event.

@@ -1,4 +1,4 @@
-// Rounds of a loop that repeat are replayed once (repeats.hpp): what a milestone is in the state of a cluster.
+// Rounds of a loop that repeat are replayed once (repeats.hpp), and loads that can meet no store are not: what a milestone is in the state of a cluster.
 #pragma once
 
 #include "repeats.hpp"
@@ -7,11 +7,13 @@
 class Milestones : protected States {
   protected:
     Milestones(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
-        : States(input, output, grid, cluster, rules), repeats_(input), wanted_(repeats_.possible() && !grid && !turns_.full() && divergence_.none()) {}
+        : States(input, output, grid, cluster, rules), repeats_(input), wanted_(repeats_.possible() && !grid && !turns_.full() && divergence_.none()),
+          looks_ahead_(wanted_ && !repeats_.copies() && !repeats_.products() && !needs_places()) {}
 
     // All threads that have not exited wait at one barrier, which is complete. `witness`: one of them.
     void pass_milestone(u32 witness) {
         if (wanted_) skip_repeats(witness);
+        if (looks_ahead_ && !gave_up_ && !turns_.forced()) skip_loads();
     }
     // Lanes have gone on without others.
     void give_up() { gave_up_ = true; }
@@ -45,6 +47,59 @@ class Milestones : protected States {
         repeats_.keep_only(std::move(now));
     }
 
+    // All threads that have not exited wait at one barrier, which is complete: if all do nothing but load until they exit, or come to another barrier for
+    // all, none of their loads meets a write. Those before the first event of another kind are not replayed: what they load is known to be initialised, so
+    // nothing depends on them.
+    void skip_loads() {
+        u64 events = 0;
+        u32 ends[2] = {0, 0};  // threads that exit, that come to a barrier
+        ahead_.clear();
+        for (u32 thread = 0; thread < shape_.threads(); ++thread) {
+            ahead_.push_back(turns_.logs()[thread]);
+            if (turns_.gone()[thread] || !shape_.exists(thread)) continue;
+            LaneLog::State state = pass_loads(thread, ahead_.back(), events);
+            LaneLog rest = ahead_.back();
+            for (u64 more = 0; state == LaneLog::EVENT && is_of_lanes(rest.event());) state = pass_loads(thread, rest, more);
+            bool barrier = state == LaneLog::EVENT && is_for_all(rest);
+            ++ends[barrier];
+            if ((ends[0] && ends[1]) || !(barrier || state == LaneLog::FINISHED) || turns_.halts()) {
+                in_vain_ += events;
+                looks_ahead_ = in_vain_ <= MOST_IN_VAIN + passed_;
+                return;
+            }
+        }
+        passed_ += events, output_.lane_events += events;
+        output_.passed = (u32)std::min<u64>(passed_, ~0u);
+        for (u32 thread = 0; thread < shape_.threads(); ++thread) {
+            if (turns_.gone()[thread] || !shape_.exists(thread)) continue;
+            barriers_[0].touch(thread);
+            turns_.go_to(thread, ahead_[thread]);
+        }
+    }
+
+    // Read a thread's log past its loads, and count them. Returns what comes then.
+    LaneLog::State pass_loads(u32 thread, LaneLog &log, u64 &events) const {
+        for (;; ++events) {
+            LaneLog::State state = log.next();
+            if (state != LaneLog::EVENT) return state;
+            i32 kind = log.event().kind;
+            if (kind == GLOBAL_READ || kind == GLOBAL_WRITE) continue;
+            if (kind != READ || log.event().flags & STRONG) return state;
+            effects::Read load(log);
+            u32 offset = place(thread, load);
+            if (thread % LANES < load.lanes() && !(shape_.holds(offset, load.bytes()) && initialised_.holds(offset, load.bytes()))) return LaneLog::STOPPED;
+        }
+    }
+
+    // Whether an event is of the lanes of a warp among each other.
+    static bool is_of_lanes(const Event &event) { return event.kind == POINT_REACHED || event.kind == JOIN_PASSED || event.kind == WARP_SYNC; }
+
+    static bool is_for_all(const LaneLog &log) {
+        if (log.event().kind != CTA_BARRIER) return false;
+        effects::CtaBarrier barrier(log);
+        return !barrier.warpgroup() && barrier.waits() && barrier.id() == 0 && barrier.threads() == NOTHING;
+    }
+
     // What there is at a milestone. `witness`: one of the threads that wait. They all know the same.
     void look(Milestone &now, u32 witness) const {
         now.state = {turns_.exited(), initialised_.version(), barriers_[0].calls().conflicts()};
@@ -55,5 +110,8 @@ class Milestones : protected States {
     }
 
     Repeats repeats_;
-    bool wanted_, gave_up_ = false;
+    static constexpr u64 MOST_IN_VAIN = 1 << 14;  // events that were looked at ahead, and are replayed all the same
+    bool wanted_, looks_ahead_, gave_up_ = false;
+    u64 in_vain_ = 0, passed_ = 0;
+    std::vector<LaneLog> ahead_;
 };

@@ -48,6 +48,9 @@ template <typename Rules> class Turns {
         return !held.empty();
     }
 
+    // A thread goes on with the event of another place of its log, or to its exit if there is none.
+    void go_to(u32 thread, const LaneLog &log) { logs_[thread] = log, again_[thread] = !log.is_over(); }
+
     // A thread waits before an event, which is handled again when others have gone on. Returns that it does not continue.
     bool park(u32 thread) {
         parked_.push_back(thread);

@@ -27,6 +27,14 @@ class Initialised {
         if (access.writes) write(access);
     }
 
+    // Whether bytes are initialised.
+    bool holds(u32 offset, u32 bytes) const {
+        if (bytes == 4 && offset % 4 == 0) return written_[offset / 4] == 15;
+        for (u32 byte = offset; byte < offset + bytes; ++byte)
+            if (!(written_[byte / 4] >> byte % 4 & 1)) return false;
+        return true;
+    }
+
     // Grows with each change.
     u32 version() const { return version_; }
 
