@@ -48,18 +48,31 @@ _FORWARDED = (
     "variant",
 )
 
-# C headers whose functions NVRTC has built in (printf, assert, math, memcpy): including them must succeed and add nothing.
+# Headers whose functions NVRTC has built in (printf, assert, math, memcpy, placement new): including them must succeed and add nothing.
 _BUILT_IN = (
     "assert.h",
     "cassert",
     "ctype.h",
     "errno.h",
     "memory.h",
+    "new",
     "stdio.h",
     "stdlib.h",
     "string.h",
     "time.h",
 )
+
+# The collectives of CUB. Its <cub/cub.cuh> also has the algorithms that a host launches, which NVRTC refuses.
+_COLLECTIVES = (
+    *(
+        f"block/block_{name}"
+        for name in (
+            "reduce", "scan", "load", "store", "exchange", "shuffle", "histogram", "radix_rank", "radix_sort", "merge_sort",
+            "discontinuity", "adjacent_difference", "run_length_decode",
+        )
+    ),
+    *(f"warp/warp_{name}" for name in ("reduce", "scan", "load", "store", "exchange", "merge_sort")),
+)  # fmt: skip
 
 # C headers that define macros and types which NVRTC lacks.
 _ALIASED = {"inttypes.h": "cstdint", "limits.h": "climits", "stddef.h": "cstddef"}
@@ -109,11 +122,17 @@ def _alias(name: str) -> str:
     return f"#pragma once\n#if __has_include(<cuda/std/{name}>)\n#include <cuda/std/{name}>\n#endif\n"
 
 
+def _collectives() -> str:
+    first, *others = (f"#include <cub/{name}.cuh>\n" for name in _COLLECTIVES)
+    return "#pragma once\n" + first + "".join(f"#if __has_{line[1:].rstrip().replace(' ', '(')})\n{line}#endif\n" for line in others)
+
+
 VIRTUAL_HEADERS: dict[str, str] = {
     **{name: _forward(name) for name in _FORWARDED},
     **dict.fromkeys(_BUILT_IN, "#pragma once\n"),
     **{name: _alias(target) for name, target in _ALIASED.items()},
     **{name: _alias("cfloat") + _macros(_FLOATS) for name in ("cfloat", "float.h")},
+    "cub/cub.cuh": _collectives(),
     "cstdio": "#pragma once\nnamespace std { using ::printf; }\n",
     "cstdint": _INTEGERS,
     "math.h": _MATH,

@@ -40,7 +40,7 @@ MISSING_CURAND: Final = "the headers of cuRAND are missing: pip install nvidia-c
 _HINTS = (
     (re.compile(r"cute/container/\S+: error: declaration is incompatible with template parameter"),
      "CUTLASS up to 4.2 does not compile with libcu++ of CUDA 13.2 or newer; pip install 'nvidia-cuda-cccl<13.2'"),
-    (re.compile(r"Including <cub/cub.cuh> is not supported|__host__ function is not allowed in JIT mode"),
+    (re.compile(r"__host__ function is not allowed in JIT mode"),
      "include the block or warp header that the kernel uses, such as <cub/block/block_reduce.cuh>"),
     (re.compile(r'identifier "(?:INFINITY|NAN|HUGE_VALF?|M_PI|(?:FLT|DBL)_\w+|U?(?:INT|LONG|LLONG|CHAR|SHRT)_M(?:AX|IN))" is undefined'),
      "nvcc includes the headers of these names by itself, NVRTC does not: #include <cmath>, <cfloat> or <climits>"),

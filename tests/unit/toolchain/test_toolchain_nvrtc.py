@@ -110,9 +110,23 @@ def test_host_header_gets_a_hint() -> None:
         nvrtc.compile_ptx("#include <vector>\n")
 
 
-def test_whole_cub_gets_a_hint() -> None:
+def test_whole_cub_is_its_collectives() -> None:
+    text = """#include <cub/cub.cuh>
+#include <new>
+__global__ void k(int* out) {
+    __shared__ cub::BlockScan<int, 64>::TempStorage scan;
+    __shared__ cub::WarpReduce<int>::TempStorage sums[2];
+    int* mine = new (out + threadIdx.x) int(threadIdx.x), sum;
+    cub::BlockScan<int, 64>(scan).InclusiveSum(*mine, sum);
+    *mine = cub::WarpReduce<int>(sums[threadIdx.x / 32]).Sum(sum);
+}
+"""
+    assert "shfl.sync" in nvrtc.compile_ptx(text).ptx
+
+
+def test_a_header_of_the_host_of_cub_gets_a_hint() -> None:
     with pytest.raises(UsageError, match=r"block_reduce\.cuh"):
-        nvrtc.compile_ptx("#include <cub/cub.cuh>\n")
+        nvrtc.compile_ptx("#include <cub/device/device_reduce.cuh>\n")
 
 
 def test_a_name_in_a_source_that_does_not_compile_is_not_to_blame() -> None:
