@@ -63,6 +63,11 @@ def test_a_leader_that_releases_early_is_the_culprit() -> None:
     assert all(finding.fix.endswith("with __syncwarp() between the two") for finding in report.findings)
 
 
+def test_a_branch_on_a_widened_index_is_decided() -> None:
+    (report,) = _racy("shuffles_of_half_a_warp")
+    assert {finding.situation for finding in report.findings} == {"lane-gone"}
+
+
 def test_a_lost_update_between_ctas_of_a_cluster_asks_for_an_atomic_too() -> None:
     (report,) = _racy("cluster_histogram_no_atomics")
     assert [finding.fix for finding in report.findings if finding.fix.startswith("put")] == []

@@ -10,6 +10,7 @@ import pytest
 import test_culprits
 from planted import plant
 
+from consan.instrument import relations
 from consan.instrument.between.flow import Flow
 from consan.reports import culprits
 from consan.reports.culprits import hand_overs
@@ -73,6 +74,10 @@ def _each_lane_for_itself(patch: pytest.MonkeyPatch) -> None:
     plant(patch, hand_overs, "None if found else case.around_any()", "None")
 
 
+def _no_widened_index(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, relations, '(_WIDENED if name == "cvt" else _TYPES)', "_TYPES")
+
+
 def _each_reader_updates(patch: pytest.MonkeyPatch) -> None:
     plant(patch, ordering, "and not _of_one_writer(finding, first, second, relations)", "")
 
@@ -83,6 +88,7 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
         lambda _: test_culprits.test_a_race_reads_the_same_in_each_schedule(ORDER),
     ),
     "the branch of a wait": (_no_branch_of_the_wait, lambda folder: BARRIER(folder, "", "before stages.cu:7")),
+    "a widened index": (_no_widened_index, lambda _: test_culprits.test_a_branch_on_a_widened_index_is_decided()),
     "each reader updates": (_each_reader_updates, lambda _: test_culprits.test_one_thread_that_writes_loses_no_update()),
     "each lane releases for itself": (
         _each_lane_for_itself,

@@ -81,6 +81,7 @@ RECORDED_ONLY = {
     "divergent_syncwarp_in_function": "joins behind calls",
     "shuffle_from_exited_lane": "values that a shuffle does not have are not looked at",
     "shuffle_from_lane_of_no_thread": "values that a shuffle does not have are not looked at",
+    "shuffles_of_half_a_warp": "values that a shuffle does not have are not looked at",
     "shuffle_from_lane_outside_mask": "values that a shuffle does not have are not looked at",
     "shuffle_not_in_mask": "masks of shuffles, votes and matches are not held against the lane that executes them",
     "stmatrix_of_bytes": "hooks do not follow matrices of bytes",
