@@ -358,7 +358,7 @@ class Frameworks:
             return chosen
         if background:
             ending = self.watch.ending(prepared, entry, launch.threads)
-            with ending, self.background.launched(prepared, shape, started, launch.stream):
+            with ending, self.background.launched(prepared, shape, started, launch.stream, launch.args):
                 yield None
             return prepared
         if not started.silent and launch.stream not in backend.ordered_streams:

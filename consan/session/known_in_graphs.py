@@ -1,18 +1,19 @@
 """Launches into graphs that are known to do what a checked one did (planning/decided.py): their nodes need no log.
 
-A program that captures a graph has usually launched its kernels before. Their checks may be under way: a capture waits a short time.
+A program that captures a graph has usually launched its kernels before. Their checks may be under way, and nobody waits for them: such a
+node needs no log, either, and the check has ended when the node's launches are counted. If it shows that it does not stand for them, they
+count as not recorded.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from consan.ranges import LaunchExtents
 from consan.session.executing.background import Background
-from consan.session.executing.in_flight import ReceiptGroup, Shape
+from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, apart_from_log
 from consan.session.global_looks import GlobalLooks
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
@@ -20,9 +21,8 @@ from consan.session.modules.prepared import Prepared
 if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
 
-LONGEST_WAIT: Final = 4.0  # seconds, of all captures
-_NAP: Final = 1e-3  # seconds
-_OF_LAUNCH: Final = slice(6)  # the parts of a shape that say nothing of logs
+_BESIDE: Final = "its graph was captured beside the check of a launch with the same parameters, which does not stand for others"
+_NOT_DECIDED: Final = f"{_BESIDE}: launch it without a graph"
 
 
 @dataclass
@@ -31,7 +31,6 @@ class KnownInGraphs:
 
     background: Background
     looks: GlobalLooks
-    _waited: float = 0.0  # seconds
 
     def teller(self, prepared: Prepared, launch: FrameworkLaunch, shape: Shape) -> Callable[[int], None] | None:
         """Counts launches of a node. None: it is not known what they do, or their accesses to global memory are not proven apart."""
@@ -39,12 +38,17 @@ class KnownInGraphs:
         if args is None or not self.background.accepts(prepared, launch.entry):
             return None
         with self.background.device.backend.outside_captures():
-            account = self._account(shape, args)
-        looks = self.looks.judge.recording.options.global_wanted
-        if account is None or (looks and not self._is_proven(prepared, launch, args)):
+            known = self._account(shape, args)
+        ahead = self._ahead(shape, args) if known is None else None
+        looks, kernels = self.looks.judge.recording.options.global_wanted, self.looks.judge.recording.kernels
+        if (known is None and ahead is None) or (looks and not self._is_proven(prepared, launch, args)):
             return None
 
         def tell(times: int) -> None:
+            account = known if ahead is None else ahead.account
+            if account is None or not account.stands():
+                kernels.lacks_record(prepared, launch.entry, _NOT_DECIDED, times)
+                return
             self.background.counts(account, times)
             if looks:
                 self.looks.counts(prepared, launch, args, times)
@@ -55,14 +59,20 @@ class KnownInGraphs:
         return self.looks.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block)) > 0
 
     def _account(self, shape: Shape, args: Parameters) -> ReceiptGroup | None:
-        """The account of an earlier launch with the same deciding bytes, once that launch is concluded."""
-        background, began = self.background, time.monotonic()
-        background.look()
-        while self._waited + time.monotonic() - began < LONGEST_WAIT and any(
-            sent.shape[_OF_LAUNCH] == shape[_OF_LAUNCH] for sent in background.sent
-        ):
-            time.sleep(_NAP)
-            background.look()
-        self._waited += time.monotonic() - began
-        decided = background.repeating.decided(shape)
+        """The account of an earlier launch with the same deciding bytes, if that is concluded."""
+        self.background.look()
+        decided = self.background.repeating.decided(shape)
         return None if decided is None else decided.of(args)
+
+    def _ahead(self, shape: Shape, args: Parameters) -> InFlightLaunch | None:
+        """An earlier launch with the same deciding bytes that is not concluded."""
+        like, sent = apart_from_log(shape), list(self.background.sent)
+        return next((each for each in sent if apart_from_log(each.shape) == like and _is_decided_alike(each, args)), None)
+
+
+def _is_decided_alike(sent: InFlightLaunch, args: Parameters) -> bool:
+    """Whether a launch was made with the bytes that decide what one with these parameters does."""
+    decides, given = sent.memory.decided_by, sent.args
+    if sent.void or decides is None or (decides and given is None):
+        return False
+    return all(each.within(args) == each.within(given or ()) for each in decides)

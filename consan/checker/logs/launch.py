@@ -28,6 +28,7 @@ from consan.checker.logs.recorded_launch import MemoryBefore
 from consan.instrument.effects import LANES
 from consan.instrument.record import Compact
 from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.recorded import DecidingBytes
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
@@ -90,6 +91,11 @@ class Launch:
     def compact(self) -> Compact | None:
         """What its log has, if that is not all."""
         return self.form.compact
+
+    @property
+    def decided_by(self) -> tuple[DecidingBytes, ...] | None:
+        """The bytes of its parameters that decide what it does, if nothing else does."""
+        return None if self.compact is None or self.compact.hashes else self.compact.decides
 
     @property
     def address(self) -> int:

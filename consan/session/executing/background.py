@@ -33,6 +33,7 @@ from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
+from consan.session.modules.parameters import Asked
 from consan.session.modules.prepared import Prepared
 
 MOST_KNOWN: Final = 1 << 12  # receipts
@@ -100,9 +101,11 @@ class Background:
         return self.device.logs.used <= most
 
     @contextlib.contextmanager
-    def launched(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: int) -> Iterator[None]:
-        """Inside the block the framework launches."""
+    def launched(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: int, asked: Asked) -> Iterator[None]:
+        """Inside the block the framework launches. `asked`: reads its parameters."""
         sent = self._begun(prepared, shape, started, (stream, threading.get_ident() if stream == THREAD_STREAM else 0))
+        if sent is not None and sent.memory.decided_by:
+            sent.args = asked()
         try:
             yield
         except BaseException:

@@ -33,6 +33,7 @@ _ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
 # The loaded module, its number, kernel, grid, block, cluster, room of its log, bytes of dynamic shared memory.
 Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int, int]
+apart_from_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
 
 
 @dataclass(eq=False)
@@ -50,6 +51,11 @@ class ReceiptGroup:
         checked = self.examined.checked if self.examined is not None else None
         return checked is not None and checked.is_whole and not (checked.unended or checked.by_address)
 
+    def stands(self) -> bool:
+        """Whether launches with the same deciding bytes did the same, and have no findings."""
+        checked = self.examined.checked if self.examined is not None else None
+        return self.serves() and not (checked is None or checked.found or self.first is None or self.first.started.ending.stopped)
+
 
 @dataclass(eq=False)
 class InFlightLaunch:
@@ -60,6 +66,7 @@ class InFlightLaunch:
     started: LaunchCheck
     stream: StreamKey
     slip: Slip | None
+    args: Parameters | None = None  # of a launch that bytes of them decide
     account: ReceiptGroup | None = None
     examined: bool = False  # by itself
     retained: bool = False  # its memory is for the next launch
@@ -306,14 +313,13 @@ class Repeating:
 
     def concluded(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
         """A launch was checked: what those do that have its deciding bytes is known, if it has no findings."""
-        compact, checked = sent.memory.compact, account.examined.checked if account.examined is not None else None
-        if compact is None or compact.hashes or checked is None or checked.found or not account.serves() or sent.started.ending.stopped:
-            return
-        self._decided.setdefault(_whatever_its_log(sent.shape), DecidedLaunches(compact.decides)).add(sent.memory.constants(), account)
+        decides = sent.memory.decided_by
+        if decides is not None and account.stands():
+            self._decided.setdefault(apart_from_log(sent.shape), DecidedLaunches(decides)).add(sent.memory.constants(), account)
 
     def decided(self, shape: Shape) -> DecidedLaunches[ReceiptGroup] | None:
         """The launches of a shape whose parameters decide their accesses; None while none is known."""
-        return self._decided.get(_whatever_its_log(shape))
+        return self._decided.get(apart_from_log(shape))
 
     def of(self, prepared: Prepared, shape: Shape, stream: int) -> Repeats | None:
         """The launches of a shape that do what an earlier one did; None while there is none, or it had findings."""
@@ -392,7 +398,3 @@ class Repeating:
         self.retire()
         self._usual.clear()
         self._decided.clear()
-
-
-def _whatever_its_log(shape: Shape) -> tuple[Hashable, ...]:
-    return (*shape[:6], shape[7])
