@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.backends.callbacks import NO_LIBRARY, CallForm, DriverCall, DriverFacts, Listener, forms_of, libraries, refused
+from consan.backends.call_filter import CallForm, forms_of
+from consan.backends.callbacks import NO_LIBRARY, DriverCall, DriverFacts, Listener, libraries, refused
 from consan.backends.contexts import ProcessMemory
 from consan.native.wire import Malformed, Message, MessageKind
 from consan.session.comparing.driver_calls import LAYOUTS, matters

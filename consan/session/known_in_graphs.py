@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan.ranges import LaunchExtents
 from consan.session.executing.background import Background
-from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, apart_from_log
+from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, shape_but_log
 from consan.session.global_looks import GlobalLooks
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
@@ -21,8 +21,8 @@ from consan.session.modules.prepared import Prepared
 if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
 
-_BESIDE: Final = "its graph was captured beside the check of a launch with the same parameters, which does not stand for others"
-_NOT_DECIDED: Final = f"{_BESIDE}: launch it without a graph"
+_UNDER_WAY: Final = "its graph was captured beside the check of a launch with the same parameters, which does not stand for others"
+_NOT_DECIDED: Final = f"{_UNDER_WAY}: launch it without a graph"
 
 
 @dataclass
@@ -46,7 +46,7 @@ class KnownInGraphs:
 
         def tell(times: int) -> None:
             account = known if ahead is None else ahead.account
-            if account is None or not account.stands():
+            if account is None or not account.serves_alike():
                 kernels.lacks_record(prepared, launch.entry, _NOT_DECIDED, times)
                 return
             self.background.counts(account, times)
@@ -66,8 +66,8 @@ class KnownInGraphs:
 
     def _ahead(self, shape: Shape, args: Parameters) -> InFlightLaunch | None:
         """An earlier launch with the same deciding bytes that is not concluded."""
-        like, sent = apart_from_log(shape), list(self.background.sent)
-        return next((each for each in sent if apart_from_log(each.shape) == like and _is_decided_alike(each, args)), None)
+        like, sent = shape_but_log(shape), list(self.background.sent)
+        return next((each for each in sent if shape_but_log(each.shape) == like and _is_decided_alike(each, args)), None)
 
 
 def _is_decided_alike(sent: InFlightLaunch, args: Parameters) -> bool:

@@ -2,8 +2,8 @@
 
     python tests/bench/bench_capture.py [--profile] [--launches N]
 
-Microseconds by the clock of a captured launch of Triton, the mean of N, less those of the same call without consan. `known`: a launch with its
-parameters was checked before; `beside`: its check is under way; `recorded`: the kernel has a log in each graph (`picks` of bench_launch.py).
+Microseconds by the clock of a captured launch of Triton, the mean of N, less those of the same call without consan. `known`: a launch with
+its parameters was checked before; `beside`: its check is under way; `recorded`: each node has a log (`picks` of bench_launch.py).
 """
 
 from __future__ import annotations

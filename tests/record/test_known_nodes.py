@@ -196,12 +196,12 @@ FAULTS = {
         known_in_graphs,
         "KnownInGraphs",
         "teller",
-        "account is None or not account.stands()",
+        "account is None or not account.serves_alike()",
         "account is None",
         (1, 1),
     ),
 }
-BESIDE = {"bytes that decide beside a check", "a check that does not stand"}  # the check has not ended at the capture
+UNDER_WAY = {"bytes that decide beside a check", "a check that does not stand"}  # the check has not ended at the capture
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -211,7 +211,7 @@ def test_a_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run() -> list[tuple[object, ...]]:
         framework, found = Framework(Streams(), global_memory="auto"), list[tuple[object, ...]]()
-        (launch if fault in BESIDE else warm)(framework, before)
+        (launch if fault in UNDER_WAY else warm)(framework, before)
         graph = capture(framework, captured)
         for _ in range(2):
             replay(framework, graph)

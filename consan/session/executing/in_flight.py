@@ -33,7 +33,7 @@ _ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
 # The loaded module, its number, kernel, grid, block, cluster, room of its log, bytes of dynamic shared memory.
 Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int, int]
-apart_from_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
+shape_but_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class ReceiptGroup:
         checked = self.examined.checked if self.examined is not None else None
         return checked is not None and checked.is_whole and not (checked.unended or checked.by_address)
 
-    def stands(self) -> bool:
+    def serves_alike(self) -> bool:
         """Whether launches with the same deciding bytes did the same, and have no findings."""
         checked = self.examined.checked if self.examined is not None else None
         return self.serves() and not (checked is None or checked.found or self.first is None or self.first.started.ending.stopped)
@@ -314,12 +314,12 @@ class Repeating:
     def concluded(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
         """A launch was checked: what those do that have its deciding bytes is known, if it has no findings."""
         decides = sent.memory.decided_by
-        if decides is not None and account.stands():
-            self._decided.setdefault(apart_from_log(sent.shape), DecidedLaunches(decides)).add(sent.memory.constants(), account)
+        if decides is not None and account.serves_alike():
+            self._decided.setdefault(shape_but_log(sent.shape), DecidedLaunches(decides)).add(sent.memory.constants(), account)
 
     def decided(self, shape: Shape) -> DecidedLaunches[ReceiptGroup] | None:
         """The launches of a shape whose parameters decide their accesses; None while none is known."""
-        return self._decided.get(apart_from_log(shape))
+        return self._decided.get(shape_but_log(shape))
 
     def of(self, prepared: Prepared, shape: Shape, stream: int) -> Repeats | None:
         """The launches of a shape that do what an earlier one did; None while there is none, or it had findings."""
