@@ -68,7 +68,7 @@ class RemoteCalls(DriverFacts):
         """The interposer drops no call."""
 
     notes = False
-    reads_attributes = False
+    reads_attributes = True  # the request for a launch says it
 
     def followed_launch(self) -> None:
         """The interposer notes no call."""

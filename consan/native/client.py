@@ -170,6 +170,7 @@ class Client:
             if self._delays:
                 device.delay(self._options.seed)
             self._session = open_session(self._options, on=device)
+            self._session.alone = False  # a program may launch in other streams while a kernel runs
             assert self._session.followed is not None  # a program may make streams before it launches
         return self._session
 

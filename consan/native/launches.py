@@ -67,15 +67,16 @@ class _Asked:
     shared: int
     stream: int
     context: int  # 0: that in which the program's thread is not known
+    programmatic: bool  # it may start while the launch before it runs
 
     @classmethod
     def read(cls, request: Message) -> _Asked:
         """Raises `Malformed`."""
         if len(request.data) != SHAPE.size:
             raise Malformed("no shape of a launch")
-        *words, shared, context = SHAPE.unpack(request.data)
+        *words, shared, context, programmatic = SHAPE.unpack(request.data)
         grid, block, cluster = ((words[at], words[at + 1], words[at + 2]) for at in (0, 3, 6))
-        return cls(grid, block, cluster, shared, request.b, context)
+        return cls(grid, block, cluster, shared, request.b, context, bool(programmatic))
 
     @property
     def refused(self) -> bool:
@@ -163,6 +164,7 @@ class RecordedModules:
         answered = False
         try:
             with session.framework_launch(prepared, launch) as other:
+                session.followed.own.programmatic = asked.programmatic
                 function = 0 if other is None else backend.function(other, entry, asked.shared, asked.cluster)
                 backend.settle()
                 answered = True

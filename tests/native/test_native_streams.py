@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from native_case import STATUS, Case
 
@@ -20,9 +22,11 @@ def _cupti(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "libraries", lambda: iter([str(case.folder / "libcupti.so")]))
 
 
-def run(case: Case, *steps: str, how: str = "asked", image: str = "", why: str = "", **more: str) -> Report:
+def run(
+    case: Case, *steps: str, how: str = "asked", image: str = "", why: str = "", launcher: str = "cuLaunchKernel", **more: str
+) -> Report:
     """`why`: of launches that ran unchecked."""
-    words = (how, "cuModuleLoadData", image or case.image("clean"), "cuLaunchKernel", "synchronize", *steps)
+    words = (how, "cuModuleLoadData", image or case.image("clean"), launcher, *["synchronize"] * (launcher == "cuLaunchKernel"), *steps)
     status, report, handed = case.run(*words, **more)
     assert (status, [why in each for each in report.incomplete]) == (STATUS, [True] if why else []), (report.incomplete, handed)
     return report
@@ -92,3 +96,25 @@ def test_memory_that_was_shared_before_the_first_image(word: str, how: str, case
 
 def test_memory_that_no_launch_reaches(case: Case) -> None:
     assert run(case, FAKE_SHARES="o40000000").verdict == "clean"
+
+
+CHAINED = """extern "C" __global__ void sums(const float *x, float *out) {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    WAIT
+    if (threadIdx.x == 0) out[blockIdx.x] = x[blockIdx.x] + 1;
+}"""
+WAIT = 'asm volatile("griddepcontrol.wait;" ::: "memory");'
+
+
+@pytest.mark.parametrize(
+    ("wait", "steps", "found"),
+    [("", ("dependent",), {"no-grid-wait"}), (WAIT, ("dependent",), set()), ("", (), set())],
+    ids=["no wait", "a wait", "no attribute"],
+)
+def test_programmatic_dependent_launches(wait: str, steps: tuple[str, ...], found: set[str], tmp_path: Path, case: Case) -> None:
+    """The attribute of the launch says it."""
+    image = tmp_path / "chained.ptx"
+    image.write_text(compile_ptx(CHAINED.replace("WAIT", wait)).ptx)
+    report = run(case, *steps, "again", image=str(image), launcher="cuLaunchKernelEx")
+    assert {finding.situation for finding in report.findings} == found, (gap(report), report.incomplete)
+    assert not any(area.startswith("launches: races between") for area in report.not_checked), report.not_checked

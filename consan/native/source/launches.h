@@ -44,6 +44,7 @@ static Result counted(Result result, Handle function, Handle stream) {
 struct Shape {
     unsigned grid[3], block[3], cluster[3], shared;
     uint64_t context;
+    unsigned programmatic, unused;  // it may start while the launch before it runs
 };
 
 // The context of a launch: that of its stream, or the thread's.
@@ -104,6 +105,7 @@ struct Attribute {  // CUlaunchAttribute
     unsigned value[16];
 };
 #define CLUSTER_SHAPE 4
+#define PROGRAMMATIC 6  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 struct Config {  // CUlaunchConfig
     unsigned grid[3], block[3], shared;
@@ -116,8 +118,11 @@ static struct Shape shape_of(const struct Config *config) {
     struct Shape shape = {.cluster = {1, 1, 1}, .shared = config->shared};
     memcpy(shape.grid, config->grid, sizeof shape.grid);
     memcpy(shape.block, config->block, sizeof shape.block);
-    for (unsigned i = 0; config->attributes && i < config->count; i++)
-        if (config->attributes[i].number == CLUSTER_SHAPE) memcpy(shape.cluster, config->attributes[i].value, sizeof shape.cluster);
+    for (unsigned i = 0; config->attributes && i < config->count; i++) {
+        const struct Attribute *given = &config->attributes[i];
+        if (given->number == CLUSTER_SHAPE) memcpy(shape.cluster, given->value, sizeof shape.cluster);
+        if (given->number == PROGRAMMATIC) shape.programmatic = *given->value != 0;
+    }
     return shape;
 }
 
