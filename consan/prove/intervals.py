@@ -27,7 +27,7 @@ from consan.prove.phases.arrays import arrays_of, counters_of, with_events
 from consan.prove.phases.model import PhaseModel, model_of
 from consan.prove.phases.order import PhaseOrder
 from consan.prove.phases.proxies import ProxyFences
-from consan.prove.phases.warps import WarpOrder
+from consan.prove.phases.warps import WarpOrder, is_plain
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
@@ -70,11 +70,13 @@ class Intervals:
         self._lines = [_line(graph, number) for number in range(len(graph.nodes))]
         parameters, read_only = {each.name for each in function.params}, read_only_loads(function, environment)
         self._uniform = Uniformity(graph, has_one_value, parameters, read_only)
+        self._cut_finer = [() if number in kernel.warp_barriers else each for number, each in enumerate(self._cut)]
         self._warps = WarpOrder(graph, self._cut, self._uniform, math.prod(environment.block))
         self._steps = SymbolicSteps(kernel, function, environment)
         self._steps.uniform_loads = self._uniform.uniform_loads()
         self._views: dict[int, View] = {}
         self._order = PhaseOrder(PhaseModel(questions, environment.symbols), [])
+        self._divides = False  # whether barriers of warps divide intervals
 
     def compared(self) -> Compared:
         """What is to be compared. Raises `Unproven`."""
@@ -87,13 +89,18 @@ class Intervals:
         roots = [(0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())]
         fences = ProxyFences(self._kernel, self._cut, [root for root, _ in roots])
         found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other, fences))
+        self._divides = self._warps.divide and all(map(is_plain, whole.accesses))
         for root, state in roots:
             self._from(root, state, found)
+        if self._divides:
+            roots += [(self._edges[node][0], state) for node, state in whole.warp_barriers.items()]
+            for root, state in roots:
+                self._within_warps(root, state, found)
         return found
 
     def _united(self, walker: Walker) -> list[ThreadAccess]:
         """The accesses that a walker has met. Those of a kernel with phases stay apart: a phase may lie between two of them."""
-        return walker.accesses if self._steps.counters.keys else united(self._kernel.graph, walker.accesses)
+        return walker.accesses if self._steps.counters.keys else united(walker.accesses)
 
     def _whole(self) -> tuple[PathState, Walker]:
         """The whole life of a thread. Where there are mbarriers, it is walked once more with the counters of their phases."""
@@ -121,7 +128,8 @@ class Intervals:
         accesses, runs = here.walker.accesses, self._united(here.walker)
         for place, one in enumerate(runs):
             for other in runs[place:]:
-                found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=self._warps.holds(here.walker.view, one, other)))
+                in_warps = self._divides or self._warps.holds(here.walker.view, one, other)
+                found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=in_warps))
         copies = [each for each in accesses if each.is_copy]
         for copy in copies:
             for other in accesses:
@@ -129,6 +137,14 @@ class Intervals:
                     found.pairs += _raced(AccessPair(copy, other, INTERVAL, own=True))
         if copies:
             self._follow(here, copies, found, 0)
+
+    def _within_warps(self, root: int, state: PathState, found: Compared) -> None:
+        """Compare what the threads of one warp do from a barrier of the CTA or the warp to the next ones. They pass all in one order."""
+        walker = self._walked(root, state, View(self._cut_finer, root, self._lines))
+        runs = self._united(walker)
+        for place, one in enumerate(runs):
+            for other in runs[place:]:
+                found.pairs += _raced(AccessPair(one, other, INTERVAL, one_warp=True))
 
     def _follow(self, before: _Interval, copies: list[ThreadAccess], found: Compared, barriers: int) -> None:
         """Compare copies with what comes behind the barriers at the end of an interval while they are in flight."""
@@ -159,13 +175,17 @@ class Intervals:
         return self._questions.follows(copy, state.path, _SECONDS, self._order.incomplete(copy, state))
 
     def _interval(self, root: int, state: PathState, first: InFlight, *, issues: bool) -> _Interval:
+        view = self._views.get(root) or self._views.setdefault(root, View(self._cut, root, self._lines))
+        walker = self._walked(root, state, view)
+        return _Interval(walker, CopyProgress(self._kernel.graph, self._cut, root, first, issues=issues))
+
+    def _walked(self, root: int, state: PathState, view: View) -> Walker:
         if time.monotonic() > self._until:
             raise Unproven("there was no time to follow the kernel")
-        view = self._views.get(root) or self._views.setdefault(root, View(self._cut, root, self._lines))
         walker = Walker(self._kernel, self._uniform, self._steps, view, shares=False)
         walker.walk(root, state)
         walker.accesses = self._stored.used(walker.accesses)
-        return _Interval(walker, CopyProgress(self._kernel.graph, self._cut, root, first, issues=issues))
+        return walker
 
 
 def _later(copy: ThreadAccess, behind: _Interval) -> Iterator[AccessPair]:

@@ -1,4 +1,4 @@
-"""A kernel as the proof reads it: its nodes, cut behind each barrier of the CTA, and what is not modelled.
+"""A kernel as the proof reads it: its nodes, cut behind each barrier of the CTA or of all lanes of a warp, and what is not modelled.
 
 What synchronises in other ways (fences, named barriers, flags) is passed over: it only orders more. phases/warps.py has barriers of warps.
 An instruction whose accesses are not those of the executing thread at addresses of the text has no proof.
@@ -22,6 +22,7 @@ from consan.instrument.ptx import Function, Immediate, Instruction, Module, Regi
 from consan.prove.phases.counters import is_bulk_store, is_followed, measure_of
 
 _OF_COPIES: Final = (CopyCommit, CopyWait, BulkCommit, BulkWait)
+_ALL_LANES: Final = 0xFFFFFFFF
 
 
 class Unproven(Exception):  # noqa: N818
@@ -34,10 +35,13 @@ class Unproven(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class ProvedKernel:
-    """The nodes of a kernel. `barriers`: those that end with a barrier of all threads of the CTA. `live`: what a node's begin may need."""
+    """The nodes of a kernel. `barriers`: those that end with a barrier of all threads of the CTA; `warp_barriers`: of all lanes of a warp.
+    `live`: what a node's begin may need.
+    """
 
     graph: Graph
     barriers: frozenset[int]
+    warp_barriers: frozenset[int]
     needed: frozenset[Key]
     live: tuple[frozenset[Key], ...]
 
@@ -69,8 +73,9 @@ def kernel_of(function: Function, module: Module, threads: int) -> ProvedKernel:
     uses, makes = zip(*(_reads(node, needed) for node in graph.nodes), strict=True)
     later = read_later(graph.successors, uses, makes)
     live = tuple(frozenset(use | (after - make)) for use, make, after in zip(uses, makes, later, strict=True))
-    barriers = {number for number, node in enumerate(graph.nodes) if node.steps and is_barrier(node.steps[-1].instruction, threads)}
-    return ProvedKernel(graph, frozenset(barriers), needed, live)
+    ends = [(number, node.steps[-1].instruction) for number, node in enumerate(graph.nodes) if node.steps]
+    barriers = frozenset(number for number, each in ends if is_barrier(each, threads))
+    return ProvedKernel(graph, barriers, frozenset(number for number, each in ends if is_of_all_lanes(each)), needed, live)
 
 
 def _check(instruction: Instruction, threads: int) -> None:
@@ -152,6 +157,14 @@ def is_barrier(instruction: Instruction, threads: int) -> bool:
     return True
 
 
+def is_of_all_lanes(instruction: Instruction) -> bool:
+    """Whether an instruction is a barrier of a warp that names all lanes."""
+    if not row_of(instruction).is_warp_barrier:
+        return False
+    (mask,) = instruction.operands
+    return instruction.predicate is None and isinstance(mask, Immediate) and int(mask.value) & _ALL_LANES == _ALL_LANES
+
+
 def _cut(graph: Graph, threads: int) -> Graph:
     """The graph with a node's end behind each barrier."""
     pieces = [_pieces(node, threads) for node in graph.nodes]
@@ -172,7 +185,7 @@ def _pieces(node: BasicBlock, threads: int) -> list[list[PathStep]]:
     pieces: list[list[PathStep]] = [[]]
     for step in node.steps:
         pieces[-1].append(step)
-        if is_barrier(step.instruction, threads):
+        if is_barrier(step.instruction, threads) or is_of_all_lanes(step.instruction):
             pieces.append([])
     return pieces
 

@@ -37,6 +37,7 @@ class AccessPair:
     shared: str
     own: bool = False
     in_warps: bool = False  # threads of one warp make them in order
+    one_warp: bool = False  # only threads of one warp are compared
 
     @property
     def one_cta(self) -> bool:
@@ -74,6 +75,7 @@ class OverlapQuestions:
         one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
         distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
         distinct += [self._other_warp()] if pair.in_warps else []
+        distinct += [opposite(self._other_warp())] if pair.one_warp else []
         met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes, aligned=pair.first.is_aligned and pair.second.is_aligned)
         return [*self._assumed_here(), *one[1:], *other[1:], *distinct, met, *self.unordered(pair)]
 

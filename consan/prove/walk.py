@@ -51,6 +51,7 @@ class Walker:
         self.symbols: Symbols = steps.symbols
         self.accesses: list[ThreadAccess] = []
         self.barriers: dict[int, PathState] = {}
+        self.warp_barriers: dict[int, PathState] = {}
         self.exits: list[tuple[int, PathState]] = []
         self._rounds: list[Formula] = []
         self._paths: dict[int, Formula] = {}
@@ -91,6 +92,8 @@ class Walker:
                 self.accesses += (replace(each, place=(number, place), rounds=tuple(self._rounds)) for each in found)
         if number in self._kernel.barriers and not self.symbols.trials:
             self.barriers[number] = PathState(state.path, registers)
+        if number in self._kernel.warp_barriers and not self.symbols.trials:
+            self.warp_barriers[number] = PathState(state.path, registers)
         condition = self.steps.condition(node.guard, registers)
         if node.may_leave and not self.symbols.trials:
             self.exits.append((number, PathState(both(state.path, condition), registers)))

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from consan.instrument.control_flow import Graph
-from consan.instrument.isa import row_of
-from consan.instrument.ptx import Instruction
 from consan.prove.solver import z3
 from consan.prove.step import ThreadAccess
 
 
-def united(graph: Graph, accesses: Sequence[ThreadAccess]) -> list[ThreadAccess]:
-    """The accesses, those of adjacent bytes as one, of the first one's line. Between them nothing but plain instructions is executed."""
+def united(accesses: Sequence[ThreadAccess]) -> list[ThreadAccess]:
+    """The accesses, those of adjacent bytes of one node as one, of the first one's line. What orders them otherwise ends a node."""
     found, last = list[ThreadAccess](), dict[tuple[object, ...], list[ThreadAccess]]()
     for access in accesses:
-        key = _key(graph, access)
+        key = _key(access)
         if key is None:
             found.append(access)
         else:
@@ -24,18 +21,11 @@ def united(graph: Graph, accesses: Sequence[ThreadAccess]) -> list[ThreadAccess]
     return [*found, *(run for group in last.values() for run in _runs(group))]
 
 
-def _key(graph: Graph, access: ThreadAccess) -> tuple[object, ...] | None:
+def _key(access: ThreadAccess) -> tuple[object, ...] | None:
     """What accesses of one run have in common; None: an access is not part of any."""
     if access.base is None or access.strong or access.own or access.is_copy or access.is_of_mbarrier:
         return None
-    node, step = access.place
-    others = sum(not _is_plain(each.instruction) for each in graph.nodes[node].steps[:step])  # those before it
-    return node, others, access.base, access.space, access.writes, access.path.get_id()
-
-
-def _is_plain(instruction: Instruction) -> bool:
-    row = row_of(instruction)
-    return row.is_arithmetic or row.is_ordinary or row.is_of_addresses
+    return access.place[0], access.base, access.space, access.writes, access.path.get_id()
 
 
 def _runs(group: list[ThreadAccess]) -> Iterator[ThreadAccess]:

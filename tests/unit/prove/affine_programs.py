@@ -22,6 +22,7 @@ _MASK = (1 << 32) - 1
 LEAVES = ("tid", "ctaid", "n", "tid", "tid")
 BINARY = ("add", "add", "mulc", "shlc", "shrc", "andc", "xorc", "remc", "divc", "addc", "sub")
 _SECONDS = 2  # for one program
+_WARP = 32
 ELEMENTS = 1 << 20  # of an array; addresses are kept in it
 
 
@@ -50,7 +51,7 @@ class Term:
 
 @dataclass
 class Statement:
-    """One of: access, barrier, if, loop, copy, commit, wait."""
+    """One of: access, barrier, lanes (a barrier of the warp), if, loop, copy, commit, wait."""
 
     kind: str
     term: Term | None = None  # an index, or what is compared with `limit`; the count of a loop
@@ -65,7 +66,10 @@ class Statement:
 
 @dataclass
 class Event:
-    """An access. `interval`: the barriers before it; `number`: the statements before it. `until`: both, where it has taken place."""
+    """An access. `interval`: the barriers before it; `number`: the statements before it. `until`: both, where it has taken place.
+
+    `lanes`: the barriers of the warp before it.
+    """
 
     array: str
     element: int
@@ -74,6 +78,7 @@ class Event:
     number: int
     copies: bool = False
     until: tuple[float, float] = (0, 0)
+    lanes: int = 0
 
 
 class Thread:
@@ -81,7 +86,7 @@ class Thread:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._passed = self._steps = 0
+        self._passed = self._steps = self._lanes = 0
         self._open: list[Event] = []
         self._groups: list[list[Event]] = []
 
@@ -108,12 +113,15 @@ class Thread:
     def _barrier(self, _: Statement, __: dict[str, int]) -> None:
         self._passed += 1
 
+    def _lanes_meet(self, _: Statement, __: dict[str, int]) -> None:
+        self._lanes += 1
+
     def _access(self, each: Statement, given: dict[str, int]) -> None:
         self._add("s" if each.shared else "g", each.term, given, writes=each.writes)
 
     def _add(self, array: str, term: Term, given: dict[str, int], *, writes: bool) -> Event:
         at = term.value(given) % ELEMENTS
-        self.events.append(Event(array, at, writes, self._passed, self._steps, until=(self._passed, self._steps)))
+        self.events.append(Event(array, at, writes, self._passed, self._steps, until=(self._passed, self._steps), lanes=self._lanes))
         return self.events[-1]
 
     def _copy(self, each: Statement, given: dict[str, int]) -> None:
@@ -160,6 +168,8 @@ def _race(one: tuple[int, int, Event], other: tuple[int, int, Event]) -> bool:
     if one[0] != other[0]:
         return True
     if one[1] != other[1]:
+        if one[1] // _WARP == other[1] // _WARP and first.lanes != second.lanes:
+            return False
         return first.interval <= second.until[0] and second.interval <= first.until[0]
     if first.number > second.number:
         first, second = second, first
@@ -247,6 +257,30 @@ class StrideMaker(Maker):
             place = Term("mulc", (place,), some.choice((2, 3)))
         place = Term("add", (place, Term(column)))
         return Statement("access", Term("addc", (place,), some.choice((0, 0, 0, 1, 4))), some.random() < 0.8, shared=False)
+
+
+class WarpMaker(Maker):
+    """Makes a random program with barriers of the warp, most of them in a loop; a thread reads what lanes of its warp write, or others."""
+
+    def program(self) -> list[Statement]:
+        """Accesses in rounds, between barriers of the warp."""
+        some = self._random
+        body = [self.statement(0, ("tid", "i"), uniform=True) for _ in range(some.randint(3, 6))]
+        whole = [Statement("loop", some.choice((Term("n"), Term("const", constant=2))), name="i", body=body)]
+        return [*whole, Statement("lanes_meet"), self._access(("tid",), writes=True)] if some.random() < 0.3 else whole
+
+    def statement(self, depth: int, leaves: tuple[str, ...], *, uniform: bool) -> Statement:
+        """An access, or a barrier of the warp or the CTA."""
+        kind = self._random.choice(("lanes_meet", "lanes_meet", "lanes_meet", "barrier", *["access"] * 4))
+        return Statement(kind) if kind != "access" else self._access(leaves, writes=self._random.random() < 0.5)
+
+    def _index(self, leaves: tuple[str, ...]) -> Term:
+        some = self._random
+        lane = Term("xorc", (Term("tid"),), some.choice((1, 16, 16, 32))) if some.random() < 0.6 else Term("tid")
+        if "i" not in leaves or some.random() < 0.6:
+            return lane
+        buffer = Term("andc", (Term("addc", (Term("i"),), some.choice((0, 0, 1))),), some.choice((1, 1, 3)))
+        return Term("add", (lane, Term("mulc", (buffer,), some.choice((64, 64, 32)))))
 
 
 class CopyMaker(Maker):
@@ -359,6 +393,9 @@ class Writer:
 
     def _barrier(self, _: Statement) -> None:
         self._lines.append("bar.sync 0;")
+
+    def _lanes_meet(self, _: Statement) -> None:
+        self._lines.append("bar.warp.sync -1;")
 
     def _place(self, term: Term, *, shared: bool) -> str:
         """A register with the address of an element."""

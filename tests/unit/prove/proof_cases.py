@@ -109,6 +109,11 @@ ELEMENTS = (
     )
     + "\n$E:"
 )
+TWO_BUFFERS = (
+    "and.b32 %r20, %r7, 1;\nmad.lo.s32 %r17, %r20, 256, %r6;\nst.shared.u32 [%r17], 1;\n"
+    + ALL
+    + "xor.b32 %r17, %r2, 16;\nmad.lo.s32 %r18, %r17, 4, %r4;\nmad.lo.s32 %r18, %r20, 256, %r18;\nld.shared.u32 %r19, [%r18];\n"
+)
 
 WIDE = "mad.lo.s32 %r9, %r2, 12, %r6;\n"  # four words of each thread
 MET = WIDE + "mov.u32 %r7, 0;\n$L:\nmad.lo.s32 %r8, %r7, 4, %r9;\nst.shared.u32 [%r8], 1;\nadd.s32 %r7, %r7, {};\n{}@%p1 bra $L;"
@@ -158,6 +163,8 @@ PROVEN = {
     "bulk stores in rounds": COUNTED.format(STORED(256, FILLED, DONE, SYNC)),
     "rows of a matrix that a warp stores": ROWS.format("%r2"),
     "rows of a matrix that a warp stores in rounds": COUNTED.format(ROWS.format("%r2")),
+    "barriers of the warp in rounds": COUNTED.format(STORE + ALL + NEAR + ALL),
+    "one barrier of the warp in rounds of two buffers": COUNTED.format(TWO_BUFFERS),
     "own elements": "st.global.u32 [%rd4], 1;",
     "own elements of a guard": "setp.ge.s32 %p1, %r5, %r1;\n@%p1 bra $E;\nst.global.u32 [%rd4], 1;\n$E:",
     "another array": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];",
@@ -213,9 +220,14 @@ RACES = {
     + ALL
     + "st.shared.u32 [%r9+4], 1;\nxor.b32 %r17, %r2, 16;\nmad.lo.s32 %r18, %r17, 8, %r4;\nld.shared.u32 %r19, [%r18+4];\n",
     "a barrier of the warp between two warps": STORE + ALL + FAR,
+    "a barrier of the warp behind both": STORE + NEAR + ALL,
     "a barrier of the warp before both": ALL + STORE + NEAR,
     "a barrier of the warp in a node before both": ALL + "bra.uni $M;\n$M:\n" + STORE + NEAR,
     "a barrier of the warp on one path": STORE + "setp.lt.s32 %p1, %r1, 5;\n@%p1 bra $M;\n" + ALL + "$M:\n" + NEAR,
+    "barriers of the warp in rounds, between two warps": COUNTED.format(STORE + ALL + FAR + ALL),
+    "barriers of the warp in rounds, before both": COUNTED.format(ALL + STORE + NEAR + ALL),
+    "barriers of the warp in rounds, behind a copy": COUNTED.format(COPY + ALL + NEAR + "cp.async.wait_all;\n" + ALL),
+    "rounds of a warp beside those of another one": COUNTED.format("mad.lo.s32 %r17, %r7, 128, %r6;\nst.shared.u32 [%r17], 1;\n" + ALL),
     "a barrier of the warp in rounds": COUNTED.format(STORE + ALL + NEAR),
     "a barrier of the warp behind a copy": COPY + ALL + NEAR + "cp.async.wait_all;",
     "a copy that another thread waited for": COPY + COMMIT + "cp.async.wait_group 0;\n" + OTHER,
@@ -338,6 +350,15 @@ UNKNOWN = {
     "a result with the name of a parameter": CALLED.format("n", "ld.param.b32 %r7, [n];") + BEHIND_CALL + ONLY,
     "a result by its address": CALLED.format("back", "mov.b32 %r8, back;\nld.param.b32 %r7, [%r8];") + BEHIND_CALL + ONLY,
     "a barrier of half a warp": STORE + "bar.warp.sync 65535;\n" + NEAR,
+    "barriers of the warp in rounds, one of half a warp": COUNTED.format(STORE + "bar.warp.sync 65535;\n" + NEAR + ALL),
+    "barriers of the warp in rounds, with a guard": COUNTED.format("setp.lt.s32 %p2, %r1, 5;\n" + STORE + "@%p2 " + ALL + NEAR + ALL),
+    "barriers of the warp in rounds of a thread": "mov.u32 %r7, %r2;\n$L:\n"
+    + STORE
+    + ALL
+    + NEAR
+    + ALL
+    + "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;",
+    "a barrier of the warp that some lanes meet before": "setp.lt.s32 %p2, %r2, 8;\n@%p2 " + ALL + STORE + ALL + NEAR,
     "a barrier of the warp with a guard": "setp.lt.s32 %p1, %r1, 5;\n" + STORE + "@%p1 " + ALL + NEAR,
     "a barrier of the warp that some threads reach": STORE + "setp.lt.s32 %p1, %r2, 8;\n@%p1 bra $M;\n" + ALL + "$M:\n" + ALL + NEAR,
     "a barrier of some threads": "setp.lt.s32 %p1, %r2, 32;\n@%p1 bra $L;\nbar.sync 0;\n$L:",

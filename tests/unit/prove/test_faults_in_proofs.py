@@ -14,7 +14,7 @@ from ring_cases import UNPROVEN, proves
 
 from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loads import read_only, unused
-from consan.prove.loops import ends, forms, unrolled
+from consan.prove.loops import ends, forms
 from consan.prove.phases import arrays, model, order, proxies, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
@@ -84,12 +84,6 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "sizes of pieces": (
         pairs, "aligned=pair.first.is_aligned and pair.second.is_aligned", "aligned=True", "a piece that reaches another CTA's",
     ),
-    "what lies within a piece": (
-        unrolled,
-        "return row.is_arithmetic or row.is_ordinary or row.is_of_addresses",
-        "return True",
-        "a piece around a barrier of the warp",
-    ),
     "sizes of bulk copies": (step, "self.element != 0 and not self.late", "self.element != 0", "bulk copies that overlap"),
     "numbers below zero": (operations, ', "relu"})', "})", "numbers below zero as zero"),
     "constants that wrap": (step, "if value.constant is not None:", "if False:", "a constant that wraps"),
@@ -145,15 +139,32 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "tables of a thread": (tables, "(one_thread & same)", "(~one_thread & one_thread)", "a copy that its thread reads early"),
     "sizes in tables": (tables, "first < second + other_size", "first <= second", "a half of a neighbour's element"),
     "what is no number of a thread": (pairs, "if one.rest == other.rest and", "if True or", "a neighbour's element of another round"),
-    "barriers of half a warp": (warps, " and _is_of_all_lanes(each)", "", "a barrier of half a warp"),
-    "barriers of warps with a guard": (warps, "instruction.predicate is None and", "", "a barrier of the warp with a guard"),
+    "barriers of half a warp": (
+        kernel, " and int(mask.value) & _ALL_LANES == _ALL_LANES", "", "a barrier of half a warp",
+    ),
+    "barriers that lanes may meet before": (warps, " and is_of_all_lanes(each)", "", "a barrier of the warp that some lanes meet before"),
+    "barriers of warps with a guard": (
+        kernel, "instruction.predicate is None and isinstance(mask", "isinstance(mask", "a barrier of the warp with a guard",
+    ),
     "barriers of warps that all reach": (warps, "uniform.is_uniform(node) and", "", "a barrier of the warp that some threads reach"),
-    "barriers of warps in rounds": (warps, "if usable and node not in after[node]", "if usable", "a barrier of the warp in rounds"),
+    "barriers of warps in rounds": (warps, "if node not in after]", "]", "a barrier of the warp in rounds"),
+    "threads of a warp in rounds": (intervals, "self._within_warps(root, state, found)", "pass", "a barrier of the warp in rounds"),
+    "intervals of a warp": (intervals, "            roots += [", "            _ = [", "a barrier of the warp in rounds"),
+    "warps in rounds": (
+        intervals, "AccessPair(one, other, INTERVAL, in_warps=in_warps)", "AccessPair(one, other, INTERVAL, one_warp=in_warps)",
+        "barriers of the warp in rounds, between two warps",
+    ),
+    "barriers of half a warp in rounds": (
+        kernel, " and int(mask.value) & _ALL_LANES == _ALL_LANES", "", "barriers of the warp in rounds, one of half a warp",
+    ),
+    "copies in rounds of a warp": (
+        intervals, " and all(map(is_plain, whole.accesses))", "", "barriers of the warp in rounds, behind a copy",
+    ),
     "before a barrier of the warp": (
         warps, "before not in self._after[node]", "True", "a barrier of the warp in a node before both",
     ),
-    "behind a barrier of the warp": (warps, "else view.dominates(node, behind)", "else True", "a barrier of the warp on one path"),
-    "places beside a barrier of the warp": (warps, "first < step if", "True if", "a barrier of the warp before both"),
+    "behind a barrier of the warp": (warps, " and view.dominates(node, behind)", "", "a barrier of the warp on one path"),
+    "places beside a barrier of the warp": (warps, "behind != node and ", "", "a barrier of the warp behind both"),
     "copies at a barrier of the warp": (warps, "access.is_copy or", "", "a barrier of the warp behind a copy"),
     "warps in tables": (tables, "found &= warp[:, None] != warp[None, :]", "found &= False", "a barrier of the warp between two warps"),
     "warps in questions": (
