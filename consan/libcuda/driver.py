@@ -58,6 +58,13 @@ class SpecialMemory:
 
     of_graphs: set[int] = field(default_factory=set)
     managed: dict[int, int] = field(default_factory=dict)
+    lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
+
+    def forget_dead(self) -> None:
+        """What the program has freed is nobody's, or another's: nothing is copied there or from there."""
+        for address in [address for address, lives in self.lives.items() if not lives()]:
+            del self.lives[address]
+            self.managed.pop(address, None)
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,7 @@ class StandInDriver:
         if capture is not None:
             capture.add(stream, work)
             return
+        self.special.forget_dead()
         managed = [(place, self.view(address, self.allocations[address])) for address, place in self.special.managed.items()]
         for place, view in managed:
             view[...] = np.frombuffer(self.memory.read(place, view.size), np.uint8)
@@ -197,6 +205,7 @@ class StandInDriver:
         if self.allocations.pop(address, None) is None:
             raise CallFailed(calls.INVALID_VALUE)
         self.special.managed.pop(address, None)
+        self.special.lives.pop(address, None)
         self.session.backend.free(address)
 
     def allocation(self, address: int) -> tuple[int, int] | None:

@@ -159,7 +159,7 @@ class Ledger:
     def _device(self) -> str:
         """The device on which kernels would have run."""
         checking = self._config.stash.get(CHECKING, None)
-        return str(checking.session.backend.device_name if checking is not None else settings_of(self._config).values.device)
+        return str(checking.where if checking is not None else settings_of(self._config).values.device)
 
     def _write(self, path: Path, status: int) -> None:
         try:

@@ -53,9 +53,9 @@ class Checking:
         run_again(config)
         self.session: Session | InterposedSession
         if is_interposed():
-            self.session, self._where = InterposedSession(self.settings.session.seed), "a GPU, by the interposer"
+            self.session, self.where = InterposedSession(self.settings.session.seed), "a GPU, by the interposer"
         else:
-            self.session, self._where = self._opened()
+            self.session, self.where = self._opened()
 
     def _opened(self) -> tuple[Session, str]:
         with usage_errors():
@@ -70,7 +70,7 @@ class Checking:
     def describe(self) -> str:
         """The line for pytest's header."""
         strict = ", strict" if self.settings.strict else ""
-        return f"consan: every test is sanitized on {self._where}, seed {self.session.seed}{strict}"
+        return f"consan: every test is sanitized on {self.where}, seed {self.session.seed}{strict}"
 
     def watch(self, item: pytest.Item) -> WatchedTest:
         """Start a test: earlier launches are not its own."""

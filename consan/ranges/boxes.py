@@ -52,6 +52,8 @@ def tiled_map(data: bytes) -> TensorMapInfo:
         raise Unread("im2col copies are not followed")
     if info.interleave:
         raise Unread("interleaved tensor maps are not followed")
+    if info.packed > 1:
+        raise Unread("tensor maps of packed elements are not followed")
     return info
 
 

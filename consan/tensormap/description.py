@@ -31,6 +31,7 @@ _TYPES: Final = (
 DTYPES: Final = {
     name: DataType(name, driver, ptx, code, name.startswith("tf32"), nbytes, "f" in name) for name, driver, ptx, code, nbytes in _TYPES
 }
+PACKED: Final = "b4x16"  # elements of 4 bits without padding, which only `decode` knows
 INTERLEAVES: Final = (0, 16, 32)
 SWIZZLES: Final = (0, 32, 64, 128)
 PERIODS: Final = {0: 16, 32: 256, 64: 512, 128: 1024}  # swizzle -> bytes after which its pattern repeats
@@ -66,7 +67,12 @@ class TensorMapInfo:
     @property
     def element_bytes(self) -> int:
         """Bytes of an element."""
-        return DTYPES[self.dtype].nbytes
+        return 1 if self.dtype == PACKED else DTYPES[self.dtype].nbytes
+
+    @property
+    def packed(self) -> int:
+        """Elements of the tensor in one of the map's: the sizes of packed elements are those of their bytes."""
+        return 2 if self.dtype == PACKED else 1
 
     @property
     def inner_bytes(self) -> int:

@@ -30,9 +30,10 @@ them is kept in tests/unit/tensormap/tensormaps.json; tests/gpu/test_tensormap_d
 
 The host code of CuTe DSL encodes its maps by itself (seen with 4.8.1): bit 1 of word 2 is always set, bit 21 where the tensor has 128 KiB
 or more, and words 16 to 31 are what the stack held. So copies do not depend on these bits, and `decode` passes over them.
+It writes the dtype 11 for packed elements of 4 bits without padding (.b4x16): 128 elements of its box span 64 bytes, with a swizzle of 64.
 
 What follows rank in dimensions, strides, boxes and corners is zero. Bits that are in no row were never set; `decode` refuses
-a map that has one set, rather than guess what a newer device means by it. Blackwell's additions (packed 4 and 6-bit elements,
+a map that has one set, rather than guess what a newer device means by it. Blackwell's other additions (padded 4 and 6-bit elements,
 swizzle atoms of 32 and 64 bytes, im2col::w) are such: this table does not know them and the encoders refuse them.
 
 Dimensions, strides, boxes and corners are innermost first here, as in the driver; `consan.TensorMap` turns NumPy's order around.
@@ -45,7 +46,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from consan._errors import UsageError
-from consan.tensormap.description import DTYPES, INTERLEAVES, L2_PROMOTIONS, NBYTES, OOB_FILLS, PERIODS, SWIZZLES, TensorMapInfo
+from consan.tensormap.description import DTYPES, INTERLEAVES, L2_PROMOTIONS, NBYTES, OOB_FILLS, PACKED, PERIODS, SWIZZLES, TensorMapInfo
 from consan.tensormap.rules import CORNER_WIDTHS, validate
 
 
@@ -91,6 +92,7 @@ COMMON: Final = (
 )
 PASSED_OVER: Final = (MapField("always in CuTe DSL", 65, 1), MapField("large in CuTe DSL", 85, 1), MapField("notes", 512, 512))
 _BY_CODE: Final = {(dtype.code, dtype.tf32): dtype for dtype in DTYPES.values()}
+_PACKED, _PACKED_IN_PTX = 11, 13  # in the map, in tensormap.replace.elemtype
 TILED: Final = _run("box{}", 5, 13, 24, 8)[1:]
 PIXELS: Final = MapField("pixels", 480, 10)
 
@@ -218,16 +220,18 @@ def decode(data: bytes) -> TensorMapInfo:
     if rank > 5 or (im2col and rank < 3):
         raise TensorMapError(f"tensor map: {rank} dimensions")
     _refuse_unknown(bits, COMMON + (im2col_fields(rank) if im2col else TILED))
-    dtype = _BY_CODE.get((value["dtype"], bool(value["tf32"])))
+    packed = 2 if value["dtype"] == _PACKED and not im2col else 1
+    known = _BY_CODE.get((value["dtype"], bool(value["tf32"])))
+    dtype = PACKED if packed > 1 else known.name if known is not None else None
     if dtype is None or value["interleave"] == 3:
         raise TensorMapError(f"tensor map: element type {value['dtype']}, interleave {value['interleave']}")
     strides = tuple((value[f"stride{k}"] | value[f"stride{k}_high"] << 32) << 4 for k in range(rank - 1))
     return TensorMapInfo(
-        dtype.name,
+        dtype,
         value["address"],
-        tuple(value[f"dim{k}"] + 1 for k in range(rank)),
+        ((value["dim0"] + packed) // packed, *(value[f"dim{k}"] + 1 for k in range(1, rank))),
         strides,
-        () if im2col else (value["box0"] + 1, *(field.get(bits) + 1 for field in TILED[: rank - 1])),
+        () if im2col else ((value["box0"] + 1) // packed, *(field.get(bits) + 1 for field in TILED[: rank - 1])),
         tuple(value[f"element_stride{k}"] + 1 for k in range(rank)),
         INTERLEAVES[value["interleave"]],
         SWIZZLES[value["swizzle"]],
@@ -266,6 +270,8 @@ def replace_field(data: bytes, field: str, value: int, ordinal: int = 0) -> byte
 
 
 def _replaced_dtype(value: int) -> dict[str, int]:
+    if value == _PACKED_IN_PTX:
+        return {"dtype": _PACKED, "tf32": False}
     found = next((dtype for dtype in DTYPES.values() if dtype.ptx == value), None)
     if found is None:
         raise TensorMapError(f"tensormap.replace.elemtype: {value} is not known")

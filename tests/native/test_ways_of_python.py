@@ -71,7 +71,7 @@ def run_tests(case: Case, folder: Path, *words: str) -> tuple[int, str, dict[str
     command = [sys.executable, "-m", "pytest", "-p", "armed_gpu", "--consan", "--consan-report=report.json", *words]
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)
     file = folder / "report.json"
-    tests = json.loads(file.read_text())["tests"] if file.exists() else []
+    tests = json.loads(file.read_text()).get("tests", []) if file.exists() else []
     return done.returncode, done.stdout + done.stderr, {each["id"].rpartition("::")[2]: each["verdict"] for each in tests}
 
 
@@ -81,3 +81,8 @@ def test_each_test_has_its_own_findings(words: list[str], program: Path, case: C
     assert (status, verdicts) == (1, {"test_racy": "violations", "test_clean": "clean"}), text
     assert "consan: every test is sanitized on a GPU, by the interposer" in text or words == ["-n1"]
     assert "test_it.py::test_racy" in text
+
+
+def test_tests_without_a_launch_are_no_clean_run(program: Path, case: Case) -> None:
+    status, text, verdicts = run_tests(case, program, "-k", "none", "--consan-strict")
+    assert (status, verdicts) == (67, {}), text

@@ -70,7 +70,7 @@ class HostTensors:
             if not each.lives() or each.block.meets(block):
                 self.driver.free(self._shared.pop(start).address)
         address = self.driver.allocate(block.end - block.start)
-        self.driver.special.managed[address] = block.start
+        self.driver.special.managed[address], self.driver.special.lives[address] = block.start, lives
         self._shared[block.start] = found = _Shared(block, address, lives)
         return found
 

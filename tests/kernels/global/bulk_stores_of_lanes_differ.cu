@@ -1,4 +1,5 @@
-// G11: all lanes of a warp issue a bulk store to the same bytes. Of one source it is one value (CUTLASS stores its tiles so); of two it is a race.
+// G11: all lanes of a warp issue a bulk store to the same bytes. Of one source it is one value (CUTLASS stores its tiles so), also where
+// one lane has committed more groups (its grouped GEMM, for tensor maps); of two it is a race.
 //
 // launch: grid=1 block=64 arch=sm_90a
 // arg:    data f32[64]=zeros
@@ -13,6 +14,7 @@ extern "C" __global__ void kernel(float* data) {
     other[t] = 1;
     fence_async_shared();
     __syncthreads();
+    if (t == 0) bulk_commit();
     if (t < 32) {
 #ifdef RACY
         const float* from = t % 2 ? other : one;

@@ -141,6 +141,17 @@ def test_maps_of_cute_dsl_are_read(words: str, dims: tuple[int, ...]) -> None:
     assert found == decode(own)
 
 
+# The map that it encoded for a row-major Int4 tensor of 128 x 128, its box of 128 x 128 and a swizzle of 64 bytes.
+CUTE_PACKED = "a245040004000000000200000000000000000000000000007f0000007f0000000000000000000000000000000000007f7f00000000000000"
+
+
+def test_a_map_of_packed_elements_is_read_as_one_of_bytes() -> None:
+    found = decode(bytes.fromhex("00100000007f0000" + CUTE_PACKED + STACK))
+    assert (found.dtype, found.dims, found.strides, found.box, found.packed) == ("b4x16", (64, 128, 1), (64, 8192), (64, 128, 1), 2)
+    assert (found.swizzle, found.box_bytes) == (64, 8192)
+    assert decode(replace_field(tiled(dtype="u8", box=(64, 64)), "elemtype", 13)).packed == 2
+
+
 def test_sizes_are_not_bytes_of_something_else() -> None:
     with pytest.raises(TensorMapError, match="127 bytes"):
         decode(bytes(127))
@@ -169,7 +180,7 @@ def test_replace_changes_only_its_field() -> None:
     assert decode(data) == wanted
     assert data[:64] == encode(wanted)[:64]
     assert decode(replace_field(data, "elemtype", 11)).dtype == "tf32"
-    for field, value in (("elemtype", 13), ("swizzle_mode", 4), ("swizzle_atomicity", 0), ("interleave_layout", 3)):
+    for field, value in (("elemtype", 14), ("swizzle_mode", 4), ("swizzle_atomicity", 0), ("interleave_layout", 3)):
         with pytest.raises(TensorMapError):
             replace_field(data, field, value)
 

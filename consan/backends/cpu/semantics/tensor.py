@@ -123,6 +123,8 @@ class Tensor:
         return LaneError("trap", lane, self.context.site, message=message)
 
     def _items(self, lane: int, info: TensorMapInfo, start: list[int], offsets: list[int], access: str) -> Items:
+        if info.packed > 1:
+            start = [start[0] // info.packed, *start[1:]]
         if start[0] * info.element_bytes % _ROW_START:  # not in the ISA; Hopper ends the kernel: an illegal instruction
             raise self._trap(lane, f"the innermost coordinate, {start[0]}, is not on a multiple of {_ROW_START} bytes of its row")
         if access != "read" and self.mode != "tile::scatter4" and min(start) < 0:  # the ISA forbids it, with the same effect

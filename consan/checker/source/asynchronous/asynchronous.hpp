@@ -43,9 +43,10 @@ class Asynchronous {
         return parts;
     }
     // Of the stores that an instruction makes, a number that is alike for lanes of a warp that execute it together with one source (SEMANTICS 2).
-    u32 content(u32, const effects::Effect &) const { return 0; }
-    u32 content(u32 thread, const effects::BulkStore &copy) const { return content_of(thread, copy); }
-    u32 content(u32 thread, const effects::TensorStore &copy) const { return content_of(thread, copy); }
+    // `times`: how often the thread has executed it. Its groups do not count: one lane may have more of them.
+    u32 content(u32, const effects::Effect &, u32) const { return 0; }
+    u32 content(u32 thread, const effects::BulkStore &copy, u32 times) const { return content_of(thread, copy, times); }
+    u32 content(u32 thread, const effects::TensorStore &copy, u32 times) const { return content_of(thread, copy, times); }
 
     // By what a copy is known to have read its tensor map: of a load, the part of the own CTA; it may know of no other.
     Completion end_of_map(u32, const effects::Effect &) const { return {}; }
@@ -192,7 +193,7 @@ class Asynchronous {
         return std::all_of(to.begin(), to.end(), [&](const Receiver &each) { return mbarriers_.exists(each.mbarrier); });
     }
 
-    template <typename E> u32 content_of(u32 thread, const E &copy) const { return place(thread, copy) / CHUNK << 14 | (groups_.bulk(thread).commits & 16383); }
+    template <typename E> u32 content_of(u32 thread, const E &copy, u32 times) const { return place(thread, copy) / CHUNK << 14 | (times & 16383); }
 
     Completion of_group(Completion::How how, u32 thread) const { return {how, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits}; }
 

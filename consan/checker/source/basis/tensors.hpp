@@ -21,6 +21,7 @@ class Tensor {
         for (u32 d = 0; d < (four_ ? 1 + ROWS : rank_); ++d) coordinates_[d] = (i32)copy.tensor(at++);
         if (copy.map()) map_ = (u64)copy.tensor(at + 1) << 32 | copy.tensor(at);
         counts_[0] = (steps_ >> 24) + 1;
+        if (type() == PACKED && !im2col()) counts_[0] /= 2, extents_[0] = (extents_[0] + 1) / 2 - 1, coordinates_[0] >>= 1;  // bytes from here on
         if (im2col()) counts_[1] = (upper_dims_ & 1023) + 1;
         else
             for (u32 d = 1; d < rank_; ++d) counts_[d] = ((upper_dims_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
@@ -100,15 +101,13 @@ class Tensor {
     }
 
   private:
-    static constexpr u32 UNKNOWN = 15, ROWS = 4;
+    static constexpr u32 UNKNOWN = 15, ROWS = 4, PACKED = 11;
+    u32 type() const { return head_ >> 7 & 15; }
     bool im2col() const { return head_ & 1; }
     bool has_row(u32 row) const { return coordinates_[1 + row] >= 0 && (u32)coordinates_[1 + row] <= extents_[1]; }
     u64 stride(u32 d) const { return ((u64)(upper_ >> 4 * (d - 1) & 15) << 32 | strides_[d]) * 16; }
     // One nibble per element type: the logarithm of its size.
-    u32 shift() const {
-        u32 type = head_ >> 7 & 15;
-        return type < 11 ? (u32)(0x13221332210ull >> 4 * type) & 15 : UNKNOWN;
-    }
+    u32 shift() const { return type() <= PACKED ? (u32)(0x013221332210ull >> 4 * type()) & 15 : UNKNOWN; }
     u32 step(u32 d) const { return (steps_ >> 3 * d & 7) + 1; }
 
     // Clips one dimension: moves `start` to its first element inside the tensor and returns the number of elements inside.

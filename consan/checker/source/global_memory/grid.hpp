@@ -140,7 +140,8 @@ class Part {
     template <typename Copy> void copy(u32 thread, const Copy &copy, const Asynchronous &asynchronous) {
         if (!grid_) return;
         grid_->global_races.begin(cluster_, asynchronous.completions());
-        global_operands::add(grid_->global_races, cluster_, thread, copy, asynchronous.content(thread, copy), asynchronous.ends(thread, copy));
+        u32 content = asynchronous.content(thread, copy, ++issued_[(u64)thread << 32 | copy.site()]);
+        global_operands::add(grid_->global_races, cluster_, thread, copy, content, asynchronous.ends(thread, copy));
         grid_->announced.copy(cluster_, thread, copy);
         if (global_operands::map_of(copy)) global_operands::add_map(grid_->global_races, cluster_, thread, copy, asynchronous.end_of_map(thread, copy));
     }
@@ -240,6 +241,7 @@ class Part {
 
     Grid *grid_;
     std::unordered_map<u64, u32> explained_;  // by pair of sites
+    std::unordered_map<u64, u32> issued_;     // asynchronous operations, by thread and site
     u32 cluster_, forced_ = NOTHING, at_barrier_ = 0;  // at_barrier: moments of the launch before the last one that all threads have passed
     std::vector<bool> begun_;  // by thread
     const Shape &shape_;
