@@ -51,7 +51,7 @@ class UnseenFramework(Seam):
     @property
     def covers(self) -> str:  # type: ignore[override]
         """For `consan doctor`."""
-        return "scripts that import it run as programs that are not Python (consan run script.py)"
+        return "programs that import it run as programs that are not Python (consan run script.py, -m, -c, pytest)"
 
     def _used(self) -> None:
         self._open.uninstrumented(f"what {self.title} launches")
