@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import twin_file
+from planted import plant
 from sampled import one_in
 
 import consan
@@ -34,6 +35,7 @@ from consan.reports.source.patches import fixed
 from consan.reports.source.source_patches import patched
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.words.verified import sentence_of, with_whole_fixes
+from consan.session.asking import reruns
 from consan.session.asking.reruns import LONGEST, MOST_INSTRUCTIONS, MOST_REPAIRS, Ran, Reruns
 from consan.session.executing import recording
 
@@ -236,6 +238,21 @@ def test_check_writes_a_patch_and_checks_the_patched_kernel(
     assert main(["check", str(tmp_path / f"k{suffix}"), *words, "--patch", str(tmp_path / "fix.diff")]) == 66
     assert line in (tmp_path / "fix.diff").read_text()
     assert "the kernel was checked again: clean, 0 findings" in " ".join(capsys.readouterr().out.split())
+
+
+def _syncs_lanes(folder: Path) -> bool:
+    """Whether the fix for steps of a warp that nothing orders is a barrier of the warp on both sides."""
+    twin = str(TWINS / "volatile_warp_synchronous.cu")
+    words = ("--define", "RACY=1", "--grid", "1", "--block", "32", "--arg", "f32[32]=arange", "--arg", "f32[1]=zeros", "--device", "cpu")
+    assert main(["check", twin, *words, "--format", "json", "-o", str(folder / "report.json")]) == 0
+    (finding,) = json.loads((folder / "report.json").read_text())["findings"]
+    return [finding["fix"].count(word) for word in ("__syncwarp()", "__syncthreads()")] == [2, 0]
+
+
+def test_lanes_of_a_warp_that_need_two_barriers_get_those_of_the_warp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _syncs_lanes(tmp_path)
+    plant(monkeypatch, reruns, 'situation.startswith("no-warp-sync")', "False")
+    assert not _syncs_lanes(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from consan.checker.repairs.text_paths import TextRepair
 from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
-from consan.instrument.findings import KINDS, Kind, Operation, Reason
+from consan.instrument.findings import KINDS, FindingFlags, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.instrument.sites import Site
 from consan.reports.catalogue.global_races import NO_SIDE
@@ -356,8 +356,9 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     situation = "no-release" if finding.situation == NO_SIDE else finding.situation
     reason = Reason.__members__.get(situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
     kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
-    names = ("flags", "place", "group", "commits")
+    names = ("place", "group", "commits")
     return dict.fromkeys(names, 0) | {
+        "flags": int(FindingFlags.SAME_WARP) if situation.startswith("no-warp-sync") else 0,
         "site": sites[0] if sites else 0,
         "other_site": sites[-1] if sites else 0,
         "kind": int(kind),
