@@ -58,7 +58,9 @@ class Statement:
     writes: bool = False
     shared: bool = False
     limit: Term | None = None  # of an `if`; the element that a copy reads
-    turns: tuple[tuple[str, int, int], ...] = ()  # of a loop: registers that go round, their first numbers, and their sizes
+    turns: tuple[
+        tuple[str, int, int | Term], ...
+    ] = ()  # of a loop: registers, their first numbers, and the size of their round or what is next
     left: int = 0  # the groups that a wait may leave in flight; -1: it waits for all copies
     body: list[Statement] = field(default_factory=list)
     name: str = ""
@@ -101,7 +103,8 @@ class Thread:
                 turning = {name: first for name, first, _ in each.turns}
                 for number in range(each.term.value(given)):
                     self.run(each.body, given | {each.name: number} | turning)
-                    turning = {name: turning[name] + 1 if turning[name] + 1 < size else 0 for name, _, size in each.turns}
+                    here = given | {each.name: number} | turning
+                    turning = {name: _turned(turning[name], size, here) for name, _, size in each.turns}
             else:
                 getattr(self, f"_{each.kind}")(each, given)
 
@@ -141,6 +144,13 @@ class Thread:
             for event in group:
                 event.until = self._passed, self._steps
             group.clear()
+
+
+def _turned(before: int, size: int | Term, given: dict[str, int]) -> int:
+    """The next number of a register."""
+    if isinstance(size, Term):
+        return size.value(given)
+    return before + 1 if before + 1 < size else 0
 
 
 def races(body: list[Statement], block: int, ctas: int, n: int) -> bool:
@@ -281,6 +291,28 @@ class WarpMaker(Maker):
             return lane
         buffer = Term("andc", (Term("addc", (Term("i"),), some.choice((0, 0, 1))),), some.choice((1, 1, 3)))
         return Term("add", (lane, Term("mulc", (buffer,), some.choice((64, 64, 32)))))
+
+
+class DelayMaker(Maker):
+    """Makes a random program of a loop that computes numbers for its next round, and for the one behind it."""
+
+    def program(self) -> list[Statement]:
+        """Accesses under conditions of these numbers, or at places of them."""
+        some = self._random
+        leaves = ("tid", "ctaid", "n", "i")
+        later = Term("addc", (Term("mulc", (Term("i"),), 4),), some.choice((0, 4, 4, 4, 8)))
+        later = Term("add", (later, Term("tid"))) if some.random() < 0.7 else self._term(leaves, 1)
+        turns = (("later", some.choice((0, 0, 1, 4)), Term("next")), ("next", some.choice((0, 4, 4, 8)), later))
+        body = [
+            self._access(some.choice((leaves, ("tid", "ctaid", "later"), ("tid", "next"))), writes=some.random() < 0.7) for _ in range(2)
+        ]
+        if some.random() < 0.6:
+            body[0] = Statement(
+                "if", Term(some.choice(("later", "next"))), limit=some.choice((Term("n"), Term("const", constant=8))), body=body[:1]
+            )
+        if some.random() < 0.3:
+            body.append(Statement("barrier"))
+        return [Statement("loop", some.choice((Term("n"), Term("const", constant=3))), name="i", body=body, turns=turns)]
 
 
 class CopyMaker(Maker):
@@ -445,6 +477,9 @@ class Writer:
         ]
         self._body(each.body)
         for name, _, size in each.turns:
+            if isinstance(size, Term):
+                self._lines.append(f"mov.u32 {self._registers[name]}, {self._term(size)};")
+                continue
             turning, predicate = self._registers[name], self._new()[2:]
             self._lines += [f"add.s32 {turning}, {turning}, 1;", f"setp.ge.s32 %p{predicate}, {turning}, {size};"]
             self._lines.append(f"selp.b32 {turning}, 0, {turning}, %p{predicate};")
