@@ -3,8 +3,9 @@
     python tests/bench/bench_calls.py [--steps N] [--profile]
 
 A step is like one of a training program with 16 all-reduces: kernels that nobody records in one stream, those of NCCL in another, events
-between them. Microseconds of a call by the clock and on a processor: alone, and beside a thread of Python. `heard`: calls that Python
-gets at once. No launch is compared, so Python reads what is noted where there is no more room, and once at the end.
+between them. `graphs`: a step launches 20 graphs in turn. Microseconds of a call by the clock and on a processor: alone, and beside a
+thread of Python. `heard`: calls that Python gets at once. No launch is compared, so Python reads what is noted where there is no more room, and at
+the end.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ void make(Called *called, void *user, const struct Call *calls, uint64_t count, 
 """
 COMPUTES, TALKS = 0x100, 0x200  # streams
 REDUCTIONS, KERNELS = 16, 8
+GRAPHS, NODES = 20, 5
 
 
 class Calls(DriverCalls):
@@ -95,13 +97,32 @@ class Program:
             handle = ctypes.c_uint64(stream)
             self.cupti.called("cuStreamCreate", ctypes.addressof(handle), 1)
         self._step = list[tuple[int, ...]]()
+
+    def trains(self) -> None:
+        """A step is one of training."""
         for number in range(REDUCTIONS):
             self._reduction(number)
         for number in range(REDUCTIONS):
             self._call("cuEventQuery", 0x2000 + number)
         self._call("cuStreamSynchronize", COMPUTES)
+        self._made()
+
+    def replays(self) -> None:
+        """A step launches graphs in turn."""
+        for number in range(GRAPHS):
+            made, executable = ctypes.c_uint64(0x5000 + number), ctypes.c_uint64(0x6000 + number)
+            self.cupti.called("cuStreamBeginCapture", TALKS, 0)
+            for kernel in range(NODES):
+                self.cupti.called("cuLaunchKernel", 0x9000 + 16 * kernel, 0, 0, 0, 0, TALKS, 0, 0)
+            self.cupti.called("cuStreamEndCapture", TALKS, ctypes.addressof(made))
+            self.cupti.called("cuGraphInstantiateWithFlags", ctypes.addressof(executable), made.value, 0)
+            self._call("cuGraphLaunch", executable.value, COMPUTES)
+        self._made()
+
+    def _made(self) -> None:
         self.count = len(self._step)
         self._data = (ctypes.c_uint64 * (9 * self.count))(*(word for each in self._step for word in each))
+        self._step.clear()
 
     def _call(self, name: str, *words: int) -> None:
         self._step.append((self.cupti.names.index(name) + 1, *words, *(0,) * (8 - len(words))))
@@ -136,6 +157,10 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         program, over = Program(folder), threading.Event()
+        program.replays()
+        program.steps(20)
+        print("graphs:", *(program.measured(given.steps) for _ in range(3)), sep="\n  ")
+        program.trains()
         program.steps(5)
         print("alone:", *(program.measured(given.steps) for _ in range(3)), sep="\n  ")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,6 +31,18 @@ def begun(monkeypatch: pytest.MonkeyPatch, *, note: bool) -> Program:
         program.foreign(stream, kernel)
     program.call("cuCtxSynchronize")
     return program
+
+
+def graph(program: Program, number: int) -> int:
+    """An executable graph of one launch, which was captured in the second stream."""
+    made, executable = ctypes.c_uint64(0x5000 + number), ctypes.c_uint64(0x6000 + number)
+    program.call("cuStreamBeginCapture", STREAMS[1], 0)
+    program.framework.capturing.add(STREAMS[1])
+    program.framework.launch("fills", stream=STREAMS[1], out=4 * number)
+    program.framework.capturing.clear()
+    program.call("cuStreamEndCapture", STREAMS[1], ctypes.addressof(made))
+    program.call("cuGraphInstantiateWithFlags", ctypes.addressof(executable), made.value, 0)
+    return executable.value
 
 
 def heard(program: Program, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -222,6 +235,32 @@ def test_a_stream_that_is_gone_and_made_again(monkeypatch: pytest.MonkeyPatch) -
     assert outcomes[0][0] == "violations"
 
 
+def graphs_in_turn(program: Program) -> None:
+    """The second time nothing is new; behind the event they are beside the launch."""
+    executables = [graph(program, number) for number in range(2)]
+    for _ in range(3):
+        for each in executables:
+            program.call("cuGraphLaunch", each, STREAMS[3])
+    program.call("cuEventRecord", EVENT, STREAMS[3])
+    program.wait(EVENT, STREAMS[2])
+    for each in executables:
+        program.call("cuGraphLaunch", each, STREAMS[3])
+    program.launch(STREAMS[2], "fills", 0, out=8)
+
+
+def test_graphs_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = []
+    for note in (False, True):
+        with monkeypatch.context() as inside:
+            program = begun(inside, note=note)
+            names = heard(program, inside)
+            graphs_in_turn(program)
+            outcomes.append(program.outcome())
+    assert names.count("cuGraphLaunch") == 0
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][0] == "violations"
+
+
 def random_steps(seed: int) -> list[tuple[object, ...]]:
     """Calls of a program, most of which C can note."""
     rng = random.Random(seed)
@@ -235,6 +274,7 @@ def random_steps(seed: int) -> list[tuple[object, ...]]:
         lambda: ("call", rng.choice(["cuEventQuery", "cuEventSynchronize", "cuEventDestroy"]), events()): 1,
         lambda: ("call", "cuCtxSynchronize"): 0,
         lambda: ("memset", streams()): 1,
+        lambda: ("call", "cuGraphLaunch", rng.choice((0x6000, 0x6001)), streams()): 4,
     }
     return [make() for make in rng.choices(list(makers), list(makers.values()), k=rng.randint(10, 40))]
 
@@ -245,6 +285,8 @@ def compared(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, .
     for note in (False, True):
         with monkeypatch.context() as inside:
             program = begun(inside, note=note)
+            for number in range(2):
+                graph(program, number)
             for method, *given in random_steps(seed):
                 getattr(program, str(method))(*given)
             outcomes.append(program.outcome())
@@ -293,8 +335,14 @@ FAULTS: dict[str, tuple[ModuleType | None, str, str, Case]] = {
     "an event is lost": (None, _APPENDS, f"call->words[1] == 0x100 || {_APPENDS}", launches_around(recorded_again_at_last)),
     "a wait is lost": (None, _APPENDS, f"call->kind == EVENT_WAIT || {_APPENDS}", launches_around(an_edge)),
     "two streams are one": (None, "last->words[1] == call->words[1]", "last->kind", two_foreign_kernels),
-    "events of two streams are one": (None, "sizeof *call) == 0)", "16) == 0)", launches_around(recorded_again_before)),
+    "events of two streams are one": (None, "memcmp(last, call, sizeof *call)", "memcmp(last, call, 16)", launches_around(recorded_again_before)),
     "what has no room is lost": (None, f"{_ROOM}false;", f"{_ROOM}true;", launches_around(many_edges)),
+    "graphs behind an event are dropped": (
+        None,
+        "if ((before->kind != GRAPH && before->kind != LAUNCH) || before->words[1] != call->words[1]) return false;",
+        "",
+        graphs_in_turn,
+    ),
     "own launches are noted": (None, "made_launches > 0 ? NULL : seen_kernel", "seen_kernel", launches_around(nothing_is_freed)),
     "launches behind an event are dropped": (
         None,

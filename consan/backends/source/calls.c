@@ -13,6 +13,7 @@
 #define MEMORY_TYPE 2   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 #define TO_KERNEL 56    // CUDA_KERNEL_NODE_PARAMS: from `func` to `kern`
 #define LEGACY 1        // CU_STREAM_LEGACY; no stream is less
+#define MOST_IN_TURN 64    // launches that are looked at for an earlier one of a graph
 #define MOST_OPERATIONS 64 // one more: a launch of unknown accesses stands for all of them
 
 struct CallbackData { // CUpti_CallbackData
@@ -180,10 +181,21 @@ static bool note(struct Filter *filter, struct NotedCall *call) {
     return true;
 }
 
+// A graph that is launched again in a stream: what stands between are launches in this stream, so both come behind the same work.
+static bool is_in_turn(const struct Filter *filter, const struct NotedCall *call) {
+    for (uint32_t at = filter->count, tried = 0; at > 0 && tried < MOST_IN_TURN; tried++) {
+        const struct NotedCall *before = &filter->noted[--at];
+        if (memcmp(before, call, sizeof *call) == 0) return true;
+        if ((before->kind != GRAPH && before->kind != LAUNCH) || before->words[1] != call->words[1]) return false;
+    }
+    return false;
+}
+
 // A call for one of several streams. One that says the same as the call before it adds nothing; so does a launch behind one in its stream.
 static bool note_in_order(struct Filter *filter, const struct NotedCall *call) {
     const struct NotedCall *last = filter->count ? &filter->noted[filter->count - 1] : NULL;
     if (last && call->kind == LAUNCH && last->kind == LAUNCH && last->words[1] == call->words[1]) return true;
+    if (call->kind == GRAPH && is_in_turn(filter, call)) return true;
     return (last && memcmp(last, call, sizeof *call) == 0) || append(filter, call);
 }
 
@@ -211,7 +223,7 @@ static bool is_operation(enum CallKind kind) { return kind == OPERATION || kind 
 
 // Whether C notes calls of a kind, for a stream; the caller has the lock.
 static bool notes_kind(struct Filter *filter, const struct NotedCall *call, enum CallKind kind, uint64_t stream) {
-    if (!filter->everywhere) return stream <= LEGACY && kind != EVENT_WAIT;
+    if (!filter->everywhere) return stream <= LEGACY && kind != EVENT_WAIT && kind != GRAPH;
     if (kind == LAUNCH) {
         struct SeenKernel *found = made_launches > 0 ? NULL : seen_kernel(filter, call->words[0]);
         if (!found || !found->named) return false;
@@ -224,7 +236,7 @@ static bool is_noted(struct Filter *filter, uint32_t number, const struct Callba
     enum CallKind kind = rule->kind;
     struct NotedCall call;
     uint64_t stream;
-    if (kind == AT_ONCE || kind == GRAPH || kind == ALLOCATION || (uintptr_t)data->context != load(&filter->notes)) return false;
+    if (kind == AT_ONCE || kind == ALLOCATION || (uintptr_t)data->context != load(&filter->notes)) return false;
     if (is_operation(kind) && __atomic_load_n(&filter->everywhere, __ATOMIC_SEQ_CST)) return false;
     if (!find_stream(rule, data->parameters, &stream) || !read_call(filter, number, data->parameters, stream, &call)) return false;
     if (kind == FREE && !call.words[0]) return true;

@@ -217,7 +217,8 @@ def _instantiated(order: ProgramOrder, call: DriverCall) -> None:
 
 def _graph_launched(order: ProgramOrder, call: DriverCall) -> None:
     executable, stream = call.values
-    if order.captures.launch(executable, order.place(call, 1)) and not call.per_thread and stream != THREAD_STREAM:
+    at_once = not (call.per_thread or call.noted) and stream != THREAD_STREAM
+    if order.captures.launch(executable, order.place(call, 1)) and at_once:
         order.streams.pass_over_graph(executable, stream, call.context)
 
 
