@@ -4,8 +4,8 @@
 
 A step is like one of a training program with 16 all-reduces: kernels that nobody records in one stream, those of NCCL in another, events
 between them. `graphs`: a step launches 20 graphs in turn. Microseconds of a call by the clock and on a processor: alone, and beside a
-thread of Python. `heard`: calls that Python gets at once. No launch is compared, so Python reads what is noted where there is no more room, and at
-the end.
+thread of Python. `heard`: calls that Python gets at once. No launch is compared, so Python reads what is noted where there is no more
+room, and at the end.
 """
 
 from __future__ import annotations

@@ -335,7 +335,12 @@ FAULTS: dict[str, tuple[ModuleType | None, str, str, Case]] = {
     "an event is lost": (None, _APPENDS, f"call->words[1] == 0x100 || {_APPENDS}", launches_around(recorded_again_at_last)),
     "a wait is lost": (None, _APPENDS, f"call->kind == EVENT_WAIT || {_APPENDS}", launches_around(an_edge)),
     "two streams are one": (None, "last->words[1] == call->words[1]", "last->kind", two_foreign_kernels),
-    "events of two streams are one": (None, "memcmp(last, call, sizeof *call)", "memcmp(last, call, 16)", launches_around(recorded_again_before)),
+    "events of two streams are one": (
+        None,
+        "memcmp(last, call, sizeof *call)",
+        "memcmp(last, call, 16)",
+        launches_around(recorded_again_before),
+    ),
     "what has no room is lost": (None, f"{_ROOM}false;", f"{_ROOM}true;", launches_around(many_edges)),
     "graphs behind an event are dropped": (
         None,
