@@ -31,7 +31,7 @@ from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import AT_ONCE, LEAST, PairsOfLaunches, Parts, spread
+from consan.checker.logs.shares import AT_ONCE, LEAST, PairsOfLaunches, Parts, Read, ReadOnce, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
@@ -52,6 +52,7 @@ LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time bef
 _ONE_BY_ONE = "{:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for (--global on does)"
 _NOT_IN_SAMPLE = "did what no CTA of the sample did: not checked (--sample {})"
 _MOST_KNOWN = 1 << 14
+_MOST_KEPT = 1 << 28  # bytes of logs that are replayed for shared memory, and kept for the comparison in global memory
 
 
 def check(
@@ -85,9 +86,10 @@ def check(
         histories.clear()
     before = len(histories)
     kernel, checked = recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1))
-    checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
+    read = ReadOnce(launch.histories, _MOST_KEPT if kernel.mode is not Mode.OFF else 0).read
+    checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep, read)
     shape = launched.module, launched.entry, launched.grid, launched.block, launched.cluster
-    parts = Parts(launch.histories, shape, pairs or PairsOfLaunches(), pairs_seconds)
+    parts = Parts(read, shape, pairs or PairsOfLaunches(), pairs_seconds)
     mode, ctas = kernel.mode, checked.collected.cluster_ctas
     if sample:
         checker.takes_sample(found, -(-sample // ctas))
@@ -126,6 +128,7 @@ class _Checker:
     patience: Patience
     earlier: Earlier | None
     keep: Keep
+    read: Read
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
     sample: frozenset[int] | None = None  # the clusters that may be replayed; None: all
     sample_size: int = 0  # at most
@@ -266,7 +269,7 @@ class _Checker:
         """Replay clusters in both orders."""
         if not clusters:
             return []
-        histories = self.launch.histories(clusters)
+        histories = self.read(clusters)
 
         def each(history: History, order: bool | None) -> Any:
             return self._copies(history) if order is None else self._replayed(history, opened, closed, order)

@@ -28,6 +28,28 @@ Read = Callable[[Sequence[int]], Sequence[History]]
 
 
 @dataclass
+class ReadOnce:
+    """Reads the histories of clusters, and keeps them for the next reader: to compute a log takes longer than to replay it.
+
+    `most_bytes`: of the logs that are kept.
+    """
+
+    histories: Read
+    most_bytes: int
+    _kept: dict[int, History] = field(default_factory=dict)
+
+    def read(self, clusters: Sequence[int]) -> list[History]:
+        """The histories of some clusters."""
+        missing = [each for each in clusters if each not in self._kept]
+        found = dict(zip(missing, self.histories(missing) if missing else (), strict=True))
+        for cluster, history in found.items():
+            if history.log.nbytes <= self.most_bytes:
+                self.most_bytes -= history.log.nbytes
+                self._kept[cluster] = history
+        return [self._kept[each] if each in self._kept else found[each] for each in clusters]
+
+
+@dataclass
 class Pairs:
     """The pairs of sets of one shape. `sets`: how many, a power of two. `left`: pairs that no launch has compared."""
 
