@@ -10,11 +10,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.effects import GlobalRead, GlobalWrite
+from consan.instrument.effects import (
+    ALL_THREADS,
+    CtaBarrier,
+    Effect,
+    Fill,
+    GlobalRead,
+    GlobalWrite,
+    JoinPassed,
+    PointReached,
+    Read,
+    WarpSync,
+    WordValue,
+    Write,
+)
 from consan.instrument.record.analyses.clusters import Shape
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text.templates import Template, tables
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
+
+_OF_WARPS = (GlobalRead, GlobalWrite, PointReached, JoinPassed, WarpSync)  # or nothing to a replay of one CTA
+
+
+def _is_weak(event: Effect) -> bool:
+    return isinstance(event, Fill) or (isinstance(event, (Read, Write)) and not event.strong)
+
+
+def _is_for_all(event: Effect) -> bool:
+    return isinstance(event, CtaBarrier) and (event.id, event.threads, event.waits, event.warpgroup) == (
+        WordValue(),
+        ALL_THREADS,
+        True,
+        False,
+    )
 
 
 @dataclass(frozen=True)
@@ -89,6 +117,17 @@ class Blocks:
     def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """The blocks and their events, for the checker."""
         return tables(list(self.templates))
+
+    @functools.cached_property
+    def in_any_order(self) -> bool:
+        """Whether a replay of a CTA that finds nothing says that none does, in whichever order its warps take turns.
+
+        All accesses are weak, and warps meet at barriers for all threads alone. So which of two accesses of two warps happens before the
+        other follows from the logs, and each replay compares them if neither does. Lanes of a warp take turns in one order in all replays.
+        """
+        return all(
+            isinstance(event, _OF_WARPS) or _is_weak(event) or _is_for_all(event) for each in self.templates for event in each.events
+        )
 
     @functools.cached_property
     def global_sites(self) -> frozenset[int]:

@@ -102,6 +102,11 @@ class Replayed:
     repeats: int = 0  # periods of loops that were counted and not replayed (source/cluster/repeats.hpp)
     passed: int = 0  # loads that were counted and not replayed: no thread stores beside them
 
+    @property
+    def has_found(self) -> bool:
+        """Whether anything was found, or the replay did not end as it should."""
+        return self.status is not Status.OK or bool(len(self.records)) or self.by_address or self.overtaken
+
 
 def replay(
     tables: Tables,

@@ -31,7 +31,7 @@ from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import AT_ONCE, LEAST, PairsOfLaunches, Parts, Read, ReadOnce, spread
+from consan.checker.logs.shares import AT_ONCE, LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, Read, ReadOnce, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
@@ -52,7 +52,6 @@ LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time bef
 _ONE_BY_ONE = "{:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for (--global on does)"
 _NOT_IN_SAMPLE = "did what no CTA of the sample did: not checked (--sample {})"
 _MOST_KNOWN = 1 << 14
-_MOST_KEPT = 1 << 28  # bytes of logs that are replayed for shared memory, and kept for the comparison in global memory
 
 
 def check(
@@ -86,10 +85,9 @@ def check(
         histories.clear()
     before = len(histories)
     kernel, checked = recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1))
-    read = ReadOnce(launch.histories, _MOST_KEPT if kernel.mode is not Mode.OFF else 0).read
-    checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep, read)
+    checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
     shape = launched.module, launched.entry, launched.grid, launched.block, launched.cluster
-    parts = Parts(read, shape, pairs or PairsOfLaunches(), pairs_seconds)
+    parts = Parts(checker.read, shape, pairs or PairsOfLaunches(), pairs_seconds)
     mode, ctas = kernel.mode, checked.collected.cluster_ctas
     if sample:
         checker.takes_sample(found, -(-sample // ctas))
@@ -128,7 +126,6 @@ class _Checker:
     patience: Patience
     earlier: Earlier | None
     keep: Keep
-    read: Read
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
     sample: frozenset[int] | None = None  # the clusters that may be replayed; None: all
     sample_size: int = 0  # at most
@@ -140,6 +137,12 @@ class _Checker:
         # Addresses in global memory are no part of a history's name, so results of other processes say nothing of them.
         self.copies = not self.recorded.kernels[self.launched.entry].has_global and bool(self.recorded.blocks.global_sites)
         self.earlier = None if self.copies else self.earlier
+
+    @functools.cached_property
+    def read(self) -> Read:
+        """Reads histories of clusters, for either memory."""
+        twice = self.recorded.kernels[self.launched.entry].mode is not Mode.OFF
+        return ReadOnce(self.launch.histories, MOST_READ_ONCE * twice).read
 
     def one_by_one(self) -> Mode:
         """Check each CTA for itself: their logs have no hashes. What follows from the order of flags is missing."""
@@ -266,7 +269,7 @@ class _Checker:
             self.checked.positions += tuple(self.checked.collected.positions(cluster, known.positions, known.geometry))
 
     def replayed(self, clusters: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
-        """Replay clusters in both orders."""
+        """Replay clusters in both orders, but those for which the first one decides (Blocks.in_any_order)."""
         if not clusters:
             return []
         histories = self.read(clusters)
@@ -274,11 +277,19 @@ class _Checker:
         def each(history: History, order: bool | None) -> Any:
             return self._copies(history) if order is None else self._replayed(history, opened, closed, order)
 
-        orders = (False, True, None) if self.copies else (False, True)
-        tasks = [(history, order) for order in orders for history in histories]
-        done, count = replayed(each, tasks, sum(history.log.nbytes for history in histories), self.patience), len(histories)
-        of_copies = done[2 * count :] or [[]] * count
-        return [self._known(history, done[place : 2 * count : count], of_copies[place]) for place, history in enumerate(histories)]
+        def all_in(*orders: bool | None, of: Sequence[History] = histories) -> list[list[Any]]:
+            tasks = [(history, order) for order in orders for history in of]
+            done = iter(replayed(each, tasks, sum(history.log.nbytes for history in of), self.patience))
+            return [[next(done) for _ in of] for _ in orders]
+
+        if self.recorded.blocks.in_any_order and histories[0].ctas == 1:
+            first, *copies = all_in(False, *[None] * self.copies)
+            (more,) = all_in(True, of=[history for history, one in zip(histories, first, strict=True) if one.has_found])
+            second = [more.pop(0) if one.has_found else one for one in first]
+        else:
+            first, second, *copies = all_in(False, True, *[None] * self.copies)
+        found = copies[0] if copies else [[]] * len(histories)
+        return [self._known(history, list(done), each) for history, *done, each in zip(histories, first, second, found, strict=True)]
 
     def _copies(self, history: History) -> list[Any]:
         """The findings at its copies and accesses in global memory."""

@@ -17,6 +17,7 @@ from consan.checker.compiled.replay import MOST_SHARED, History
 AT_ONCE, _MANY_AT_ONCE = 16, 64  # histories that are read at once, and those whose logs are short
 _SHORT_LOG: Final = 1 << 20  # bytes
 LEAST: Final = 2  # clusters of a share: one alone meets no other
+MOST_READ_ONCE: Final = 1 << 28  # bytes of logs that are replayed for shared memory, and again for global memory
 
 
 def spread(clusters: int, count: int) -> frozenset[int]:
@@ -36,17 +37,17 @@ class ReadOnce:
 
     histories: Read
     most_bytes: int
-    _kept: dict[int, History] = field(default_factory=dict)
+    _known: dict[int, History] = field(default_factory=dict)
 
     def read(self, clusters: Sequence[int]) -> list[History]:
         """The histories of some clusters."""
-        missing = [each for each in clusters if each not in self._kept]
+        missing = [each for each in clusters if each not in self._known]
         found = dict(zip(missing, self.histories(missing) if missing else (), strict=True))
         for cluster, history in found.items():
             if history.log.nbytes <= self.most_bytes:
                 self.most_bytes -= history.log.nbytes
-                self._kept[cluster] = history
-        return [self._kept[each] if each in self._kept else found[each] for each in clusters]
+                self._known[cluster] = history
+        return [self._known[each] if each in self._known else found[each] for each in clusters]
 
 
 @dataclass

@@ -56,9 +56,9 @@ def test_a_launch_is_read_once_for_both_memories(monkeypatch: pytest.MonkeyPatch
         read.extend(clusters)
         return histories(launch, clusters)
 
-    def times(kept: int) -> int:
-        monkeypatch.setattr(recorder, "_MOST_KEPT", kept)
-        kernel = consan.Kernel(SOURCE.replace("last_first", f"keeps_{kept}"), entry=f"keeps_{kept}", arch="sm_80")
+    def times(room: int) -> int:
+        monkeypatch.setattr(recorder, "MOST_READ_ONCE", room)
+        kernel = consan.Kernel(SOURCE.replace("last_first", f"keeps_{room}"), entry=f"keeps_{room}", arch="sm_80")
         read.clear()
         assert consan.launch(kernel, 4, 64, [np.zeros(8, np.int32)], device="cpu", engine="record").verdict == "clean"
         return read.count(0)
