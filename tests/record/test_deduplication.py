@@ -106,7 +106,7 @@ def test_exhaustive_replays_each_cta(monkeypatch: pytest.MonkeyPatch) -> None:
     replayed = []
     monkeypatch.setattr(recorder, "replay", lambda *given, **how: replayed.append(1) or replay(*given, **how))
     report = _launch(BODIES["one lane"], ODD, exhaustive=True)
-    assert len(replayed) >= 2 * CTAS
+    assert len(replayed) > CTAS  # each once, and the odd one in the other order too
     assert {finding.ctas for finding in report.findings} == {1}
 
 
