@@ -50,16 +50,23 @@ class LogMemory:
         nbytes = max(nbytes, 1)
         with self._lock:
             pieces = self._retained.get(name, [])
-            found = min((piece for piece in pieces if nbytes <= piece[0] <= max(_MOST_TIMES * nbytes, _SMALL)), default=None)
-            if found is not None:
-                pieces.remove(found)
+            if pieces and pieces[-1][0] == _aligned(nbytes):  # as for a launch like the one before
+                size, address = pieces.pop()
             else:
-                found = self._new(name, nbytes)
-            size, address = found
+                size, address = self._fitting(pieces, nbytes) or self._new(name, nbytes)
             self._sizes[address] = size
         if clear and not self.backend.allocates_zeros:
             self.backend.fill(address, 0, nbytes)
         return address
+
+    @staticmethod
+    def _fitting(pieces: list[tuple[int, int]], nbytes: int) -> tuple[int, int] | None:
+        """Take the smallest piece that fits. None: there is none."""
+        most = max(_MOST_TIMES * nbytes, _SMALL)
+        found = min((piece for piece in pieces if nbytes <= piece[0] <= most), default=None)
+        if found is not None:
+            pieces.remove(found)
+        return found
 
     def give(self, name: str, address: int) -> None:
         """Take memory back."""
