@@ -300,6 +300,27 @@ def test_where_there_is_no_room_all_are_told(monkeypatch: pytest.MonkeyPatch) ->
     assert len(heard.calls) == MOST_NOTED + 501
 
 
+def test_threads_lose_no_call_and_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some calls are noted, one of ten is heard at once, and another thread reads meanwhile."""
+    cupti, heard, calls = _noting(monkeypatch)
+    streams = [0x100, 0x200, 0x300]
+    calls.note(0x55, streams)
+
+    def make(stream: int) -> None:
+        for event in range(2000):
+            cupti.called("cuEventRecord" if event % 10 else "cuEventRecord_ptsz", event, stream)
+
+    threads = [threading.Thread(target=make, args=(stream,)) for stream in streams]
+    for each in threads:
+        each.start()
+    while any(each.is_alive() for each in threads):
+        calls.read_noted()
+    calls.read_noted()
+    for stream in streams:
+        assert [call.values[0] for call in heard.calls if call.values[1] == stream] == list(range(2000))
+    assert sum(not call.noted for call in heard.calls) == 3 * 200
+
+
 @pytest.mark.parametrize(
     ("name", "words"), [("cuMemsetD8Async", (1, 0, 1, 2)), ("cuStreamWaitValue32_v2_ptsz", (5,)), ("cuEventRecord", (3, 2))]
 )
