@@ -143,7 +143,7 @@ BELONGS: Final = (
     Belongs(((Which(("data-race",), _ONE_STORE), _RACE, shared.store),), MAY_FOLLOW, certain=False),
     Belongs(((_READ, _AT_ADDRESS, shared.address),), MAY_FOLLOW, certain=False),
     Belongs(((_global("no-synchronisation"), _IN_CTA, shared.places),), MAY_FOLLOW, certain=False),
-    Belongs(((Which(_RACES), Which(_RACES), shared.refill),), MAY_FOLLOW, mutual=True, certain=False),
+    Belongs(((Which(_RACES), Which(("missing-wait",)), shared.refill),), MAY_FOLLOW, certain=False),
     Belongs(((Which(_RACES), _LAPPED, shared.ring),), MAY_FOLLOW, certain=False),
     Belongs(((_OF_REPAIR, _ANY, shared.repair),), SAME, mutual=True),
     Belongs(((_UPDATES, _UPDATES, shared.last_place),), SAME, mutual=True),

@@ -162,13 +162,10 @@ def ring(root: Finding, finding: Finding) -> bool:
 
 
 def refill(root: Finding, finding: Finding) -> bool:
-    """A copy that comes too early: over what another copy brings, and over what is still read."""
-    over, read = (root, finding) if root.hazard == "WAW" else (finding, root)
-    are_two = over.hazard == "WAW" and read.hazard in ("RAW", "WAR") and over.pair and read.pair
-    if not are_two or over.kind != "missing-wait":
-        return False
-    refilled = read.pair[0].site if read.situation == "refilled" else read.pair[-1].site
-    return over.pair[-1].asynchronous is not None and over.pair[-1].site == refilled
+    """A copy that comes too early: over what is still read, or is read before its wait; and over what another copy brings."""
+    is_over = finding.hazard == "WAW" and finding.kind == "missing-wait" and finding.pair and finding.pair[-1].asynchronous is not None
+    copies = {access.site for access in root.pair if access.asynchronous is not None}
+    return bool(is_over) and root.hazard in ("RAW", "WAR") and finding.pair[-1].site in copies
 
 
 def repair(root: Finding, finding: Finding) -> bool:

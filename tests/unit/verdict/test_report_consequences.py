@@ -8,12 +8,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from planted import plant
 
 from consan.reports import render
 from consan.reports.formats import json_format
 from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
 from consan.reports.racing_value import RacingValue, UsedAt
 from consan.reports.verdict.conclusion import assemble, exit_status
+from consan.reports.verdict.speaking import shared
 from consan.reports.verdict.speaking.precedence import roots
 from consan.reports.verdict.speaking.relations import BELONGS
 from consan.reports.verdict.speaking.terms import Share, Which
@@ -87,6 +89,7 @@ UNHEARD = replace(UNAWAITED, situation="not-waited", hazard="RAW")
 LAP = replace(MISUSE, situation="phase-lapped", fix="a fence", count=9)
 LAP_OF_RING = replace(LAP, accesses=(*LAP.accesses, at(CULPRIT, 12, name="empty")))
 OVERWRITES = Finding("missing-wait", "k", situation="not-waited", hazard="WAR", barrier=FULL, count=10, accesses=(at("read", 7), COPY))
+STALE = Finding("missing-wait", "k", situation="not-waited", hazard="RAW", barrier=FULL, accesses=(COPY, at("read", 7), at(CULPRIT, 6)))
 LATE = Finding("global-race", "k", situation="released-before", accesses=(at("write", 4, **THERE), at("read", 6, **HERE)))
 LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", count=9, accesses=(LATE.accesses[0], at("write", 4, **HERE)))
 
@@ -130,6 +133,7 @@ MAY_FOLLOW = {
     "a lap that a missing wait causes": (UNAWAITED, LAP),
     "a lap of the other mbarrier of a ring": (replace(UNHEARD, barrier={"offset": 8, "name": "empty[1]"}), LAP_OF_RING),
     "a copy over what is read, and over another one": (OVERWRITES, LAPPED),
+    "a copy that a read does not wait for, and over another one": (STALE, replace(LAPPED, count=10)),
 }
 ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
@@ -278,3 +282,9 @@ def test_no_finding_is_lost_and_the_judgement_is_the_same() -> None:
     jsonschema.validate(stored, json_format.schema())
     assert [(each["message"], each["fix"]) for each in stored["findings"]] == [("", "one arrives"), ("a race", "wait")]
     assert json_format.from_json(stored).findings == report.findings
+
+
+def test_only_the_copy_of_a_read_is_refilled(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, shared, "for access in root.pair if access.asynchronous is not None}", "for access in root.pair[-1:]}")
+    with pytest.raises(AssertionError):
+        test_what_may_follow_comes_after_its_root_with_its_own_repair(STALE, replace(LAPPED, count=10))
