@@ -37,6 +37,7 @@ _PLACES: Final = {
     "%envreg31": "%ranked_stride",
 }
 _READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?|%envreg(?:2[789]|30|31)\b")
+_LITERAL: Final = re.compile(r"\$str(\$\d+)?|__unnamed_\d+")  # as nvcc calls strings, and the names of functions for assert()
 _OTHER: Final = {"%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%clusterid.z", "%nclusterid.z"}
 
 
@@ -87,8 +88,8 @@ def of_rank(rank: int, named: re.Pattern[str], text: str) -> str:
 
 
 def refuse_variables(module: Module, ranks: int) -> None:
-    """Raise UsageError if code uses a variable in global memory."""
-    names = {name.name for each in module.variables if each.space == "global" for name in each.names}
+    """Raise UsageError if code uses a variable in global memory that is no literal: nothing writes those."""
+    names = {name.name for each in module.variables if each.space == "global" for name in each.names if not _LITERAL.fullmatch(name.name)}
     texts = (each.text for function in module.functions for each in function.instructions())
     if names and (name := next((name for text in texts for name in names.intersection(_WORD.findall(text))), "")):
         raise UsageError(f"ranks={ranks}: the variable {name} would be one of each rank; give each rank a buffer instead")

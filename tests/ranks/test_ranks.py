@@ -126,6 +126,17 @@ def test_a_register_may_have_the_name_of_a_parameter() -> None:
     assert (report.verdict, [int(each[0]) for each in out]) == ("clean", [5, 6])
 
 
+LITERALS = """#include <cstdio>
+#include <cassert>
+extern "C" __global__ void k(int *out, int rank) { assert(rank < 2); if (rank > 2) printf("rank %d\\n", rank); *out = rank; }"""
+
+
+def test_literals_are_no_variables_of_a_rank() -> None:
+    out = [np.zeros(1, np.int32) for _ in range(2)]
+    report = consan.launch(consan.Kernel(LITERALS), 1, 1, lambda rank: [out[rank], rank], ranks=2, device="cpu")
+    assert (report.verdict, [int(each[0]) for each in out]) == ("clean", [0, 1])
+
+
 GLOBAL = '__device__ int state; extern "C" __global__ void k(int *out) { out[0] = atomicAdd(&state, 1); }'
 CLUSTERS = 'extern "C" __global__ void k(int *out) { int z; asm("mov.u32 %0, %clusterid.z;" : "=r"(z)); *out = z; }'
 
