@@ -262,7 +262,7 @@ def checked(program: Callable[[Rank], None], ptx: str, seed: int) -> tuple[Repor
         return session.report(), all(right)
 
 
-def _pairs(report: Report) -> Iterator[str]:
+def pairs(report: Report) -> Iterator[str]:
     for finding in report.findings:
         yield f"{finding.kind} ({finding.situation})"
 
@@ -285,7 +285,7 @@ def main() -> None:
             for name, program in suite.programs.items():
                 reports = [checked(program, ptx, seed) for seed in range(seeds)]
                 verdicts = Counter(report.verdict for report, _ in reports)
-                kinds = Counter(pair for report, _ in reports for pair in set(_pairs(report)))
+                kinds = Counter(pair for report, _ in reports for pair in set(pairs(report)))
                 wrong = sum(not right for _, right in reports)
                 print(f"{row:26} {name:22} {dict(verdicts)} {dict(kinds)} wrong sums: {wrong}", flush=True)
                 found = next((report for report, _ in reports if report.verdict != "clean"), None)

@@ -189,13 +189,13 @@ SUITES: Final[Mapping[str, Suite]] = {
 }
 
 
-def _run(program: str, folder: Path, seed: int) -> tuple[int, str]:
+def run_once(program: str, folder: Path, seed: int) -> tuple[int, str]:
     command = [sys.executable, "-m", "consan", "run", "--ranks", "2", "--device", "cpu", "--seed", str(seed)]
     done = subprocess.run([*command, __file__, "--rank", program, str(folder)], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
-def _line(row: str, program: str, checkout: Path, edits: tuple[Edit, ...], seeds: int) -> None:
+def show_row(row: str, program: str, checkout: Path, edits: tuple[Edit, ...], seeds: int) -> None:
     with tempfile.TemporaryDirectory() as into:
         folder = shutil.copytree(checkout, Path(into) / "copy", ignore=shutil.ignore_patterns(".git"))
         for file, old, new in edits:
@@ -203,7 +203,7 @@ def _line(row: str, program: str, checkout: Path, edits: tuple[Edit, ...], seeds
             if old not in text:
                 raise SystemExit(f"{file}: {row}: no {old!r}")
             (folder / file).write_text(text.replace(old, new))
-        found = [_run(program, folder, seed) for seed in range(seeds)]
+        found = [run_once(program, folder, seed) for seed in range(seeds)]
     codes = Counter(code for code, _ in found)
     print(f"{row:30} {program:18} exit codes: {dict(codes)}", flush=True)
     shown = next((text for code, text in found if code), None)
@@ -229,7 +229,7 @@ def main() -> None:
     for program, faults in suite.programs.items():
         rows = {_AS_IT_IS: (), "mended": suite.mended, **{name: (*suite.mended, *edits) for name, edits in faults.items()}}
         for row, edits in rows.items():
-            _line(row, program.__name__, given.checkout.resolve(), edits, given.seeds if row == _AS_IT_IS else given.fault_seeds)
+            show_row(row, program.__name__, given.checkout.resolve(), edits, given.seeds if row == _AS_IT_IS else given.fault_seeds)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""Faults planted in R-RK6 and R-RK7 change what is found in programs of several GPUs, and of several processes."""
+"""Faults planted in R-RK6 and R-RK7 change what is found in programs of several GPUs, and of several processes.
+
+Whether a launch may synchronise at all (`may_signal`, `releases`) only chooses those that R-RK8 judges, by the same scopes
+(test_peer_flags.py).
+"""
 
 from __future__ import annotations
 
@@ -57,8 +61,6 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         *(concurrent_launches, "ConcurrentLaunches._compare", "SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE", "GPU_SCOPE"),
         _of_gpus(_APART, entry="adds"),
     ),
-    "GPUs: the scope of fences": (checked, "_orders", "fences >= scope", "fences >= 0", _of_gpus(_APART, entry="signals_in_gpu")),
-    "GPUs: releases and acquires": (checked, "_orders", "fences >= scope", "True", _of_gpus(_APART, entry="signals_relaxed")),
     "GPUs: signals": (checked, "may_signal", "return bool(", "return False and bool(", _of_gpus(_APART, entry="signals")),
     "GPUs: default streams": (
         *(followed_streams, "FollowedStreams.key", "self.context << 2 | _LEGACY if self.context and handle in DEFAULT_STREAMS else handle"),
@@ -79,14 +81,6 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
     "processes: the scope of accesses": (
         *(processes, "_judge", "scope=SYS_SCOPE", "scope=2"),
         _of_processes("adds_in_gpu", "adds_in_gpu", _nothing, at=0),
-    ),
-    "processes: the scope of signals": (
-        *(process_log, "ProcessLog.add", "releases(rows, done.fences, SYS_SCOPE)", "releases(rows, done.fences, 2)"),
-        _of_processes("raises_in_gpu", "reads", _nothing, at=0),
-    ),
-    "processes: the scope of what is signalled": (
-        *(checked, "_strong", ' & (rows["scope"] >= scope)', ""),
-        _of_processes("raises_narrow", "reads", _nothing, at=0),
     ),
     "processes: signals": (
         *(processes, "_judge", 'first.about["signals"] or second.about["signals"]', "False"),
