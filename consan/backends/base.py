@@ -185,6 +185,9 @@ class CallSource(Protocol):
         None: it needs each call at once, as it does at first, and where others listen, too.
         """
 
+    def ends_order(self) -> None:
+        """The listener needs no calls any more that only order streams: calls that free or allocate, and rare ones, come to it."""
+
     def name_kernel(self, handle: int) -> None:
         """The listener knows the name of a kernel, and does not ask for it when it gets a launch."""
 

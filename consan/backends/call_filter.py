@@ -138,7 +138,8 @@ STATE: Final = RECORDS.record(
     u32 events                noted
     u32 count                 of noted calls
     u32 everywhere            calls for all of these streams are noted, and for the legacy default stream; else for that one alone
-    u64 stream_count          -
+    u32 over                  nobody needs the order of streams any more
+    u32 stream_count          -
     u64 streams[{MOST_STREAMS}]  their handles
     CallRule rules[{MOST_CALLBACKS}]  by the numbers of the functions
     NotedCall noted[{MOST_NOTED}]    -
@@ -290,6 +291,10 @@ class CallFilter:
         notes = int(self._state["notes"])
         return None if notes == _NOTHING else notes
 
+    def ends_order(self, *, over: bool) -> None:
+        """Drop all calls that only order streams, or drop none of them."""
+        self._state["over"] = over
+
     @property
     def everywhere(self) -> bool:
         """Whether calls for all streams are noted."""
@@ -302,11 +307,8 @@ class CallFilter:
         """
         handles = (streams or ())[:MOST_STREAMS]
         given = (ctypes.c_uint64 * len(handles))(*handles)
-        count = self._call(
-            "consan_take_noted", ctypes.addressof(self._taken), _NOTHING if context is None else context, streams is not None,
-            ctypes.addressof(given), len(handles),
-        )  # fmt: skip
-        return self._read(count)
+        place, notes = ctypes.addressof, _NOTHING if context is None else context
+        return self._read(self._call("consan_take_noted", place(self._taken), notes, streams is not None, place(given), len(handles)))
 
     def taken(self) -> list[NotedCall]:
         """The calls that are noted. They are noted no more."""

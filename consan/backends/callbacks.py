@@ -145,6 +145,7 @@ class DriverCalls(DriverFacts):
         if not self.why_not:
             self.note(None)
             self._listeners.add(listener)
+            self._ends_order(over=False)
         return self.why_not
 
     def _subscribe(self, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
@@ -250,6 +251,14 @@ class DriverCalls(DriverFacts):
             with self._in_order():
                 before = self._filter.context_of_notes
                 self._tell_noted(self._filter.note(context if len(self._listeners) == 1 else None, streams), before or 0)
+
+    def ends_order(self) -> None:
+        """See `CallSource`."""
+        self._ends_order(over=len(self._listeners) == 1)
+
+    def _ends_order(self, *, over: bool) -> None:
+        if self._filter is not None:
+            self._filter.ends_order(over=over)
 
     def read_noted(self) -> None:
         """See `CallSource`."""

@@ -76,6 +76,9 @@ class RemoteCalls(DriverFacts):
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """The interposer notes no call."""
 
+    def ends_order(self) -> None:
+        """The interposer drops no call."""
+
     def name_kernel(self, handle: int) -> None:
         """The interposer notes no call."""
 

@@ -108,6 +108,9 @@ class FakeCalls:
     def note(self, context: int | None, streams: Any = None) -> None:
         """Each call is told at once."""
 
+    def ends_order(self) -> None:
+        """Each call is told."""
+
     def name_kernel(self, handle: int) -> None:
         """No launch is noted."""
 

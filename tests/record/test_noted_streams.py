@@ -261,6 +261,24 @@ def test_graphs_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcomes[0][0] == "violations"
 
 
+def test_nothing_is_heard_where_the_order_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for what may change a graph. What frees memory is noted."""
+    program = begun(monkeypatch, note=True)
+    names = heard(program, monkeypatch)
+    program.call("cuEventRecordWithFlags", EVENT, STREAMS[1], 1)
+    program.framework.session.followed.read_noted()
+    for _ in range(3):
+        program.foreign(STREAMS[1], 12)
+        program.memset(STREAMS[2])
+        program.call("cuEventRecord", EVENT, 0x400)
+        program.call("cuMemFree", 0x5000)
+    program.call("cuGraphKernelNodeSetParams", 0x77)
+    assert names == ["cuGraphKernelNodeSetParams"]
+    program.launch(STREAMS[1])
+    program.launch(STREAMS[2])
+    assert "a node of a graph records an event" in str(program.outcome()[2])
+
+
 def random_steps(seed: int) -> list[tuple[object, ...]]:
     """Calls of a program, most of which C can note."""
     rng = random.Random(seed)

@@ -200,7 +200,7 @@ static bool note_in_order(struct Filter *filter, const struct NotedCall *call) {
 }
 
 static bool knows_stream(const struct Filter *filter, uint64_t stream) {
-    for (uint64_t at = 0; at < filter->stream_count; at++)
+    for (uint32_t at = 0; at < filter->stream_count; at++)
         if (filter->streams[at] == stream) return true;
     return stream <= LEGACY;
 }
@@ -236,6 +236,7 @@ static bool is_noted(struct Filter *filter, uint32_t number, const struct Callba
     enum CallKind kind = rule->kind;
     struct NotedCall call;
     uint64_t stream;
+    if (kind != AT_ONCE && kind != ALLOCATION && kind != FREE && __atomic_load_n(&filter->over, __ATOMIC_SEQ_CST)) return true;
     if (kind == AT_ONCE || kind == ALLOCATION || (uintptr_t)data->context != load(&filter->notes)) return false;
     if (is_operation(kind) && __atomic_load_n(&filter->everywhere, __ATOMIC_SEQ_CST)) return false;
     if (!find_stream(rule, data->parameters, &stream) || !read_call(filter, number, data->parameters, stream, &call)) return false;
@@ -269,7 +270,7 @@ EXPORTED uint32_t consan_take_noted(struct Filter *filter, struct NotedCall *cal
     lock(filter);
     uint32_t count = take(filter, calls);
     store(&filter->notes, notes);
-    filter->everywhere = everywhere != 0, filter->stream_count = stream_count;
+    filter->everywhere = everywhere != 0, filter->stream_count = (u32)stream_count;
     memcpy(filter->streams, streams, stream_count * sizeof *streams);
     unlock(filter);
     return count;

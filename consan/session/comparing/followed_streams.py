@@ -7,8 +7,7 @@ driver_calls.py names each call that may order streams and is not understood: no
 Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. The host waits for a launch
 whose global memory is recorded.
 
-C notes most calls, and Python reads them in their order: before a call that it gets at once, before a launch that is compared, and for a
-report (consan/backends/call_filter.py).
+C notes most calls, and Python reads them in their order (consan/backends/call_filter.py).
 
 Kernels are recorded for the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large
 launch, one of many) is compared with nothing, and each kernel that may run at the same time has that as a reason.
@@ -82,6 +81,9 @@ class Facts(Protocol):
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """Calls for the default stream, and for these, are not needed at once. None: they are."""
+
+    def ends_order(self) -> None:
+        """The order is lost."""
 
     def name_kernel(self, handle: int) -> None:
         """The name of a kernel is known."""
@@ -381,6 +383,8 @@ class FollowedStreams(ProgramStreams):
         """Compare nothing from now on: an edge may be missing."""
         with self.lock:
             self.seen.stops(why)
+            if self.facts is not None:
+                self.facts.ends_order()
             self.concurrent.timeline.host_waits(self.concurrent.timeline.everything)
 
     def _is_early(self, place: WorkPlace, rows: Rows | None) -> bool:
