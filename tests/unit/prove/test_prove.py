@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
-from affine_programs import CopyMaker, DelayMaker, WarpMaker, wrong, wrong_as_launched
+from affine_programs import BulkMaker, CopyMaker, DelayMaker, WarpMaker, wrong, wrong_as_launched
 from proof_cases import HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
 from ring_programs import wrong_rings
@@ -101,6 +101,20 @@ def test_no_random_program_of_many_whose_warps_race_is_proven() -> None:
     found, proven = wrong(range(40, 640), WarpMaker, 64)
     assert found == []
     assert proven > 150
+
+
+def test_no_random_program_whose_bulk_copies_race_is_proven() -> None:
+    found, proven = wrong(range(8), BulkMaker)
+    assert found == []
+    assert proven
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_no_random_program_of_many_whose_bulk_copies_race_is_proven() -> None:
+    found, proven = wrong(range(60, 700), BulkMaker)
+    assert found == []
+    assert proven > 40
 
 
 def test_no_random_program_that_computes_for_the_next_round_is_proven_if_it_races() -> None:
