@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from engine_support import Device, kernel
+from planted import plant
 
 from consan.backends.cpu import LaunchStats
+from consan.backends.cpu.state import queue as queue_module
 from consan.backends.cpu.state.queue import LaunchQueue, resident
+from consan.backends.cpu.state.schedule import STEERED
 from consan.toolchain.assemble import assemble
 
 Array = npt.NDArray[Any]
@@ -106,3 +109,14 @@ def test_seeds_choose_how_many_clusters_start() -> None:
     found = {resident(seed, 8) for seed in range(40)}
     assert {1, 7, 8} <= found <= set(range(1, 9))
     assert [resident(0, n) for n in (1, 2, 9)] == [1, 1, 3]
+
+
+@pytest.mark.parametrize("data", range(4))
+def test_schedules_that_are_explored_choose_it_with_each_seed_of_the_arguments(data: int) -> None:
+    assert {resident(number * STEERED + data, 8) for number in range(1, 60)} == set(range(1, 9))
+
+
+def test_a_fault_in_that_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, queue_module, "seed % 4 == 1 and seed < STEERED", "seed % 4 == 1")
+    with pytest.raises(AssertionError):
+        test_schedules_that_are_explored_choose_it_with_each_seed_of_the_arguments(1)

@@ -3,11 +3,11 @@
 // arg: x f32[6,64]=arange
 // arg: y f32[6,64]=zeros
 // bug 1: missing-wait workers do not wait for the response
-// bug 2: data-race|missing-wait the slot is requested again before the workers have read it
+// bug 2: data-race|missing-wait|deadlock the slot is requested again before the workers have read it
 // bug 3: deadlock|missing-wait 8 bytes expected
 // bug 4: clc-misuse the scheduler goes on after a refusal
 // bug 5: clc-misuse all lanes request
-// bug 6: missing-wait|clc-misuse|barrier-misuse|data-race workers' parity never flips
+// bug 6: missing-wait|clc-misuse|barrier-misuse|data-race|deadlock workers' parity never flips
 // bug 7: deadlock empty counts 65
 // bug 8: data-race|missing-wait workers arrive before they read the response
 // bug 9: clc-misuse the id is used without a look at is_canceled

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .faults import Dim3
+from consan.backends.cpu.state.faults import Dim3
+from consan.backends.cpu.state.schedule import STEERED
 
 
 @dataclass
@@ -36,7 +37,11 @@ class LaunchQueue:
 
 
 def resident(seed: int, waiting: int) -> int:
-    """How many of the waiting clusters start together: a third with seed 0, all with each fourth seed, else from one to all but one."""
-    if waiting == 1 or seed % 4 == 1:
+    """How many of the waiting clusters start together: a third with seed 0, all with each fourth seed, else from one to all but one.
+
+    With a seed that names a schedule any number of them: its remainder is that of the seed of the arguments.
+    """
+    if waiting == 1 or (seed % 4 == 1 and seed < STEERED):
         return waiting
-    return max(1, waiting // 3) if seed == 0 else int(np.random.default_rng(abs(seed)).integers(1, waiting))
+    most = waiting + (seed >= STEERED)
+    return max(1, waiting // 3) if seed == 0 else int(np.random.default_rng(abs(seed)).integers(1, most))
