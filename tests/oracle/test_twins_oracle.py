@@ -88,6 +88,7 @@ BY_USE = {
     "annotated_shared_handover",
     "annotated_shared_scratch",
     "bulk_stores_of_lanes_differ",
+    "async_copies_of_lanes_differ",
     "asynchronous_release",
     "loads_of_no_use",
     "wmma_generic_address",

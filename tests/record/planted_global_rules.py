@@ -513,5 +513,6 @@ RULES = {
     ),
     "R-MO2: plain first values": ("flags.hpp", "exact || (known && !wrong) ? owner_of", "exact ? owner_of", "peterson_in_a_loop", True),
     "same value": ("race_rule.hpp", "old.value == now.value", "false", "same_value_flag", True),
+    "same source of cp.async": ("shared_rules.hpp", "(u32)copy.source() - access.offset", "thread", "async_copies_of_lanes_differ", False),
     "same source": ("grid.hpp", "++issued_[(u64)thread << 32 | copy.site()]", "thread", "bulk_stores_of_lanes_differ", False),
 }

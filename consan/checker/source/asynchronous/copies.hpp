@@ -17,11 +17,13 @@ class Copies {
         items_.emplace_back();
     }
 
-    // A thread issues a copy. `size`: the bytes that it reads.
+    // A thread issues a copy. `size`: the bytes that it reads. Its value says where they lie, before the byte 0 of shared memory.
     void issue(const Access &access, u32 size) {
         Thread &own = threads_[access.thread];
+        Access plain = access;
+        plain.has_value = false;
         meet(access, true);
-        races_.meet(access);
+        races_.meet(plain);
         for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
         if (size) own.last_copy = own.issued, own.last_group = own.commits, own.last_site = access.site;
         ++own.issued;
@@ -186,7 +188,8 @@ class Copies {
         bool early() const { return !now.writes && !now.operation && all.settled_[cell]; }
 
         void place(Record &found) const {
-            found.flags = (item.thread / LANES == now.thread / LANES) * SAME_WARP;
+            bool one_warp = item.thread / LANES == now.thread / LANES, of_one = copy && one_warp && item.site == now.site;
+            found.flags = one_warp * SAME_WARP | (of_one && race_rule::same_value(item, now, true)) * SAME_VALUE;
             found.offset = now.offset, found.bytes = now.bytes;
         }
         void wait(Record &found) const {
@@ -232,6 +235,7 @@ class Copies {
             Item &item = items_[at];
             if (item.thread != access.thread || item.site != access.site || item.mask != mask) continue;
             item.group = group;
+            item.value = access.value, item.has_value = access.has_value;
             item.before = item.number + 1;
             item.number = threads_[access.thread].issued;
             item.issued = clocks_.time(access.thread);

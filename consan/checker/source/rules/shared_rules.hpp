@@ -73,6 +73,7 @@ class SharedRules : protected Milestones {
         barriers(thread).touch(thread);
         if (mbarriers_.data(access)) return;
         asynchronous_.access(access, true);
+        access.has_value = copy.has_source() && copy.reads() >= copy.bytes(), access.value = copy.has_source() ? (u32)copy.source() - access.offset : 0;
         copies_.issue(access, copy.reads());
         if (!copy.has_source()) seals_.copy(thread);
         initialised_.add(access);
