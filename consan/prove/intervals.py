@@ -193,7 +193,7 @@ def _later(copy: ThreadAccess, behind: _Interval) -> Iterator[AccessPair]:
     for other in behind.walker.accesses:
         yield from _raced(AccessPair(copy, other, INTERVAL))
         if copy.flight in behind.progress.before(other.place):
-            yield from _raced(AccessPair(copy, other, INTERVAL, own=True))
+            yield from _raced(AccessPair(copy, other, INTERVAL, own=True, later=True))
 
 
 def _of_proxies(one: ThreadAccess, other: ThreadAccess, fences: ProxyFences) -> Iterator[AccessPair]:

@@ -38,6 +38,7 @@ class AccessPair:
     own: bool = False
     in_warps: bool = False  # threads of one warp make them in order
     one_warp: bool = False  # only threads of one warp are compared
+    later: bool = False  # the second one is in a later interval
 
     @property
     def one_cta(self) -> bool:
@@ -198,7 +199,7 @@ class OverlapQuestions:
         """One thread makes both accesses: the second one in no earlier iteration, and not the first one itself."""
         one, other = pair.first.rounds, pair.second.rounds
         later = [_of_thread(one[0], 1) <= _of_thread(other[0], 2)] if one and other and one[0].eq(other[0]) else []
-        if pair.first.place == pair.second.place:
+        if pair.first.place == pair.second.place and not pair.later:
             later.append(either(*(_of_thread(each, 1) != _of_thread(each, 2) for each in one)))
         return [*self._same_thread(), *later]
 

@@ -495,7 +495,10 @@ class Writer:
         self._lines.append("bar.sync 0;")
 
     def _bulk_copy(self, each: Statement) -> None:
-        to, source = self._place(Term("mulc", (each.limit,), 4), shared=False), self._place(Term("mulc", (each.term,), 4), shared=True)
+        source, bounds = self._place(Term("mulc", (each.term,), 4), shared=True), self._bounds
+        self._bounds = False  # elements of two CTAs would meet behind the last one
+        to = self._place(Term("mulc", (each.limit,), 4), shared=False)
+        self._bounds = bounds
         self._lines.append(f"cp.async.bulk.global.shared::cta.bulk_group [{to}], [{source}], 16;")
 
     def _bulk_commit(self, _: Statement) -> None:

@@ -256,6 +256,10 @@ RACES = {
     + OTHER
     + LAST,
     "a wait with a guard": "setp.lt.s32 %p1, %r1, 9;\n" + COPY + "@%p1 cp.async.wait_all;\n" + SYNC + OTHER + LAST,
+    "copies of rounds at one place behind a barrier": COUNTED.replace("%r7, %r1", "%r7, 3").format(COPY + COMMIT + SYNC) + LAST,
+    "bulk stores of rounds to one place": COUNTED.replace("%r7, %r1", "%r7, 3").format(STORED(256, FILLED, READ, SYNC))
+    + "\n"
+    + BULK_WAIT(0),
     "copies of rounds at one place": COUNTED.format(COPY) + LAST,
     "a neighbour's element of another round": COUNTED.format(
         "mad.lo.s32 %r8, %r7, 256, %r6;\nst.shared.u32 [%r8], 1;\nld.shared.u32 %r8, [%r6+2308];\nbar.sync 0;\n"

@@ -73,6 +73,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         intervals, "and each.writes != each.is_bulk_store", "and each.writes > each.is_bulk_store",
         "a bulk store that may read when the CTA has ended",
     ),
+    "copies of later intervals": (pairs, "and not pair.later", "", "copies of rounds at one place behind a barrier"),
     "lanes of one row": (pairs, "and self.first.place != self.second.place", "and False", "rows of a matrix in a warp"),
     "accesses of two CTAs": (proof, "AccessPair(one, other, GRID)", "AccessPair(one, other, CTA)", "elements of two CTAs"),
     "accesses of two threads": (
