@@ -218,7 +218,7 @@ class Guesses:
         self._symbols = walker.symbols
         self._bases = {key: value.base for key in changed if isinstance(value := entry.registers.get(key), Number)}
         self._ranges: dict[Key, Interval] = {}
-        self.forms: dict[Key, RegisterForm | Delayed] = {}
+        self.forms: dict[Key, RegisterForm] = {}
 
     def any(self, key: Key, kind: str) -> Value:
         """Any value that a register may have at the begin of an iteration."""
@@ -272,8 +272,9 @@ class Guesses:
         cycles = tuple(form for form in self.forms.values() if isinstance(form, Cycle))
         for key, before in left.items():
             first, value = (each.get(key) for each in (self._entry.registers, after))
-            numbers = isinstance(before, Number) and isinstance(first, Number) and first.constant is not None and isinstance(value, Number)
-            if numbers and value.base is None and z3.is_const(before.term):
+            if not (isinstance(before, Number) and isinstance(first, Number) and isinstance(value, Number)):
+                continue
+            if first.constant is not None and value.base is None and z3.is_const(before.term):
                 form = FormSearch(before, first.constant, count, cycles, self._symbols, mark).of(value.term, (self._entry.path,))
                 if form is not None:
                     yield key, form
@@ -281,11 +282,13 @@ class Guesses:
     def _delayed(self, key: Key, after: Value, count: Number, mark: int) -> Delayed | None:
         """The form of a register that is what the iteration before has computed from its number; None: it is not."""
         first = self._entry.registers.get(key)
-        if first is None or after is None or isinstance(first, Number) != isinstance(after, Number):
+        if isinstance(first, Number) and isinstance(after, Number):
+            fits, term = first.base == after.base, after.term
+        else:
+            fits, term = not (first is None or after is None or isinstance(first, Number) or isinstance(after, Number)), after
+        if not fits:
             return None
-        if isinstance(first, Number) and first.base != after.base:
-            return None
-        names = self._symbols.since(mark, self._symbols.closure([after.term if isinstance(after, Number) else after]))
+        names = self._symbols.since(mark, self._symbols.closure([term]))
         own = [name for name in names if name != str(count.term)]
         return Delayed(first, after, count.term, tuple(own)) if self._symbols.derived.issuperset(own) else None
 

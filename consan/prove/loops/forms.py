@@ -25,6 +25,10 @@ class RegisterForm(Protocol):
     def at(self, count: Number, symbols: Symbols) -> Number:
         """Its value at the begin of an iteration."""
 
+
+class SearchedForm(RegisterForm, Protocol):
+    """One that `FormSearch` finds, and proves as a term."""
+
     def term(self, count: Formula) -> Formula:
         """The same as a term."""
 
@@ -84,7 +88,7 @@ class LateCounter:
 class Assuming:
     """A form that holds where the results of some lines do not overflow."""
 
-    form: RegisterForm
+    form: SearchedForm
     lines: tuple[int, ...]
 
     def at(self, count: Number, symbols: Symbols) -> Number:
@@ -116,8 +120,8 @@ class ChosenForm:
     """One of two forms, by a condition that the loop does not change."""
 
     condition: Formula
-    one: RegisterForm
-    other: RegisterForm
+    one: SearchedForm
+    other: SearchedForm
 
     def at(self, count: Number, symbols: Symbols) -> Number:
         """Its value at the begin of an iteration."""
@@ -164,7 +168,7 @@ class FormSearch:
     symbols: Symbols
     mark: int
 
-    def of(self, after: Formula, given: tuple[Formula, ...] = ()) -> RegisterForm | None:
+    def of(self, after: Formula, given: tuple[Formula, ...] = ()) -> SearchedForm | None:
         """The form, from the register's value behind the iteration, under what is given; None: it has none of these."""
         if after.eq(self.before.term):
             return Unchanged(self.first)
@@ -178,15 +182,15 @@ class FormSearch:
                 return None if one is None or other is None else ChosenForm(condition, one, other)
         names = [name for name in self.symbols.closure([after]) if name != str(self.before.term)]
         known = [*given, *(fact for name in names for fact in self.symbols.facts[name])]
-        parities: list[RegisterForm] = [Parity(self.first, cycle) for cycle in self.cycles if cycle.first >= 0 and self.first in (0, 1)]
-        late: list[RegisterForm] = [LateCounter(self.first, begin) for begin in sorted({*_sizes(after), 1})]
+        parities: list[SearchedForm] = [Parity(self.first, cycle) for cycle in self.cycles if cycle.first >= 0 and self.first in (0, 1)]
+        late: list[SearchedForm] = [LateCounter(self.first, begin) for begin in sorted({*_sizes(after), 1})]
         for form in (*parities, *late):
             if self._holds(form, after, known):
                 lines = sorted({self.symbols.assumed[name] for name in names if name in self.symbols.assumed})
                 return Assuming(form, tuple(lines)) if lines else form
         return None
 
-    def _holds(self, form: RegisterForm, after: Formula, known: list[Formula]) -> bool:
+    def _holds(self, form: SearchedForm, after: Formula, known: list[Formula]) -> bool:
         """Whether an iteration makes of the form's value its value in the next one."""
         value = self.before.term, form.term(self.count.term)
         changed = z3.substitute(after, value) != form.term(self.count.term + 1)
