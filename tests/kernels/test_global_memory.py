@@ -18,7 +18,9 @@ from consan.session.modules import rewritten
 HERE = Path(__file__).parent
 TWINS = sorted((HERE / "global").glob("*.cu"))
 CLEAN = sorted((HERE / "global" / "clean").glob("*.cu"))
-BY_LUCK = {"looked_at_once", "ring_filled_by_lanes", "ring_freed_by_lanes", "ring_one_slot_too_many"}  # seed 0 shows it, and most others do
+BY_LUCK = {  # seed 0 shows it, and most others do; the machine ends where a copy meets a map that is half written
+    *("looked_at_once", "ring_filled_by_lanes", "ring_freed_by_lanes", "ring_one_slot_too_many", "tensormap_changed_beside_copy"),
+}
 
 
 @functools.cache
