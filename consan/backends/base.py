@@ -142,7 +142,7 @@ class CallSource(Protocol):
 
     @property
     def memory(self) -> Any:
-        """What the process shares with others, as far as its calls are seen: consan.backends.contexts.ProcessMemory."""
+        """The memory that the process shares with others, as far as its calls are seen: consan.backends.contexts.ProcessMemory."""
 
     def follow(self, listener: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
         """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.

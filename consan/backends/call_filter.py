@@ -83,7 +83,7 @@ KERNELS: Final = {
     "cuGraphNodeSetParams": (8, 16),
     "cuGraphExecNodeSetParams": (16, 16),
 }
-"""Where the handle of a kernel is among the parameters, in bytes, and how far behind an address that is there (-1: it is there itself).
+"""The place of a kernel's handle among the parameters, in bytes, and its distance from an address that is there (-1: it is there itself).
 
 By the name of the function, with its version where that has another place. The parameters of other nodes have no such handle there.
 """
@@ -383,7 +383,7 @@ class CallForm:
 
 
 def _place_of(parts: Mapping[str, int], text: str) -> tuple[int, int] | None:
-    """Where a layout has one of these characters, in bytes, and what stands for it."""
+    """The place of one of these characters in a layout, in bytes, and its number among `parts`."""
     found = re.search("|".join(parts), text)
     return None if found is None else (struct.calcsize(re.sub("[OCS]", "P", f"{text[: found.start()]}0P")), parts[found[0]])
 

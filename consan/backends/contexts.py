@@ -78,7 +78,7 @@ class OneContext(CudaContexts):
 
 @dataclass
 class ProcessMemory:
-    """What is shared now. `status`: calls a function of the driver, and returns what it says."""
+    """The memory that is shared now. `status`: calls a function of the driver, and returns its status."""
 
     status: Callable[..., int]
     peers: bool = False  # the program has enabled peer access
@@ -184,6 +184,6 @@ _ROWS: Final[Mapping[str, tuple[str, Callable[..., None]]]] = {
     "cuMemUnmap": ("PN", ProcessMemory._unmaps),
 }
 NOTHING: Final = ProcessMemory(lambda *_: 1)
-"""Where nobody sees the calls."""
+"""For a process whose calls nobody sees."""
 LAYOUTS: Final = {name: row[0] for name, row in _ROWS.items()}
 """The parameters that are read, as `CallSource.follow` has them."""

@@ -61,7 +61,7 @@ class SpecialMemory:
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
 
     def forget_dead(self) -> None:
-        """What the program has freed is nobody's, or another's: nothing is copied there or from there."""
+        """Copy nothing to or from memory that the program has freed: it may be another's."""
         for address in [address for address, lives in self.lives.items() if not lives()]:
             del self.lives[address]
             self.managed.pop(address, None)

@@ -50,7 +50,7 @@ def run_again(config: pytest.Config) -> None:
 
 
 def _words(config: pytest.Config) -> list[str]:
-    """Where tests are looked for."""
+    """The files and folders of the tests."""
     given = config.known_args_namespace.file_or_dir
     return [str(each) for each in given or config.getini("testpaths") or ()]
 

@@ -1,4 +1,4 @@
-"""Where copies of the executing thread may be in flight, from one barrier of a CTA to the next ones: `cp.async`, and bulk copies.
+"""The copies of the executing thread that may be in flight, from one barrier of a CTA to the next ones: `cp.async`, and bulk copies.
 
 A copy accesses memory at some time between its issue and the wait that covers it: `wait_group N` covers the groups but the N last ones,
 `wait_all` all copies (ISA "cp.async.wait_group"). Bulk copies from shared memory have groups of their own, and `wait_group.read` covers
@@ -21,7 +21,7 @@ from consan.prove.phases.counters import is_bulk_store, is_followed
 Place = tuple[int, int]
 """A step: its node, and its number there."""
 Flight = tuple[int, int, bool]
-"""Of a copy: the node and the number of the step that issues it, and whether it is what the copy writes."""
+"""One side of a copy: the node and the number of the step that issues it, and whether it is the side that the copy writes."""
 InFlight = Mapping[Flight, tuple[type[Effect] | None, int]]
 """The copies that may be in flight: what ends their groups (None: an mbarrier completes them), and the commits behind them at least."""
 
@@ -70,7 +70,7 @@ class CopyProgress:
 
 
 def _commit_of(instruction: Instruction) -> type[Effect] | None:
-    """What ends the group of a copy; None: an mbarrier completes it; `Effect`: the instruction is no copy."""
+    """The effect that ends the group of a copy; None: an mbarrier completes it; `Effect`: the instruction is no copy."""
     if row_of(instruction).is_copy:
         return CopyCommit
     return BulkCommit if is_bulk_store(instruction) else None if is_followed(instruction) else Effect

@@ -315,7 +315,7 @@ class Symbols:
         return Number(wrapped, limits(bits, signed=False), value.small if value.small[0] >= 0 else limits(bits, signed=False))
 
     def of_iteration_before(self, names: Iterable[str], number: Formula, count: Number) -> list[tuple[Formula, Formula]]:
-        """What some variables of an iteration are exchanged for, to say the same of the one before the iteration `count`.
+        """The terms that replace some variables of an iteration, to say the same of the one before the iteration `count`.
 
         `number`: what stands for the number of their iteration.
         """

@@ -65,7 +65,7 @@ class ThreadAccess:
 
     @property
     def flight(self) -> tuple[int, int, bool]:
-        """Of a copy: where it is issued, and whether it is what the copy writes."""
+        """One side of a copy: the place of its issue, and whether it is the side that the copy writes."""
         return (*self.place, self.writes)
 
     @property

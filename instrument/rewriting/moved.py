@@ -50,7 +50,7 @@ def _function_of(instruction: Instruction) -> Function | None:
 
 
 def _uses(graph: Graph, load: Instruction, value: Register) -> Iterator[Instruction]:
-    """What may use the loaded value, on the paths from the load, nearest in the text first."""
+    """The instructions that may use the loaded value, on the paths from the load, nearest in the text first."""
     number, at = next((n, i) for n, node in enumerate(graph.nodes) for i, step in enumerate(node.steps) if step.instruction is load)
     left, seen = [(number, at + 1)], set[int]()
     while left:
@@ -68,7 +68,7 @@ def _uses(graph: Graph, load: Instruction, value: Register) -> Iterator[Instruct
 
 
 def _definitions(store: Instruction, value: Register) -> list[Instruction]:
-    """What makes the stored value, if it is made at several places: the nearest first."""
+    """The instructions that make the stored value, if there are several: the nearest first."""
     lines = list(store.scope.instructions())
     found = [each for each in reversed(lines[: lines.index(store)]) if each.operands[:1] == (value,)]
     return found if len(found) > 1 else []

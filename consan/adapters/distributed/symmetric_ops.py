@@ -51,7 +51,7 @@ class SymmetricOps:
     # -- what they have in common --------------------------------------------------------------------------------------------------------
 
     def gathered(self, name: str, group_name: str, given: Any, symmetric: Any = None) -> list[Any]:
-        """What each rank has given. `symmetric`: an argument that has to be symmetric memory."""
+        """The arguments of all ranks. `symmetric`: an argument that has to be symmetric memory."""
         if group_name != self._world.group_name:
             raise NotSupported(f"torch.ops.symm_mem.{name}: with --ranks there is one group, of all ranks, and not {group_name!r}")
         if symmetric is not None:

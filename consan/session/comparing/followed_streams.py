@@ -54,7 +54,7 @@ class Facts(Protocol):
 
     @property
     def memory(self) -> ProcessMemory:
-        """What the process shares with others."""
+        """The memory that the process shares with others."""
 
     def blocks(self, stream: int) -> bool:
         """Whether a stream and the legacy default stream wait for each other."""
@@ -157,7 +157,7 @@ class FollowedStreams(ProgramStreams):
 
     @property
     def with_processes(self) -> ProcessMemory:
-        """What the process shares with others, as far as its calls are seen."""
+        """The memory that the process shares with others, as far as its calls are seen."""
         return NOTHING if self.facts is None else self.facts.memory
 
     def chain(self, by: Comparisons) -> None:
@@ -362,7 +362,7 @@ class FollowedStreams(ProgramStreams):
             self.facts.note(None)
 
     def read_noted(self) -> None:
-        """What is noted comes before what the caller does."""
+        """Place the noted calls before what the caller does."""
         if self.facts is not None:
             self.facts.read_noted()
 
