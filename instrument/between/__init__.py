@@ -59,7 +59,7 @@ class TextRelations:
         reads = one.only_reads, other.only_reads
         wanted = reads[0] if reads[0] != reads[1] else None
         if flow.are_unordered(first, second):
-            return None if wanted is None or flow.repeats(first | second) else Order(wanted)
+            return None if wanted is None or flow.has_rounds(first) or flow.has_rounds(second) else Order(wanted)
         return flow.order(first, second, barriers, wanted)
 
     def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:

@@ -114,17 +114,26 @@ class DataFlow:
         users = (each for each in between if each is store or row_of(each).branches)
         return any(key_of(each.scope, each.predicate.register) in made for each in users if each.predicate is not None)
 
-    def _load_behind(self, store: Instruction, address: Address) -> Instruction | None:
-        """The load from an address from which the value of a store is computed, through registers written once, or summed up in."""
-        pending, seen = [store], set[int]()
+    def _load_behind(self, user: Instruction, address: Address, followed: set[int] | None = None) -> Instruction | None:
+        """The load from an address from which the value of a store is computed, through registers written once, or summed up in.
+
+        Of a register that branches write, each of the values is computed from such a load (bit-fields: the branches' stores are one).
+        """
+        pending, seen = [user], followed if followed is not None else set[int]()
         while pending and len(seen) < _CHAIN:
             instruction = pending.pop()
+            if row_of(instruction).is_load:
+                if instruction.operands[1] == address:
+                    return instruction
+                continue
             seen.add(id(instruction))
-            loads = row_of(instruction).is_load
-            if loads and instruction.operands[1] == address:
-                return instruction
-            sources = (each for name in names(instruction.operands[1:]) for each in self._sources(instruction, name))
-            pending += [] if loads else [each for each in sources if id(each) not in seen]
+            for name in names(instruction.operands[1:]):
+                sources = self._sources(instruction, name)
+                pending += [each for each in sources if id(each) not in seen]
+                branches = [] if sources else self._definitions.get(key_of(instruction.scope, name), [])
+                loads = [self._load_behind(each, address, seen) for each in branches if id(each) not in seen]
+                if len(loads) == len(branches) and None not in loads and loads:
+                    return loads[0]
         return None
 
     def stores(self, line: int) -> Stores | None:

@@ -172,6 +172,10 @@ class Flow:
         walls = self._walls(barriers) if barriers else set[int]()
         return any(self._reaches({vertex}, vertices if barriers else {vertex}, walls) for vertex in vertices)
 
+    def has_rounds(self, access: Vertices) -> bool:
+        """Whether an access is in a loop, also in one that the compiler has unrolled."""
+        return any(self._reaches({vertex}, access, set()) for vertex in access)
+
     def _walls(self, barriers: str) -> Vertices:
         return self.calls | {v for v, i in self.instructions.items() if BARRIERS[barriers](i) and i.predicate is None}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from planted import plant
 
-from consan.instrument.between import TextRelations, data
+from consan.instrument.between import TextRelations, data, flow
 from consan.instrument.ptx import parse
 from consan.instrument.relations import Order, Stretches, SyncPoint, Threads
 from consan.instrument.sites import Site
@@ -86,6 +86,10 @@ def test_what_the_text_does_not_tell() -> None:
     assert relations.stretches(write, Site(**(vars(elsewhere) | {"ptx_line": 999})), THREADS) is None
 
 
+BRANCHES = ("@%p1 bra $E;", "and.b32 %r2, %r3, 15;", "bra $S;", "$E:", "or.b32 %r2, %r3, 16;", "$S:", WRITE)
+OTHER_VALUE = (*BRANCHES[:4], "mov.u32 %r2, 0;", *BRANCHES[5:])
+
+
 @pytest.mark.parametrize(
     ("lines", "updates"),
     [
@@ -93,6 +97,8 @@ def test_what_the_text_does_not_tell() -> None:
         (("ld.shared.u32 %r3, [%r1];", "add.u32 %r4, %r3, %r5;", "mul.lo.u32 %r2, %r4, %r4;", WRITE), True),
         (("ld.shared.u32 %r2, [%r1];", "$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;"), True),  # summed up in a loop
         (("ld.shared.u32 %r2, [%r1+4];", "$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;"), False),
+        (("ld.shared.u32 %r3, [%r1];", *BRANCHES), True),  # each branch changes it
+        (("ld.shared.u32 %r3, [%r1];", *OTHER_VALUE), False),  # the value of one branch is another one
         (("mov.u32 %r2, 0;", "$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;"), False),  # the sum begins with a constant
         (("ld.shared.u32 %r3, [%r1+4];", "add.u32 %r2, %r3, 1;", WRITE), False),  # of another element
         (("ld.shared.u32 %r3, [%r1];", "add.u32 %r2, %r5, 1;", WRITE), False),  # the value is another one
@@ -116,6 +122,15 @@ def test_a_fault_in_sums_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         test_an_update_stores_what_it_has_loaded_and_changed(lines, updates=True)
 
 
+@pytest.mark.parametrize(("fault", "lines", "updates"), [("False", BRANCHES, True), ("any(loads)", OTHER_VALUE, False)])
+def test_a_fault_in_values_of_branches(fault: str, lines: tuple[str, ...], updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ("ld.shared.u32 %r3, [%r1];", *lines)
+    test_an_update_stores_what_it_has_loaded_and_changed(lines, updates)
+    plant(monkeypatch, data, "None not in loads", fault)
+    with pytest.raises(AssertionError):
+        test_an_update_stores_what_it_has_loaded_and_changed(lines, updates)
+
+
 def test_the_copies_of_an_update_in_an_unrolled_loop_are_one() -> None:
     copy = (".loc 1 7 5", READ, ".loc 1 7 5", "add.u32 %r2, %r3, 1;", ".loc 1 7 5", WRITE)
     again = (line.replace("%r3", "%r7").replace("%r2", "%r8") for line in copy)
@@ -124,6 +139,21 @@ def test_the_copies_of_an_update_in_an_unrolled_loop_are_one() -> None:
     store = replace(site(text, WRITE), file="k.cu", line=7, column=5)
     loads = {number for number, line in enumerate(text.splitlines(), 1) if line.startswith("ld.")}
     assert TextRelations(lambda: parse(text, "k.ptx")).updates(store) == loads
+
+
+@pytest.mark.parametrize(("copies", "order"), [(1, FORWARD), (2, None)])
+def test_the_text_does_not_tell_the_order_of_two_branches_with_rounds_that_are_unrolled(copies: int, order: Order | None) -> None:
+    reads, writes = ((f".loc 1 {line} 5", each) * copies for line, each in ((7, READ), (8, WRITE)))
+    text = '.file 1 "k.cu"\n'.join((HEAD.partition(".visible")[0], ".visible" + HEAD.partition(".visible")[2]))
+    text += "\n".join(("@%p1 bra OTHER;", *reads, "ret;", "OTHER:", *writes)) + "\nret;\n}\n"
+    read, write = (replace(site(text, each), file="k.cu", line=line, column=5) for line, each in ((7, READ), (8, WRITE)))
+    assert TextRelations(lambda: parse(text, "k.ptx")).order(write, read, "cta") == order
+
+
+def test_a_fault_in_unrolled_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, flow, "self._reaches({vertex}, access, set())", "self._reaches({vertex}, {vertex}, set())")
+    with pytest.raises(AssertionError):
+        test_the_text_does_not_tell_the_order_of_two_branches_with_rounds_that_are_unrolled(2, None)
 
 
 SHARED = ".shared .align 4 .b8 tile[256];\n.shared .align 4 .b8 other[256];\n"
