@@ -106,6 +106,17 @@ _LOOPED_STORE = {
     )
     for name, one, several, _, _, barrier in _STORING
 }
+# Accesses in two branches, such as the roles of warps: no place lies between them.
+_DISJOINT = {
+    f"no-barrier@disjoint/{hazard}": Situation(
+        _CTA_BARRIER + ", or an arrival behind (1) and a wait for it before (2): no thread executes both",
+        "arrive after the {first_role} at {first_at} and wait for that before the {second_role} at {second_at}: mbarrier.arrive and"
+        " {mbarrier_wait}, or bar.arrive and bar.sync with one number and count; or end the branch of {first_at} before that of"
+        " {second_at} begins, and put {cta_barrier} between",
+        _RACE_MESSAGES[hazard],
+    )
+    for hazard in ("RAW", "WAR")
+}
 # One thread's update of bytes that others update too (`ordering.UPDATE`).
 _UPDATES = {
     "no-barrier@update": _UPDATE,
@@ -156,6 +167,7 @@ DATA_RACE: Final = CatalogueEntry(
         ),
         "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
         **_SHAPED_RACES,
+        **_DISJOINT,
         **_ONE_STORE,
         **_LOOPED_STORE,
         **_UPDATES,

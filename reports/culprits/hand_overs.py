@@ -81,20 +81,30 @@ def not_waited_for(case: Case) -> Culprit:
 
 
 def published_early(case: Case) -> Culprit:
-    """The thread of (1) arrives at an mbarrier before (1), and not after it before its next wait; the thread of (2) waits at one."""
+    """The thread of (1) arrives before (1), and not after it before its next wait; the thread of (2) waits there. Named barriers, too."""
     around, copies = case.around, case.operation == "cp.async"
-    arrives = _is_copies_arrival if copies else is_arrival
-    arrival, wait = last_of(around.before_first, arrives), last_of(around.before_first, is_phase_wait)
-    if arrival is None or not arrival.always or not (copies or case.first.role == "write"):
+    if not (copies or case.first.role == "write"):
         return None
-    if wait is not None and around.before_first.index(arrival) < around.before_first.index(wait):
-        return None
-    if _comes_before(arrives, is_phase_wait, around.after_first):
-        return None
-    if not any(_is_of(case, point, arrival) for point in around.before_second if is_phase_wait(point)):
-        return None
-    what = "signals only the copies that" if copies else "publishes only what"
-    return arrival, {"publishes": f"{what} came before it", "and_fence": _fence_of(case)}
+    signals = (_is_copies_arrival, is_phase_wait), (is_arrival, is_phase_wait), (_is_bar_arrival, is_wait)
+    for arrives, waits in signals[:1] if copies else signals[1:]:
+        arrival, wait = last_of(around.before_first, arrives), last_of(around.before_first, waits)
+        if arrival is None or not arrival.always:
+            continue
+        if wait is not None and around.before_first.index(arrival) < around.before_first.index(wait):
+            continue
+        again = (point for point in around.after_first if not arrives(point) or _may_meet(case, point, arrival))
+        if _comes_before(arrives, waits, again):
+            continue
+        if any(_is_of(case, point, arrival) and _may_meet(case, point, arrival) for point in around.before_second if waits(point)):
+            what = "signals only the copies that" if arrives is _is_copies_arrival else "publishes only what"
+            return arrival, {"publishes": f"{what} came before it", "and_fence": _fence_of(case)}
+    return None
+
+
+def _may_meet(case: Case, point: SyncPoint, arrival: SyncPoint) -> bool:
+    """Whether a point may be at the barrier of an arrival: named barriers have numbers, which may be computed."""
+    numbers = {each.number.of(case.first.thread) for each in (point, arrival) if each.number}
+    return len(numbers - {None}) < 2
 
 
 def announced_alone(case: Case) -> Culprit:

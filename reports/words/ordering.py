@@ -23,6 +23,7 @@ NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
 OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
 ONE_STORE: Final = "one-store"  # one instruction by which several threads store
+DISJOINT: Final = "disjoint"  # in two branches: no thread executes both
 LOOPED_STORE: Final = "looped-store"  # the same, also in different iterations of a loop
 _RACES: Final = ("data-race", "global-race", "missing-order")
 RELEASED_BEFORE: Final = "released-before"
@@ -82,8 +83,15 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, 
         return finding, pair, ""
     order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
     finding, pair = _turned(finding, pair, swap=order is not None and order.swapped)
-    shape = _shape(finding, order)
+    shape = _shape(finding, order) or (DISJOINT if _are_disjoint(finding, pair, relations) else "")
     return finding, pair, OWN_UPDATE if shape == STATEMENT and relations and _updates(pair, relations) else shape
+
+
+def _are_disjoint(finding: Finding, pair: Pair, relations: Relations | None) -> bool:
+    """Whether the text has no path from one of the two accesses to the other, in either order."""
+    lines = [site.ptx_line for site in pair if site is not None]
+    both = (lines, lines[::-1]) if relations is not None and lines[0] != lines[1] else ()
+    return bool(both) and all(relations is not None and relations.follows(finding.kernel, *each) is False for each in both)
 
 
 def _turned(finding: Finding, pair: Pair, *, swap: bool) -> tuple[Finding, Pair]:

@@ -264,6 +264,12 @@ FIXES = {
 }
 
 
+def test_roles_that_exclude_each_other_need_an_arrival_and_a_wait() -> None:
+    (report,) = _racy("mbarrier_copies_arrive_is_no_release")
+    (finding,) = report.findings
+    assert "an arrival behind (1) and a wait for it before (2): no thread executes both" in finding.missing
+
+
 @pytest.mark.parametrize(("name", "fix"), FIXES.items())
 def test_a_fix_is_right_word_by_word(name: str, fix: str) -> None:
     """No atomic operation for elements with one writer, and no barrier for all in a branch of some."""

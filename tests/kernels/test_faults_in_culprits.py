@@ -22,7 +22,7 @@ from consan.reports.culprits.finders import (
     unfenced,
     wait_of_another,
 )
-from consan.reports.culprits.hand_overs import announced_alone, not_waited_for, released_early
+from consan.reports.culprits.hand_overs import announced_alone, not_waited_for, published_early, released_early
 from consan.reports.decoding import branches
 from consan.reports.words import ordering
 
@@ -42,6 +42,7 @@ FINDERS = {
     (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
     (released_early,): ("mbarrier_leader_releases_early", "comes before the read"),
     (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),
+    (published_early,): ("named_barrier_early_publication", "publishes only what came before it"),
     (not_waited_for,): ("mbarrier_arrival_not_waited", "does not wait for that phase"),
     (wait_of_another,): ("mbarrier_warp_waits", "does not execute the mbarrier.try_wait"),
     (unfenced,): ("wgmma_filled_no_fence", "orders the threads only"),
@@ -82,12 +83,20 @@ def _each_reader_updates(patch: pytest.MonkeyPatch) -> None:
     plant(patch, ordering, "and not _of_one_writer(finding, first, second, relations)", "")
 
 
+def _no_place_is_disjoint(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, ordering, "or (DISJOINT if", "or (DISJOINT if not finding and")
+
+
 FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], Any]]] = {
     "calls stand for accesses": (
         _calls_do_not_stand_for_accesses,
         lambda _: test_culprits.test_a_race_reads_the_same_in_each_schedule(ORDER),
     ),
     "the branch of a wait": (_no_branch_of_the_wait, lambda folder: BARRIER(folder, "", "before stages.cu:7")),
+    "no roles are disjoint": (
+        _no_place_is_disjoint,
+        lambda _: test_culprits.test_roles_that_exclude_each_other_need_an_arrival_and_a_wait(),
+    ),
     "a widened index": (_no_widened_index, lambda _: test_culprits.test_a_branch_on_a_widened_index_is_decided()),
     "each reader updates": (_each_reader_updates, lambda _: test_culprits.test_one_thread_that_writes_loses_no_update()),
     "each lane releases for itself": (
