@@ -309,6 +309,10 @@ class Relations(Protocol):
         """
         ...
 
+    def is_first_guess(self, access: Site) -> bool:
+        """Whether the value of a load is a first guess for a compare-and-swap of the same bytes, and goes nowhere else."""
+        ...
+
     def undefined_use(self, entry: str, line: int, warp: Warp) -> UndefinedUse | None:
         """A certain use of a value that a warp takes, at the shuffle of a PTX line or behind it, from a lane that is not there."""
         ...

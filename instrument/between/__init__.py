@@ -26,10 +26,12 @@ from functools import cached_property
 
 from consan.instrument.between.exchanges import Exchanges
 from consan.instrument.between.flow import Flow
+from consan.instrument.between.guesses import FirstGuess
 from consan.instrument.between.paths import Vertices
 from consan.instrument.between.signals import signals_of
 from consan.instrument.between.undefined_values import UndefinedValues
 from consan.instrument.between.value_uses import ValueUses
+from consan.instrument.control_flow import graph_of
 from consan.instrument.ptx import Module
 from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, Thread, Threads, UndefinedUse, ValueUse, Warp
 from consan.instrument.sites import Place, Site
@@ -83,6 +85,12 @@ class TextRelations:
         if access.function not in self._values:
             self._values[access.function] = ValueUses(flow.module, flow.function, flow.data)
         return self._values[access.function].of(access.ptx_line, tuple(threads))
+
+    def is_first_guess(self, access: Site) -> bool:
+        """See `relations.Relations`."""
+        flow = self._flow(access.function)
+        load = None if flow is None else flow.data.load(access.ptx_line)
+        return flow is not None and load is not None and FirstGuess(load, graph_of(flow.function), flow.data).holds()
 
     def undefined_use(self, entry: str, line: int, warp: Warp) -> UndefinedUse | None:
         """See `relations.Relations`."""

@@ -51,6 +51,11 @@ class DataFlow:
         found = self._definitions.get(register, ())
         return found[0] if len(found) == 1 else None
 
+    def load(self, line: int) -> Instruction | None:
+        """The load of a PTX line."""
+        found = self._by_line.get(line)
+        return found if found is not None and row_of(found).is_load else None
+
     def updates(self, line: int) -> int:
         """The line of the load that the store of a PTX line puts back, changed, at the same address, or compares its value with."""
         store = self._by_line.get(line)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from consan.instrument.findings import FindingFlags, FindingRecord, Kind, Operation, Reason
+from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Kind, Operation, Reason
 from consan.reports.catalogue.situations import UPDATE
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites, is_global
@@ -37,6 +37,8 @@ def with_tolerance(finding: Finding, record: FindingRecord, module: ModuleSites)
         return _less(finding, "note", "the loaded value is not used")
     if is_rounded(record, module):
         return _less(finding, "note", "the lanes have summed the same values, each in its own order: theirs differ by rounding only")
+    if is_first_guess(record, module):
+        return _less(finding, "warning", "the read is a first guess: the compare-and-swap of the same bytes repeats where it is wrong")
     first = next((each for each in TOLERANCES if each.holds(finding, record)), None)
     return finding if first is None else _less(finding, first.severity, first.why)
 
@@ -63,6 +65,14 @@ def is_rounded(record: FindingRecord, module: ModuleSites) -> bool:
         return False
     bits = record.lane_bits if FindingFlags.SAME_WARP in record.flags else _ALL_LANES
     return bits & module.relations.summed_lanes(site) == bits
+
+
+def is_first_guess(record: FindingRecord, module: ModuleSites) -> bool:
+    """Whether a race harms only the value that a load guesses for a compare-and-swap of the same bytes (R-RACE)."""
+    relations, sites = module.relations, (module.site(record.site), module.site(record.other_site))
+    if relations is None or not KINDS[record.kind].conflicts:
+        return False
+    return any(site is not None and site.access == "read" and relations.is_first_guess(site) for site in sites)
 
 
 def _pipeline_ends(_: Finding, record: FindingRecord) -> bool:

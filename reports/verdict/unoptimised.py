@@ -10,9 +10,17 @@ from consan.reports.model import Finding, Report
 
 
 def unknown_to(report: Report, found: Iterable[Finding]) -> list[Finding]:
-    """Those of the findings for which the report has nothing at both places."""
+    """Those of the findings for which the report has nothing at both places.
+
+    A place without a line, as in a function for `atomicCAS` that is not inlined, may be any.
+    """
     known = set(map(_places, report.findings))
-    return [each for each in found if _places(each) not in known]
+    return [each for each in found if not any(_may_be(_places(each), places) for places in known)]
+
+
+def _may_be(places: frozenset[tuple[str, int]], known: frozenset[tuple[str, int]]) -> bool:
+    named = {each for each in places if each[0]}
+    return places == known or (len(named) < len(places) and bool(named) and named <= known)
 
 
 def with_warnings(report: Report, found: Iterable[Finding]) -> Report:

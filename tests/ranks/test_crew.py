@@ -246,7 +246,7 @@ def test_the_thread_of_each_rank_makes_a_call_once() -> None:
 
 # torch imports torch.distributed before it is complete, and symmetric memory needs the whole.
 TORCH = {
-    "torch/__init__.py": "import torch.distributed\nempty = None\nget_default_dtype = lambda: None\n",
+    "torch/__init__.py": "import torch.distributed\nempty = None\nget_default_dtype = lambda: None\nclass ops: pass\n",
     "torch/distributed/__init__.py": "",
     "torch/distributed/_symmetric_memory/__init__.py": "from torch import empty\n",
 }

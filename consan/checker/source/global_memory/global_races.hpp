@@ -314,8 +314,13 @@ class GlobalRaces : GlobalRaceItems {
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
     }
 
-    // Between two threads of a CTA.
-    void explain_within(const Item &item, const RacingAccess &now, Record &found) { tell_side(explained(item, now, false).deficit, found); }
+    // Between two threads of a CTA. A strong access that races with a weak one of the same bytes is no flag between the two.
+    void explain_within(const Item &item, const RacingAccess &now, Record &found) {
+        const RacingAccess &old = item.access;
+        Deficit deficit = explained(item, now, false).deficit;
+        u32 strong = old.strong == now.strong ? 0 : edges_.site((old.strong ? old : now).flag);
+        if (!strong || (deficit.write_site != strong && deficit.read_site != strong)) tell_side(deficit, found);
+    }
 
     // Nothing leads from the one to the other: one of them accesses a flag weakly or in part, or what the one's CTA has published does not
     // cover it. (Strong accesses of the same bytes have a kind of their own, `scope`.)

@@ -117,9 +117,9 @@ class Edges {
         const FlagAccess &write = flags_[(u32)store];
         return write.changes && !(write.order & IS_RELEASE) && !(observable && observed(store, cluster, thread));
     }
-
-    // Whether a read-modify-write is one of a lock.
+    // Of a strong access, if it may synchronise (a number): whether it is a read-modify-write of a lock; its site.
     bool swaps(i32 number) const { return number >= 0 && flags_.swaps((u32)number); }
+    u32 site(i32 number) const { return number >= 0 ? flags_[(u32)number].site : 0; }
 
   private:
     struct Observer {

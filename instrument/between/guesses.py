@@ -1,0 +1,120 @@
+"""Loads whose value is a first guess for a compare-and-swap of the same bytes, which repeats where the guess is wrong.
+
+    ld.global.u64 %rd1, [%rd2];                     // a guess
+    $L: ... atom.global.cas.b64 %rd4, [%rd2], %rd1, %rd3;
+    setp.ne.s64 %p1, %rd1, %rd4;  mov.u64 %rd1, %rd4;  @%p1 bra $L;
+
+The swap happens only where the bytes have the value that was guessed, so the result is the same whatever the load has found. The value
+may go to the compared operand, through arithmetic to the new one, and to the comparison with what the swap has found; nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from consan.instrument.between.data import DataFlow
+from consan.instrument.between.value_uses import used
+from consan.instrument.control_flow import Graph, Key, guard_of, key_of, keys_read, written
+from consan.instrument.control_flow.places import Place, instructions_of, places_reached
+from consan.instrument.isa import compares, compares_and_swaps, is_move, lookup
+from consan.instrument.ptx import Address, Instruction, Operand, Register, Symbol
+
+
+@dataclass
+class FirstGuess:
+    """The uses of the value of one load."""
+
+    load: Instruction
+    graph: Graph
+    data: DataFlow
+    _swaps: set[int] = field(default_factory=set)  # by their start: those that compare with the value itself
+    _others: set[int] = field(default_factory=set)  # those that store what follows from it
+
+    def holds(self) -> bool:
+        """Whether the value goes nowhere else."""
+        pending = [(self.load, key, True) for key in written(self.load)]
+        seen = set(pending)
+        while pending:
+            made, key, is_copy = pending.pop()
+            for user in self._readers(made, key):
+                following = self._following(user, key, is_copy)
+                if following is None:
+                    return False
+                new = {(user, each, is_copy and is_move(user)) for each in following} - seen
+                seen |= new
+                pending += new
+        return bool(self._swaps) and self._others <= self._swaps
+
+    def _readers(self, made: Instruction, key: Key) -> Iterator[Instruction]:
+        """The instructions that may read what one has written to a register."""
+        node, at = self._places[made.start]
+
+        def is_over(instruction: Instruction) -> bool:
+            return key in written(instruction) and guard_of(instruction) is None
+
+        edges = [self._where_wrong(number, key) for number in range(len(self._steps))]
+        places = places_reached(self._steps, edges, [(node, at + 1)], is_over)
+        return (each for number, place in places if _reads(each := self._steps[number][place], key))
+
+    def _where_wrong(self, number: int, key: Key) -> tuple[int, ...]:
+        """The nodes behind one. Where a branch says that a swap has found the value of a register, the value is no guess any more."""
+        node = self.graph.nodes[number]
+        tests = [each for each in self._steps[number] if node.guard is not None and node.guard.register in written(each)]
+        if node.guard is None or not tests or not compares(tests[-1]) or not self._says_whether_swapped(tests[-1], key):
+            return node.successors
+        is_wrong = node.guard.value == (tests[-1].parts[1] == "ne")
+        return node.taken if is_wrong or node.falls is None else (node.falls,)
+
+    @cached_property
+    def _steps(self) -> list[list[Instruction]]:
+        return instructions_of(self.graph)
+
+    @cached_property
+    def _places(self) -> dict[int, Place]:
+        return {each.start: (node, at) for node, steps in enumerate(self._steps) for at, each in enumerate(steps)}
+
+    def _following(self, user: Instruction, key: Key, is_copy: bool) -> tuple[Key, ...] | None:
+        """The registers that an instruction makes of the value; None: it uses the value in another way."""
+        if self._is_swap(user):
+            compared, stored = (_key(user, each) for each in user.operands[2:4])
+            (self._swaps if key == compared and is_copy else self._others).add(user.start)
+            return () if key in (compared, stored) else None
+        if is_copy and compares(user) and self._says_whether_swapped(user, key):
+            return ()
+        ends = (isinstance(each, str) or each.in_memory for each in used(user, key, anyone=False))
+        return None if any(ends) else written(user)
+
+    def _is_swap(self, user: Instruction) -> bool:
+        row = lookup(user.parts)
+        return row is not None and row.is_atomic and compares_and_swaps(user) and self._place(user) == self._place(self.load) is not None
+
+    def _place(self, access: Instruction) -> tuple[Key | str, int] | None:
+        """The base of an access, which does not change, and the offset from there. None: it may change."""
+        address = access.operands[1]
+        if not isinstance(address, Address):
+            return None
+        base = address.base
+        definition = self.data.definition(access, base.name) if isinstance(base, Register) else None
+        if isinstance(base, Register) and definition is None:
+            return None
+        if definition is not None and is_move(definition) and isinstance(definition.operands[1], Symbol):
+            base = definition.operands[1]
+        return (base.name if isinstance(base, Symbol) else _key(access, base) or str(base)), address.offset
+
+    def _says_whether_swapped(self, comparison: Instruction, key: Key) -> bool:
+        """Whether an instruction compares the value with what a swap has found in its place."""
+        one, other = (_key(comparison, each) for each in comparison.operands[1:3])
+        found = other if key == one else one
+        makers = [each for steps in self._steps for each in steps if self._is_swap(each) and _key(each, each.operands[2]) == key]
+        return comparison.parts[1] in ("eq", "ne") and found in [_key(each, each.operands[0]) for each in makers]
+
+
+def _reads(user: Instruction, key: Key) -> bool:
+    guard = guard_of(user)
+    return lookup(user.parts) is None or key in keys_read(user) or (guard is not None and guard.register == key)
+
+
+def _key(user: Instruction, operand: Operand) -> Key | None:
+    return key_of(user.scope, operand.name) if isinstance(operand, Register) else None
