@@ -18,7 +18,7 @@ from consan.instrument.between.data import DataFlow
 from consan.instrument.between.value_uses import used
 from consan.instrument.control_flow import Graph, Key, guard_of, key_of, keys_read, written
 from consan.instrument.control_flow.places import Place, instructions_of, places_reached
-from consan.instrument.isa import compares, compares_and_swaps, is_move, lookup
+from consan.instrument.isa import compares, compares_and_swaps, is_move, lookup, row_of
 from consan.instrument.ptx import Address, Instruction, Operand, Register, Symbol
 
 
@@ -34,6 +34,8 @@ class FirstGuess:
 
     def holds(self) -> bool:
         """Whether the value goes nowhere else."""
+        if not self._all_swaps:
+            return False
         pending = [(self.load, key, True) for key in written(self.load)]
         seen = set(pending)
         while pending:
@@ -77,7 +79,7 @@ class FirstGuess:
 
     def _following(self, user: Instruction, key: Key, is_copy: bool) -> tuple[Key, ...] | None:
         """The registers that an instruction makes of the value; None: it uses the value in another way."""
-        if self._is_swap(user):
+        if any(user is each for each in self._all_swaps):
             compared, stored = (_key(user, each) for each in user.operands[2:4])
             (self._swaps if key == compared and is_copy else self._others).add(user.start)
             return () if key in (compared, stored) else None
@@ -86,9 +88,11 @@ class FirstGuess:
         ends = (isinstance(each, str) or each.in_memory for each in used(user, key, anyone=False))
         return None if any(ends) else written(user)
 
-    def _is_swap(self, user: Instruction) -> bool:
-        row = lookup(user.parts)
-        return row is not None and row.is_atomic and compares_and_swaps(user) and self._place(user) == self._place(self.load) is not None
+    @cached_property
+    def _all_swaps(self) -> list[Instruction]:
+        """The compare-and-swaps of the bytes that were loaded."""
+        atomics = (each for steps in self._steps for each in steps if compares_and_swaps(each) and row_of(each).is_atomic)
+        return [each for each in atomics if self._place(each) == self._place(self.load) is not None]
 
     def _place(self, access: Instruction) -> tuple[Key | str, int] | None:
         """The base of an access, which does not change, and the offset from there. None: it may change."""
@@ -107,8 +111,8 @@ class FirstGuess:
         """Whether an instruction compares the value with what a swap has found in its place."""
         one, other = (_key(comparison, each) for each in comparison.operands[1:3])
         found = other if key == one else one
-        makers = [each for steps in self._steps for each in steps if self._is_swap(each) and _key(each, each.operands[2]) == key]
-        return comparison.parts[1] in ("eq", "ne") and found in [_key(each, each.operands[0]) for each in makers]
+        makers = [each for each in self._all_swaps if _key(each, each.operands[2]) == key]
+        return comparison.parts[1] in ("eq", "ne") and found is not None and found in [_key(each, each.operands[0]) for each in makers]
 
 
 def _reads(user: Instruction, key: Key) -> bool:
