@@ -18,7 +18,7 @@ from consan.instrument.between.data import DataFlow
 from consan.instrument.between.value_uses import used
 from consan.instrument.control_flow import Graph, Key, guard_of, key_of, keys_read, written
 from consan.instrument.control_flow.places import Place, instructions_of, places_reached
-from consan.instrument.isa import compares, compares_and_swaps, is_move, lookup, row_of
+from consan.instrument.isa import compares_and_swaps, is_move, lookup, row_of, says_equal
 from consan.instrument.ptx import Address, Instruction, Operand, Register, Symbol
 
 
@@ -64,9 +64,9 @@ class FirstGuess:
         """The nodes behind one. Where a branch says that a swap has found the value of a register, the value is no guess any more."""
         node = self.graph.nodes[number]
         tests = [each for each in self._steps[number] if node.guard is not None and node.guard.register in written(each)]
-        if node.guard is None or not tests or not compares(tests[-1]) or not self._says_whether_swapped(tests[-1], key):
+        if node.guard is None or not tests or not self._says_whether_swapped(tests[-1], key):
             return node.successors
-        is_wrong = node.guard.value == (tests[-1].parts[1] == "ne")
+        is_wrong = node.guard.value != says_equal(tests[-1])
         return node.taken if is_wrong or node.falls is None else (node.falls,)
 
     @cached_property
@@ -83,7 +83,7 @@ class FirstGuess:
             compared, stored = (_key(user, each) for each in user.operands[2:4])
             (self._swaps if key == compared and is_copy else self._others).add(user.start)
             return () if key in (compared, stored) else None
-        if is_copy and compares(user) and self._says_whether_swapped(user, key):
+        if is_copy and self._says_whether_swapped(user, key):
             return ()
         ends = (isinstance(each, str) or each.in_memory for each in used(user, key, anyone=False))
         return None if any(ends) else written(user)
@@ -109,10 +109,12 @@ class FirstGuess:
 
     def _says_whether_swapped(self, comparison: Instruction, key: Key) -> bool:
         """Whether an instruction compares the value with what a swap has found in its place."""
+        if says_equal(comparison) is None:
+            return False
         one, other = (_key(comparison, each) for each in comparison.operands[1:3])
         found = other if key == one else one
         makers = [each for each in self._all_swaps if _key(each, each.operands[2]) == key]
-        return comparison.parts[1] in ("eq", "ne") and found is not None and found in [_key(each, each.operands[0]) for each in makers]
+        return found is not None and found in [_key(each, each.operands[0]) for each in makers]
 
 
 def _reads(user: Instruction, key: Key) -> bool:

@@ -232,6 +232,11 @@ def compares(instruction: InstructionLike) -> bool:
     return instruction.parts[0] == "setp"
 
 
+def says_equal(instruction: InstructionLike) -> bool | None:
+    """Whether a comparison says that two values are equal (True), or that they are not (False); None of all others."""
+    return {"eq": True, "ne": False}.get(instruction.parts[1]) if compares(instruction) else None
+
+
 def finds_larger(instruction: InstructionLike) -> bool:
     """Whether an instruction says which of two integers is larger, as an atomic minimum or maximum does."""
     return compares(instruction) and instruction.parts[1] in _OF_ORDER and instruction.parts[-1][0] in "us"

@@ -90,8 +90,8 @@ def test_a_guess(name: str) -> None:
         ("self._place(each) == self._place(self.load) is not None", "True", "another address"),
         ("address.offset\n", "0\n", "another offset"),
         ("return None if any(ends) else written(user)", "return written(user)", "it is stored"),
-        ("is_wrong = node.guard.value ==", "is_wrong = node.guard.value !=", "stored where the swap has found another"),
-        ("and found is not None and found in [_key", "or found in [_key", "it is compared with another number"),
+        ("is_wrong = node.guard.value !=", "is_wrong = node.guard.value ==", "stored where the swap has found another"),
+        ("return found is not None and found in [", "return True or found in [", "it is compared with another number"),
         ("        if isinstance(base, Register) and definition is None:\n            return None\n", "", "the address changes"),
     ],
 )
