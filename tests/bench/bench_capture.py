@@ -21,7 +21,7 @@ STREAM = 0x70
 
 
 def captured(program: Program, wait: float) -> tuple[Callable[[], object], Callable[[], object]]:
-    """A launch alone and under consan, of which one was made before. `wait`: seconds for its check."""
+    """A launch alone and under consan, behind one like it. `wait`: seconds for the check of that one."""
     plain, checked = program.triton()
     checked()
     if wait:

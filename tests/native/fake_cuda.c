@@ -223,7 +223,10 @@ Result cuPointerGetAttribute(void *value, int attribute, uint64_t address) {
 Result cuIpcOpenMemHandle_v2(uint64_t *made, struct Memory given, unsigned flags) {
     return memcpy(made, &given, sizeof *made), TOLD("cuIpcOpenMemHandle_v2", flags != 1, (uintptr_t)made);
 }
-Result cuIpcGetMemHandle(struct Memory *made, uint64_t memory) { return memcpy(made, &memory, sizeof memory), TOLD("cuIpcGetMemHandle", 0, (uintptr_t)made, memory); }
+Result cuIpcGetMemHandle(struct Memory *made, uint64_t memory) {
+    memcpy(made, &memory, sizeof memory);
+    return TOLD("cuIpcGetMemHandle", 0, (uintptr_t)made, memory);
+}
 Result cuEventCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
 Result cuEventRecord(Handle event, Handle stream) { return TOLD("cuEventRecord", event == NULL, (uintptr_t)event, (uintptr_t)stream); }
 Result cuEventQuery(Handle event) { return event == NULL; }

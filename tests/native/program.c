@@ -167,8 +167,11 @@ struct Memory { uint64_t words[8]; };
 static void share(const char *word) {
     struct Memory memory = {{strtoull(word + 1, NULL, 16)}};
     uint64_t found;
-    if (*word == 'o') check(((Result(*)(uint64_t *, struct Memory, unsigned))find("cuIpcOpenMemHandle"))(&found, memory, 1) || found != memory.words[0], "open");
-    else check(((Result(*)())find("cuIpcGetMemHandle"))(&memory, memory.words[0] + 8), "export");
+    if (*word == 'o') {
+        Result (*opens)(uint64_t *, struct Memory, unsigned) = find("cuIpcOpenMemHandle");
+        check(opens(&found, memory, 1) || found != memory.words[0], "open");
+    } else
+        check(((Result(*)())find("cuIpcGetMemHandle"))(&memory, memory.words[0] + 8), "export");
 }
 
 static Handle stream;

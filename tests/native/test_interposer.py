@@ -212,7 +212,7 @@ def test_cudnn_loads_its_ptx_as_it_is(loader: str, case: Case) -> None:
 
 
 def of_cudnn(case: Case, *words: str) -> list[str]:
-    """What the driver is handed by a program with the name of such a library. Its kernel is listed."""
+    """The images that a program with the name of such a library hands to the driver. Its kernel is listed."""
     program, log = case.folder / "libcudnn_program", case.folder / "log"
     program.write_bytes((case.folder / "program").read_bytes())
     program.chmod(0o755)

@@ -16,7 +16,7 @@ COUNT = 2
 
 
 def results(operation: Callable[[Any, Any, int], Any]) -> list[Any]:
-    """What each rank gets of an operation on `(torch.ops.symm_mem, buffer, rank)`, whose buffer has 4 rows of 2: 10 rank + row."""
+    """The result of each rank, of an operation on `(torch.ops.symm_mem, buffer, rank)`, whose buffer has 4 rows of 2: 10 rank + row."""
 
     def body() -> Any:
         import torch

@@ -106,10 +106,10 @@ class FakeCalls:
         return self.counts.pop(handle, 0)
 
     def note(self, context: int | None, streams: Any = None) -> None:
-        """Each call is told at once."""
+        """The listener gets each call at once."""
 
     def ends_order(self) -> None:
-        """Each call is told."""
+        """The listener gets each call."""
 
     def name_kernel(self, handle: int) -> None:
         """No launch is noted."""

@@ -20,7 +20,7 @@ EVENT = 0x900
 
 
 class Program:
-    """A program whose calls CUPTI tells. `note`: C notes them from the first on."""
+    """A program whose calls CUPTI reports. `note`: C notes them from the first on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, note: bool) -> None:
         attribute = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)(lambda *_: 0)

@@ -298,7 +298,7 @@ def random_steps(seed: int) -> list[tuple[object, ...]]:
 
 
 def compared(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    """What is found of the same calls, heard at once and noted."""
+    """The findings of the same calls, heard at once and noted."""
     outcomes = []
     for note in (False, True):
         with monkeypatch.context() as inside:
@@ -313,8 +313,8 @@ def compared(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, .
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 100))])
 def test_random_calls_mean_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, noted = compared(seed, monkeypatch)
-    assert noted == told
+    heard, noted = compared(seed, monkeypatch)
+    assert noted == heard
 
 
 def foreign_at_the_end(program: Program) -> None:
@@ -348,7 +348,7 @@ def called_by_another_thread(program: Program) -> None:
 _APPENDS: Final = "(last && memcmp(last, call, sizeof *call) == 0) || append(filter, call)"
 _READS: Final = "if not self.noting:\n                self.read_noted()"
 _ROOM: Final = "if (filter->count == MOST_NOTED) return "
-# What is replaced by what in calls.c or in a module, and the program that shows it.
+# Faults in calls.c or in a module: the text, its replacement, and the program that shows the fault.
 FAULTS: dict[str, tuple[ModuleType | None, str, str, Case]] = {
     "an event is lost": (None, _APPENDS, f"call->words[1] == 0x100 || {_APPENDS}", launches_around(recorded_again_at_last)),
     "a wait is lost": (None, _APPENDS, f"call->kind == EVENT_WAIT || {_APPENDS}", launches_around(an_edge)),

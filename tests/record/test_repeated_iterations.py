@@ -173,7 +173,7 @@ def test_loops(name: str, round_: int) -> None:
 
 @pytest.mark.parametrize("name", LOADS)
 def test_loads_that_meet_no_store(name: str) -> None:
-    """Whether a replay leaves loads out. That it finds the same all the same is a case of `test_loops`."""
+    """Whether a replay leaves loads out. `test_loops` compares the findings."""
     _, some, every = LOADS[name]
     one, _ = _both(*_recorded(name, 12), descending=False)
     assert bool(one.passed) == some
