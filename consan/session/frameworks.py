@@ -75,6 +75,11 @@ class FrameworkLaunch:
         """Threads of the grid."""
         return math.prod(self.grid) * math.prod(self.block)
 
+    @property
+    def without_arguments(self) -> FrameworkLaunch:
+        """This launch, to be kept: a program's arguments live no longer than it wants."""
+        return replace(self, args=unknown, buffers=None)
+
 
 @dataclass(eq=False)
 class Frameworks:
@@ -161,8 +166,7 @@ class Frameworks:
         if found is not None:
             found.tell()
         asks = self.looks.may_tell(prepared, launch.entry)
-        launch = replace(launch, args=unknown, buffers=None)  # they hold the arguments
-        found = self._repeated[key] = RepeatedLaunch(self, prepared, launch, alike, asks, self.era)
+        found = self._repeated[key] = RepeatedLaunch(self, prepared, launch.without_arguments, alike, asks, self.era)
         return found
 
     def _alike(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> AlikeLaunches[Any] | None:

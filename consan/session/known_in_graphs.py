@@ -43,15 +43,16 @@ class KnownInGraphs:
         looks, kernels = self.looks.judge.recording.options.global_wanted, self.looks.judge.recording.kernels
         if (known is None and ahead is None) or (looks and not self._is_proven(prepared, launch, args)):
             return None
+        kept = launch.without_arguments
 
         def tell(times: int) -> None:
             account = known if ahead is None else ahead.account
             if account is None or not account.serves_alike():
-                kernels.lacks_record(prepared, launch.entry, _NOT_DECIDED, times)
+                kernels.lacks_record(prepared, kept.entry, _NOT_DECIDED, times)
                 return
             self.background.counts(account, times)
             if looks:
-                self.looks.counts(prepared, launch, args, times)
+                self.looks.counts(prepared, kept, args, times)
 
         return tell
 
