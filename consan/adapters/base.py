@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from consan.reports.source.variables import Argument
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.planning.options import SessionOptions
 
 SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded module

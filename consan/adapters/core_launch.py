@@ -17,7 +17,7 @@ from consan.adapters.recorded import FrameworkModules
 from consan.backends.base import Dim3
 from consan.instrument.ptx.extents import three_extents
 from consan.reports.source.variables import Argument
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.in_clusters import scaled
 from consan.session.modules.parameters import Parameters
 from consan.session.repeated_launch import NOT_REPEATED

@@ -43,7 +43,7 @@ from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
 from consan.backends.base import DeviceLost
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 
 _OLDEST = (13, 0)
 # The name of the function that turns source into bytes, newest CuPy first.

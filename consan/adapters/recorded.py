@@ -15,7 +15,7 @@ from typing import Any, Final
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
 from consan.backends.driver import MADE
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 from consan.session.repeated_launch import NOT_REPEATED, RepeatedLaunch
 

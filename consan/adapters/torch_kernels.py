@@ -28,7 +28,7 @@ from consan.adapters.base import Patches, PreparedLike, SessionLike, cubin_of, r
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
 
 _OLDEST, _NEWEST = (2, 11), (2, 13)

@@ -27,7 +27,7 @@ from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 from consan.session.modules.variables import bound
 

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from consan.backends.armed import AlikeLaunches
-from consan.backends.base import THREAD_STREAM, Dim3, Handle
+from consan.backends.base import THREAD_STREAM, Handle
 from consan.ranges import LaunchExtents
-from consan.reports.source.variables import Argument
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.launch_memory import LaunchShape, Memory
@@ -33,13 +31,14 @@ from consan.session.executing.in_flight import Shape
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
 from consan.session.executing.watch import SessionWatch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
 from consan.session.known_in_graphs import KnownInGraphs
 from consan.session.launches_by_others import LaunchesByOthers
 from consan.session.modules.device import Device
 from consan.session.modules.in_clusters import grid_in_ctas
 from consan.session.modules.layouts import AddressNames
-from consan.session.modules.parameters import Asked, Parameters, unknown
+from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
@@ -47,38 +46,6 @@ from consan.session.planning.selection import Selection
 from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, RepeatedLaunch, SilentLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
-
-
-@dataclass(frozen=True)
-class FrameworkLaunch:
-    """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory.
-
-    `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another.
-    `buffers`: reads those among the arguments, whose names findings have. Only launches that may do something new need both.
-    `replaceable`: where launches like it are made again, another kernel may be launched (`RepeatedLaunch.make`).
-    """
-
-    entry: str
-    grid: Dim3
-    block: Dim3
-    cluster: Dim3
-    stream: int
-    module: Handle
-    shared: int = 0
-    args: Asked = unknown
-    edge: str = ""
-    buffers: Callable[[], Sequence[Argument]] | None = None
-    replaceable: bool = False
-
-    @property
-    def threads(self) -> int:
-        """Threads of the grid."""
-        return math.prod(self.grid) * math.prod(self.block)
-
-    @property
-    def without_arguments(self) -> FrameworkLaunch:
-        """This launch, to be kept: a program's arguments live no longer than it wants."""
-        return replace(self, args=unknown, buffers=None)
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from consan._errors import ConsanError
 from consan.backends.base import Dim3, Handle
@@ -20,12 +20,10 @@ from consan.ranges import LaunchExtents
 from consan.session.executing.checked_kernels import FIRST_ONLY
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.launch_sizes import too_many_together, too_many_warps
-
-if TYPE_CHECKING:
-    from consan.session.frameworks import FrameworkLaunch
 
 MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global memory: one for each shape
 FEW_LOOKS_AT_PAIRS: Final = 8  # launches of a shape, if the logs of one are too long for all of its CTAs to be compared at a time

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from consan.ranges import LaunchExtents
 from consan.session.executing.background import Background
 from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, shape_but_log
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.global_looks import GlobalLooks
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
-
-if TYPE_CHECKING:
-    from consan.session.frameworks import FrameworkLaunch
 
 _UNDER_WAY: Final = "its graph was captured beside the check of a launch with the same parameters, which does not stand for others"
 _NOT_DECIDED: Final = f"{_UNDER_WAY}: launch it without a graph"

@@ -17,6 +17,7 @@ from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
 from consan.backends.driver import MADE
 from consan.reports.model import AllLaunchesProof
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared
@@ -25,7 +26,7 @@ from consan.session.planning.decided import DecidedLaunches
 if TYPE_CHECKING:
     from consan.session.executing.background import Background
     from consan.session.executing.in_flight import ReceiptGroup
-    from consan.session.frameworks import FrameworkLaunch, Frameworks
+    from consan.session.frameworks import Frameworks
 
 _STREAM: Final = 8  # its place in a key
 MOST_UNKNOWN: Final = 64  # launches with parameters that none before them had: most of that kernel may have new ones

@@ -42,7 +42,8 @@ from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
 from consan.session.executing.recording import Recording
 from consan.session.executing.watch import News, SessionWatch
-from consan.session.frameworks import FrameworkLaunch, Frameworks
+from consan.session.framework_launch import FrameworkLaunch
+from consan.session.frameworks import Frameworks
 from consan.session.modules.device import Device, new_device, shared_device
 from consan.session.modules.in_clusters import in_ctas
 from consan.session.modules.layouts import AddressName, AddressNames
@@ -218,8 +219,7 @@ class Session:
     @functools.cached_property
     def followed(self) -> FollowedStreams:
         """The streams of the program on a GPU, by the calls of its driver from now on."""
-        device, looks_at_global = self.device, self.options.looks_at_global
-        return follow(self.comparisons, device, looks_at_global=looks_at_global)
+        return follow(self.comparisons, self.device, looks_at_global=self.options.looks_at_global)
 
     @functools.cached_property
     def frameworks(self) -> Frameworks:

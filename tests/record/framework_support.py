@@ -11,7 +11,7 @@ from streams_support import Streams
 from consan.backends.callbacks import DriverCall
 from consan.backends.contexts import ProcessMemory
 from consan.reports.model import Report
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

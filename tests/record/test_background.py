@@ -18,7 +18,7 @@ from consan.checker.logs.receipts import Receipts
 from consan.instrument.record import module
 from consan.process import program
 from consan.session.executing import time_limit, watch
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

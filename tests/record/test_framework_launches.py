@@ -9,7 +9,7 @@ import pytest
 from leaving_support import SHADOW, SOURCE, Background, slow_clock
 
 from consan.session.executing import judging, recording
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

@@ -13,7 +13,7 @@ from test_background import BLOCK, GRID, Framework
 from consan.checker.logs import receipts
 from consan.session.comparing.captures import Capture
 from consan.session.executing import graph_nodes
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 
 # The race depends on a value that the program writes between the launches of the graph.
 READS = """

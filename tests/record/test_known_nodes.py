@@ -15,7 +15,7 @@ from test_background import BLOCK, GRID, Framework
 from consan.reports.verdict import coverage
 from consan.session import known_in_graphs
 from consan.session.executing import graph_nodes
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 
 STREAM = 7
 RECORDED, KNOWN = 3, 2  # what a captured launch puts into the stream: a front, the kernel, and, if it is recorded, a receipt

@@ -11,7 +11,7 @@ from test_noted_calls import Program
 from consan.adapters.recorded import FrameworkModules
 from consan.backends import call_filter
 from consan.backends.driver import own_calls
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 
 KERNEL, OF_LIBRARY, FOREIGN = 0x7F0010, 0x7F0050, 0x9000
 

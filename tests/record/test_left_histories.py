@@ -8,7 +8,7 @@ from planted import plant
 
 from consan.checker.judging import recorder
 from consan.session.executing import judging
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning import plan
 from consan.session.planning.options import SessionOptions

@@ -13,7 +13,7 @@ from test_background import RACES
 
 from consan.checker.logs import log_lines
 from consan.session.executing import judging
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

@@ -19,7 +19,7 @@ from test_background import BLOCK, GRID, RACES
 from consan.backends.driver import MADE
 from consan.reports.source.variables import Argument
 from consan.session.executing import in_flight, time_limit, watch
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.repeated_launch import NOT_REPEATED
 
 

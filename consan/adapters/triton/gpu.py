@@ -36,7 +36,7 @@ from consan.adapters.triton.code import framework_of_source, ptx_of
 from consan.adapters.triton.parameters import identities, on_gpu
 from consan.adapters.triton.seam import TritonSeam
 from consan.backends.cuda import CudaModule
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
 from consan.session.repeated_launch import NOT_REPEATED
 

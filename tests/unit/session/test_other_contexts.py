@@ -11,7 +11,7 @@ import pytest
 
 from consan.reports.model import Report
 from consan.session import other_contexts
-from consan.session.frameworks import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

@@ -1,0 +1,43 @@
+"""A launch that a framework makes, as its adapter gives it to the session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from consan.backends.base import Dim3, Handle
+from consan.reports.source.variables import Argument
+from consan.session.modules.parameters import Asked, unknown
+
+
+@dataclass(frozen=True)
+class FrameworkLaunch:
+    """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory.
+
+    `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another.
+    `buffers`: reads those among the arguments, whose names findings have. Only launches that may do something new need both.
+    `replaceable`: where launches like it are made again, another kernel may be launched (`RepeatedLaunch.make`).
+    """
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    stream: int
+    module: Handle
+    shared: int = 0
+    args: Asked = unknown
+    edge: str = ""
+    buffers: Callable[[], Sequence[Argument]] | None = None
+    replaceable: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Threads of the grid."""
+        return math.prod(self.grid) * math.prod(self.block)
+
+    @property
+    def without_arguments(self) -> FrameworkLaunch:
+        """This launch, to be kept: a program's arguments live no longer than it wants."""
+        return replace(self, args=unknown, buffers=None)
