@@ -17,6 +17,8 @@ SCRIPTS = [
     ("def f():\n    from flash_attn import cute", "CuTe DSL"),
     ("import tilelang.language as T", "tilelang"),
     ("from jax.experimental import pallas", "JAX"),
+    ("import sys\nif len(sys.argv) > 1: import jax", "JAX"),
+    ("try: from tilelang import T\nexcept ImportError: pass", "tilelang"),
     ("import flash_attn", ""),
     ("import torch  # not warp", ""),
     ("from .warp import x", ""),
