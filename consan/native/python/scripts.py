@@ -31,7 +31,7 @@ PACKAGES: Final = {
 _NOTE: Final = "{} loads and launches its kernels itself: the program ran as one that is not Python"
 _TESTERS: Final = ("pytest", "py.test", "unittest")
 _MOST: Final = 150  # files that are read
-_IMPORT: Final = re.compile(rb"(?:^|:)[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^#\n]*)|import[ \t]+([^#\n]*))", re.MULTILINE)
+_IMPORT: Final = re.compile(rb"(?m)(?:^|:)[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^#\n]*)|import[ \t]+([^#\n]*))")
 
 
 def find_framework_program(args: argparse.Namespace) -> NativeProgram | None:
