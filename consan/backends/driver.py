@@ -18,8 +18,8 @@ from typing import Any
 
 from consan._errors import ConsanError, EnvironmentFailure, InternalError, UsageError
 from consan.backends.base import DeviceLost
+from consan.toolchain.gpu_context import library
 
-_LIBRARIES = ("libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1")
 NOT_READY = 600
 
 # Errors after which every call on the context fails: the kernel (or the hardware) broke it.
@@ -203,22 +203,13 @@ class Driver:
         return text.value.decode()
 
 
-def _open(name: str) -> ctypes.CDLL | None:
-    """A driver; None: there is none by this name, or it is the stand-in over the virtual machine (consan/libcuda)."""
-    try:
-        library = ctypes.CDLL(name)
-    except OSError:
-        return None
-    return None if hasattr(library, "consan_serve") else library
-
-
 @functools.lru_cache(maxsize=1)
 def driver() -> Driver:
     """The initialised driver. Raises with one clear line if there is none."""
-    library = next(filter(None, map(_open, _LIBRARIES)), None)
-    if library is None:
+    found = library()
+    if found is None:
         raise EnvironmentFailure("no NVIDIA driver was found (libcuda.so.1); use --device cpu")
-    loaded = Driver(library)
+    loaded = Driver(found)
     loaded.call("cuInit", 0)
     return loaded
 

@@ -329,7 +329,7 @@ def test_cubin_that_the_driver_is_too_old_for(backend: CudaBackend, fake: FakeCu
 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "_LIBRARIES", ("libdoes-not-exist.so",))
+    monkeypatch.setattr("consan.toolchain.gpu_context._LIBRARIES", ("libdoes-not-exist.so",))
     api.driver.cache_clear()
     reason = api.why_unavailable()
     assert reason is not None

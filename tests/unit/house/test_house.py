@@ -85,7 +85,7 @@ PACKAGES = {
         *(f"{SESSION}.modules", f"{SESSION}.executing"),
     ),
     SESSION: (
-        *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.backends", "consan.ranges"),
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.backends", "consan.ranges", "consan.toolchain"),
         *(f"{SESSION}.{package}" for package in ("modules", "planning", "executing", "comparing", "collecting", "asking")),
     ),
     "consan.launching": (
