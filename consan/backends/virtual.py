@@ -16,6 +16,8 @@ import numpy.typing as npt
 from consan._errors import UsageError
 from consan.backends.base import CallSource, Contexts, Dim3, EntryResources, HostBytes, StreamWork
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
+from consan.backends.cpu.state.memory import Arena
+from consan.backends.cpu.state.placed import memory_in_place
 from consan.tensormap.description import TensorMapInfo
 from consan.tensormap.encoding import encode
 from consan.textures.description import TextureInfo, TextureMemory
@@ -43,6 +45,11 @@ class VirtualBackend:
         self.machine = machine or Machine()
         self._texture_handles = 0  # how many were given
         self._lock = threading.Lock()  # host threads take turns: only one launch at a time
+
+    @classmethod
+    def in_place(cls) -> VirtualBackend:
+        """One for programs: where it is possible, the host's code reaches its memory."""
+        return cls(Machine(arena=Arena(memory_in_place())))
 
     @property
     def sm_count(self) -> int:

@@ -8,9 +8,10 @@ linking.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +60,7 @@ class SpecialMemory:
     of_graphs: set[int] = field(default_factory=set)
     managed: dict[int, int] = field(default_factory=dict)
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
+    is_here: bool = False  # whether the device has managed memory now, and not the program
 
     def forget_dead(self) -> None:
         """Copy nothing to or from memory that the program has freed: it may be another's."""
@@ -139,16 +141,29 @@ class StandInDriver:
         return calls.SUCCESS
 
     def work(self, stream: int, work: StreamWork) -> None:
-        """Do what the program puts into a stream, or keep it for a graph. Host and device have managed memory in turn."""
+        """Do what the program puts into a stream, or keep it for a graph."""
         capture = self.captures.get(stream)
         if capture is not None:
             capture.add(stream, work)
+            return
+        with self.having_managed():
+            work(self.session.streams.of(stream))
+
+    @contextlib.contextmanager
+    def having_managed(self) -> Iterator[None]:
+        """Inside, managed memory and arrays of the host are the device's, also for the host's code that has their addresses there."""
+        if self.special.is_here:
+            yield
             return
         self.special.forget_dead()
         managed = [(place, self.view(address, self.allocations[address])) for address, place in self.special.managed.items()]
         for place, view in managed:
             view[...] = np.frombuffer(self.memory.read(place, view.size), np.uint8)
-        work(self.session.streams.of(stream))
+        self.special.is_here = True
+        try:
+            yield
+        finally:
+            self.special.is_here = False
         for place, view in managed:
             self.memory.write(place, view.tobytes())
 

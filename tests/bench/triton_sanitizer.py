@@ -1,12 +1,14 @@
 """Triton's own sanitizer tests as a yardstick: which verdicts of consan agree with what those tests expect.
 
     python tests/bench/triton_sanitizer.py PATH/python/test/gluon/test_consan.py [-k WORDS] [--ctas 1,2] [--arch sm_100] [-o ROWS.json]
+    python tests/bench/triton_sanitizer.py PATH/python/test/gsan/test_gsan.py    the same of GSan; test_gsan_failures.py, too
 
 The file is Triton's, of the version that is installed, fetched by whoever runs this (nothing of it is kept here). Its tests run with
 their own kernels, parameters and arguments, but Triton's instrumentation is switched off: the plain PTX, compiled for sm_90 (or --arch) as
 for a real chip, runs on consan's virtual machine. What a test expects is asked of the test itself: each one runs its launch in a process of
 its own and asserts what came of it, so it is shown a launch without a failure, then one with every failure, and the messages that it looks
-for are noted. Tests for other chips are listed as not modelled.
+for are noted. Tests for other chips are listed as not modelled. GSan's shadow cells and its allocator are not there: a test that reads
+a cell finds what it wants.
 
 `agree`: clean where the test expects nothing, and otherwise an error of a kind that means what Triton's message means (`MEANINGS`).
 `kind`: errors, but of other kinds. Needs Triton, PyTorch (its CPU build will do) and pytest; no GPU. Does NOT handle: what a test
@@ -35,6 +37,8 @@ import pytest
 
 # What a part of Triton's message means in kinds of ours; the first part that occurs counts.
 MEANINGS = {
+    "race detected": {"global-race", "scope"},
+    "scope": {"global-race", "scope"},
     "pending access": {"missing-wait"},
     "outstanding": {"data-race", "missing-wait", "scope"},
     "fence_async_shared": {"missing-proxy-fence"},
@@ -43,6 +47,7 @@ MEANINGS = {
 }
 NOT_VERDICTS = {"test_consan_uses_profile_scratch": "asks where Triton's own instrumentation keeps its memory"}
 UNTOLD = ("not modelled", "skipped", "no verdict")  # outcomes that the table leaves out and the counts give
+NEVER = "GSanLibrary.cu"  # a test wants the message not to name this file
 ANY = "a failure"  # what a test expects that looks for no message
 CTAS = "num_ctas"  # the parameter that gives the size of the cluster
 
@@ -76,8 +81,33 @@ class Heard(str):
         return made
 
     def __contains__(self, part: object) -> bool:
+        if part == NEVER:
+            return False
         self.asked.append(str(part))
         return self.answer
+
+
+class Anything:
+    """A cell of GSan's shadow memory: it is as a test wants it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Anything()
+
+    def __getitem__(self, place: Any) -> Any:
+        return Anything()
+
+    def _yes(self, other: object) -> bool:
+        return True
+
+    __eq__ = __ne__ = __ge__ = __le__ = __gt__ = __lt__ = _yes  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def _same(self, other: object) -> Any:
+        return Anything()
+
+    __add__ = __radd__ = __sub__ = __mul__ = __rmul__ = __mod__ = _same
 
 
 class Result:
@@ -123,6 +153,21 @@ class Yardstick:
     @pytest.fixture
     def process_pool(self) -> None:
         """No process is started."""
+
+    @pytest.fixture
+    def fresh_knobs(self) -> Any:
+        """Those that there are: no test changes them here."""
+        from triton import knobs
+
+        return knobs
+
+    @pytest.fixture
+    def with_allocator(self) -> None:
+        """Memory for the tensor maps that a kernel makes."""
+        import torch
+        import triton
+
+        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
 
     # -- hooks ------------------------------------------------------------------------------------------------------------------------
 
@@ -227,14 +272,29 @@ def _messages(function: Any, arguments: dict[str, Any]) -> Iterator[str]:
 # -- on Triton ----------------------------------------------------------------------------------------------------------------------------
 
 
-def on_the_machine(seed: int, arch: str) -> Session:
+def on_the_machine(seed: int, arch: str, global_memory: str) -> Session:
     """Sessions on the virtual machine, with Triton's instrumentation off whatever a test asks for."""
     import triton
 
     import consan.triton
 
     type(triton.knobs.compilation).instrumentation_mode = property(lambda knobs: "", lambda knobs, value: None)
-    return lambda: consan.triton.cpu(arch=arch, seed=seed)
+    return lambda: consan.triton.cpu(arch=arch, seed=seed, global_memory=global_memory)
+
+
+def without_gsan() -> None:
+    """GSan's pools give memory as any other, and its shadow memory is not asked."""
+    import torch
+    from triton._C.libtriton import gsan_testing
+    from triton.experimental import gsan
+    from triton.experimental.gsan import _testing_utils
+
+    gsan.create_mem_pool = lambda *_, **__: None
+    torch.cuda.use_mem_pool = lambda *_, **__: contextlib.nullcontext()
+    torch.cuda.device_count = lambda: 1
+    gsan_testing.ScalarClock = lambda *_, **__: Anything()
+    gsan_testing.SHADOW_GRANULARITY_BYTES = 4  # names that versions of the tests have and that of the library may lack
+    _testing_utils.shadow_cell_from_address = _testing_utils.thread_state_from_smid = lambda *_, **__: Anything()
 
 
 def run(file: Path, yardstick: Yardstick, words: str = "") -> None:
@@ -330,7 +390,11 @@ def main() -> None:
         if told.output:
             told.output.write_text(json.dumps([asdict(row) for row in yardstick.rows], indent=1))
 
-    yardstick = Yardstick(on_the_machine(told.seed, told.arch), [int(count) for count in told.ctas.split(",") if count], keep)
+    is_gsan = told.files[0].name.startswith("test_gsan")
+    if is_gsan:
+        without_gsan()
+    session = on_the_machine(told.seed, told.arch, "on" if is_gsan else "auto")
+    yardstick = Yardstick(session, [int(count) for count in told.ctas.split(",") if count], keep)
     run(told.files[0], yardstick, told.words)
     return show(yardstick.rows)
 

@@ -47,6 +47,7 @@ CASES = [
     FrameworkProgram("numba_reverse.py", "numba-cuda", "data-race", "cuda.syncthreads()"),
     FrameworkProgram("numba_mlir_reverse.py", "numba-cuda-mlir", "data-race", "cuda.syncthreads()"),
     FrameworkProgram("warp_sum.py", "warp-lang", "data-race", "one atomic operation (wp.atomic_add for a sum)"),
+    FrameworkProgram("warp_grid.py", "warp-lang", "data-race", "one atomic operation (wp.atomic_add for a sum)"),
     FrameworkProgram("warp_graph.py", "warp-lang", "global-race", "(second.wait_stream(first))"),
     FrameworkProgram("tilelang_roles.py", "tilelang", "missing-wait", "T.barrier_wait with parity 0"),
     FrameworkProgram("pallas_scale.py", "jax-cuda13-plugin", "missing-wait", "plgpu.wait_smem_to_gmem(0)"),

@@ -55,7 +55,7 @@ class CuteStandIn(Seam):
             self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.backend.arch))
             self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
             self._when(_EXECUTOR, self._without_runtime)
-            self._when(_COMPILED, lambda executor: self._wrap(executor.JitFunctionArtifacts, "__post_init__", self._keep))
+            self._when(_COMPILED, self._executes)
             self._when(_TVM_FFI, self._calls)
             self._when("cutlass.cute.runtime", self._converts)
 
@@ -84,6 +84,17 @@ class CuteStandIn(Seam):
         success = runtime.cudaError_t.cudaSuccess
         known = {"cudaGetDeviceCount": lambda: (success, 1), "cudaLibraryUnload": lambda handle: (success,)}
         self._patches.set(executor, "cuda_runtime", SimpleNamespace(**{**vars(runtime), **known}))
+
+    def _executes(self, executor: Any) -> None:
+        self._wrap(executor.JitFunctionArtifacts, "__post_init__", self._keep)
+        self._wrap(executor.JitExecutor, "run_compiled_program", self._run)
+
+    def _run(self, original: Callable[..., Any], executor: Any, *args: Any, **named: Any) -> Any:
+        """`JitExecutor.run_compiled_program`: host code, which may read and write tensors by their addresses on the device."""
+        if self._tensors is None:
+            return original(executor, *args, **named)
+        with self._tensors.driver.having_managed():
+            return original(executor, *args, **named)
 
     def _keep(self, original: Callable[..., None], artifacts: Any) -> None:
         """`JitFunctionArtifacts.__post_init__` reads what a compilation has left: kernels of several may have one name."""

@@ -4,8 +4,7 @@ Read against Warp 1.19. Its library loads modules and launches by the driver, bu
 CUDA runtime, which the stand-in cannot serve: these functions are replaced in the library's table. Kernels are compiled to PTX with lines,
 into a cache of the run (an earlier run's code may have none).
 
-Not handled: copies and fills of arrays with gaps (kernels in Warp's library), conditional parts of graphs, textures, BVHs and other
-structures that the library builds.
+Not handled: conditional parts of graphs, textures, BVHs and other structures that the library builds but for hash grids (warp_library.py).
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy as np
 
 from consan.adapters.base import SessionLike
 from consan.adapters.buffers import buffers
+from consan.adapters.driven import warp_library
 from consan.adapters.seam import Seam, lacking
 from consan.libcuda import graph_calls, library, memory_calls
 from consan.libcuda.calls import CALLS, CallFailed
@@ -76,7 +76,7 @@ def _replaced(original: Callable[..., Any], runtime: Any, path: str) -> Any:
     """`Runtime.load_dll`: the library, with functions of our own."""
     loaded = original(runtime, path)
     if hasattr(loaded, "wp_memset_device"):  # not Warp's compiler for the CPU
-        for name, function in {**_Memory(loaded).functions(), **_graphs()}.items():
+        for name, function in {**_Memory(loaded).functions(), **_graphs(), **warp_library.functions(loaded)}.items():
             setattr(loaded, name, _Function(function))
     return loaded
 

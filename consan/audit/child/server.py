@@ -27,12 +27,13 @@ from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child import limits, worker
 from consan.audit.child.checked import AuditedDevice
-from consan.audit.child.machine import TakenError, new_device, release_memory
+from consan.audit.child.machine import TakenError, new_device
 from consan.audit.child.warming import warm
 from consan.audit.confirming import STEPS, WHOLE, Confirmation, ResultConfirmation
 from consan.audit.host import building
 from consan.audit.partial import LaunchRepeats, doubt
 from consan.audit.rows import FileEvents
+from consan.backends.cpu.state.placed import release_memory
 from consan.session.modules.device import Device
 from consan.toolchain.cache import default_folder
 

@@ -2,8 +2,9 @@
 
 How their kernels are seen: consan/native/python/frameworks.py. A program is a script, a module (-m) or code (-c). Its own modules that it
 imports are read, too, as far as they lie in its folder or in the working directory, and so are the scripts and tests that its words name.
+Of installed packages that they import, what their distributions require counts (requirements.py).
 
-Not handled: a framework that only an installed package imports (`consan run /path/to/python script.py`).
+Not handled: a framework that an installed package imports without requiring it (`consan run /path/to/python script.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final
 
 from consan import late
 from consan.native.program import NativeProgram
+from consan.native.python.requirements import framework_required
 
 # Packages, and the framework that launches for them.
 PACKAGES: Final = {
@@ -53,8 +55,8 @@ def framework_of_tests(words: Sequence[str]) -> str:
 
 
 def framework_of(*begins: Path | str) -> str:
-    """The framework that programs import, each a file or the text of one; empty if they import none."""
-    left, seen = list(begins), set[Path]()
+    """The framework that programs (files, or the texts of some) or installed packages that they import need; empty if there is none."""
+    left, seen, imported = list(begins), set[Path](), set[str]()
     roots = (os.getcwd(), *{str(each.parent) for each in begins if isinstance(each, Path)})
     while left and len(seen) < _MOST:
         file = left.pop(0)
@@ -67,7 +69,8 @@ def framework_of(*begins: Path | str) -> str:
         if found:
             return found
         left += [each for name in names for each in _files(name, file, roots)]
-    return ""
+        imported |= {name.partition(".")[0] for name in names}
+    return framework_required(imported - sys.stdlib_module_names - {""})
 
 
 # -- where a program begins ----------------------------------------------------------------------------------------------------------------

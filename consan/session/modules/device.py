@@ -23,7 +23,7 @@ from consan.session.modules.prepared import Prepared
 def open_backend(device: str) -> Backend:
     """The backend for `--device`. `auto` takes the GPU if there is one."""
     if device == "cpu":
-        return late.virtual_backend.VirtualBackend()
+        return late.virtual_backend.VirtualBackend.in_place()
     try:
         return late.second_context.primary()
     except (EnvironmentFailure, OSError) as error:

@@ -112,3 +112,34 @@ def test_tests_that_plugin_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [framework_of_tests([str(tmp_path / name)]) for name in ("a", "b", ".")] == ["Warp", "", "Warp"]
     monkeypatch.chdir(tmp_path / "a")
     assert framework_of_tests([]) == "Warp"
+
+
+# Installed packages, what each requires, and the framework of a script that imports `simulation`.
+INSTALLED = [
+    ({"simulation": "warp-lang>=1.10", "warp_lang": ""}, "Warp"),
+    ({"simulation": "middle", "middle": "Warp_Lang ; python_version > '3'", "warp_lang": ""}, "Warp"),
+    ({"simulation": "nvidia-cutlass-dsl[cu13]==4.8.1", "nvidia_cutlass_dsl": ""}, "CuTe DSL"),
+    ({"simulation": "jax; extra == 'examples'", "jax": ""}, ""),
+    ({"simulation": "numpy", "jax": ""}, ""),
+    ({"other": "jax", "jax": ""}, ""),
+    ({"simulation": "jax"}, ""),
+]
+
+
+@pytest.mark.parametrize(("packages", "framework"), INSTALLED)
+def test_installed_packages_that_require_a_framework(
+    packages: dict[str, str], framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, site = tmp_path / "own" / "script.py", tmp_path / "site"
+    for name, needs in packages.items():
+        distribution = site / f"{name}-1.0.dist-info"
+        required = f"Requires-Dist: {needs}\n" if needs else ""
+        write(site, {f"{name}/__init__": ""})
+        distribution.mkdir()
+        (distribution / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\n{required}\nRequires-Dist: warp-lang is only described\n"
+        )
+        (distribution / "RECORD").write_text(f"{name}/__init__.py,,\n")
+    write(script.parent, {"script": "import numpy\nfrom simulation import run"})
+    monkeypatch.setattr(sys, "path", [str(site)])
+    assert framework_of(script) == framework
