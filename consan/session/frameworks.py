@@ -288,7 +288,7 @@ class Frameworks:
         """Launch into a graph. Returns the form that was launched."""
         capture = self.streams.capture_of(launch.stream)
         tell = None if self._may_differ(prepared, launch) else self.known_in_graphs.teller(prepared, launch, _shape(prepared, launch))
-        if tell is not None and (known := self.graphs.known(launch.stream, tell, capture)) is not None:
+        if tell is not None and (known := self.graphs.known(launch.entry, launch.stream, tell, capture)) is not None:
             with known.refused():
                 yield self._unrecorded(prepared, launch)
             return prepared

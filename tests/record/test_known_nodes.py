@@ -160,6 +160,15 @@ class Tensor:
     """An argument."""
 
 
+def test_nothing_is_known_of_a_device_that_is_lost(backend: Streams) -> None:
+    framework = Framework(backend)
+    warm(framework)
+    graph = capture(framework, 0)
+    replay(framework, graph)
+    framework.session.device.lost = True
+    assert any(reason.startswith("waits left no log") for reason in framework.session.report().incomplete)
+
+
 def test_each_report_counts_its_own_launches(backend: Streams) -> None:
     framework = Framework(backend)
     warm(framework)
@@ -205,13 +214,13 @@ FAULTS = {
         "next(iter(decided._accounts.values()), None)",
         (0, 1),
     ),
-    "launches are counted": (graph_nodes, "GraphNodes", "settle", "known.tell(begun)", "pass", (0, 0)),
+    "launches are counted": (graph_nodes, "GraphNodes", "_count", "known.tell(known.counted - before)", "pass", (0, 0)),
     "those of earlier reports": (
         graph_nodes,
         "GraphNodes",
-        "settle",
-        "known.slip.counts[0] - known.counted",
-        "known.slip.counts[0]",
+        "_count",
+        "known.counted - before",
+        "known.counted",
         (0, 0),
     ),
     "proofs": (known_in_graphs, "KnownInGraphs", "teller", "self.looks.counts(prepared, kept, args, times)", "pass", (0, 0)),

@@ -78,7 +78,7 @@ def _not_followed(framework: Framework) -> None:
 # What is replaced by what, in `GraphNodes`, and the program that shows it.
 FAULTS: dict[str, tuple[str, str, str, Callable[[Framework], None]]] = {
     "the log is cleared": ("arm", "if nbytes <= MOST_CLEARED]", "if not nbytes]", _repeated),
-    "launches are counted": ("_put_front", "receipts.put_front(front, node.slip, clears)", "pass", _repeated),
+    "launches are counted": ("_put_front", "receipts.put_front(front, node, clears)", "pass", _repeated),
     "a front for each capture": ("_put_front", "shared[0] is capture", "True", _two_graphs),
     "a front for each node": ("_put_front", "self._shared if capture is None else (capture, front)", "(capture, front)", _not_followed),
     "receipts are counted": ("ended", ", counts=True)", ")", _repeated),

@@ -7,6 +7,7 @@ the launch comes last: once it is there, all is. Launches of one kernel and shap
 A node of a graph has one slip for all of its launches. They are counted where they begin. The receipt counts those that it was written of,
 and those that differ from the one before, or run beside another launch of the node: a graph may be made launchable more than once. What the
 device reads again is in a copy of the slip in its own memory: the next kernel of the graph would wait for the host's.
+A node without a receipt has only a counter, in memory of the device.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ OWN_ENTRIES = frozenset((_ENTRY, _COUNTING, _BEGINS))
 """The names of these kernels: a graph may have them as nodes."""
 _WARP = 32
 MOST_OF_FRONT, _PIECES = 63, 2  # nodes of a front, pieces of memory of one
-_FRONT_ENTRY, _ENTRY_BYTES = "<6Q", 64  # of its table: the slip, its copy, addresses and bytes. The first has the number of nodes
+_FRONT_ENTRY, _ENTRY_BYTES = "<6Q16x", 64  # of its table: the slip, its copy, addresses and bytes. The first has the number of nodes
 _FRONT_BYTES = _ENTRY_BYTES * (1 + MOST_OF_FRONT)
+_COUNTER_BYTES, _COUNTERS = 8, 512
 _CLEARED_BY_THREAD = 64  # bytes, at least, where all are known
 MOST_CLEARED: Final = 1 << 20  # bytes of a piece of memory: all of the device clears a larger one
 
@@ -105,7 +107,12 @@ class NodeFront:
     """A kernel before the nodes of a graph: it counts their launches, and clears their memory. `address`: of its table on the device."""
 
     address: int
-    nodes: int = 0
+    entries: bytes = b""
+
+    @property
+    def nodes(self) -> int:
+        """How many it has."""
+        return len(self.entries) // _ENTRY_BYTES
 
     @property
     def is_full(self) -> bool:
@@ -119,6 +126,7 @@ class Receipts:
 
     memory: LogMemory
     free: list[Slip] = field(default_factory=list)
+    _counters: list[int] = field(default_factory=list)  # addresses of those that no node has
     _rings: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -160,19 +168,36 @@ class Receipts:
             self._add_ring()
         return self.free.pop()
 
+    def counter(self) -> int:
+        """The address of a counter, which is zero."""
+        if not self._counters:
+            first = self.memory.take("counters of nodes", _COUNTER_BYTES * _COUNTERS, clear=False)
+            self.memory.backend.poke(first, bytes(_COUNTER_BYTES * _COUNTERS))
+            self._counters = list(range(first, first + _COUNTER_BYTES * _COUNTERS, _COUNTER_BYTES))
+        return self._counters.pop()
+
+    def counted(self, counter: int) -> int:
+        """The launches that a counter has counted."""
+        return int.from_bytes(self.memory.backend.peek(counter, _COUNTER_BYTES), "little")
+
     def front(self) -> NodeFront:
         """A front that no node has yet."""
-        address = self.memory.take("fronts of nodes", _FRONT_BYTES, clear=False)
-        self.memory.backend.poke(address, bytes(8))
-        return NodeFront(address)
+        front = NodeFront(self.memory.take("fronts of nodes", _FRONT_BYTES, clear=False))
+        self._put(front)
+        return front
 
-    def put_front(self, front: NodeFront, slip: Slip, clears: Sequence[tuple[int, int]]) -> None:
-        """Have the front count the launches of one more node, and clear these pieces of memory: addresses and bytes."""
+    def _put(self, front: NodeFront) -> None:
+        self.memory.backend.poke(front.address, struct.pack("<Q56x", front.nodes) + front.entries)
+
+    def put_front(self, front: NodeFront, node: Slip | int, clears: Sequence[tuple[int, int]]) -> None:
+        """Have the front count the launches of one more node, and clear these pieces of memory: addresses and bytes.
+
+        `node`: its slip, or its counter.
+        """
+        counts = (0, node - BEGUN) if isinstance(node, int) else (node.address, node.copy)
         pieces = [*clears, *[(0, 0)] * (_PIECES - len(clears))]
-        place = front.address + _ENTRY_BYTES * (1 + front.nodes)
-        self.memory.backend.poke(place, struct.pack(_FRONT_ENTRY, slip.address, slip.copy, *itertools.chain(*pieces)))
-        front.nodes += 1
-        self.memory.backend.poke(front.address, struct.pack("<Q", front.nodes))
+        front.entries += struct.pack(_FRONT_ENTRY, *counts, *itertools.chain(*pieces))
+        self._put(front)
 
     def begins(self, nbytes: int | None, front: NodeFront, stream: int) -> None:
         """Put a front into a captured stream. `nbytes`: those that it clears; None: not known yet."""
@@ -315,7 +340,8 @@ mad.wide.u32 %e, %node, {_ENTRY_BYTES}, %table; add.u64 %e, %e, {_ENTRY_BYTES}; 
 @!%first bra counted;
 ld.global.u64 %o, [%e]; ld.global.u64 %c, [%e+8];
 atom.relaxed.gpu.global.add.u64 %n, [%c+{BEGUN}], 1; add.u64 %n, %n, 1;
-st.global.u64 [%o+{BEGUN}], %n;
+setp.ne.u64 %p, %o, 0;
+@%p st.global.u64 [%o+{BEGUN}], %n;
 counted:
 {"".join(_CLEARS.format(at, at + 8) for at in (16, 32))}bra again;
 done:

@@ -44,10 +44,9 @@ _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it witho
 
 @dataclass(eq=False, kw_only=True)
 class CapturedNode:
-    """A node. `slip`: counts its launches."""
+    """A node."""
 
     stream: int
-    slip: Slip
     void: bool = False  # the driver has refused it
 
     @contextlib.contextmanager
@@ -62,8 +61,9 @@ class CapturedNode:
 
 @dataclass(eq=False, kw_only=True)
 class RecordedNode(CapturedNode):
-    """A node with a log. `counted`: what reports have counted (`Slip.counts`)."""
+    """A node with a log. `slip` counts its launches. `counted`: what reports have counted (`Slip.counts`)."""
 
+    slip: Slip
     prepared: Prepared
     entry: str
     started: LaunchCheck
@@ -78,8 +78,13 @@ class RecordedNode(CapturedNode):
 
 @dataclass(eq=False, kw_only=True)
 class KnownNode(CapturedNode):
-    """A node that is the kernel as it is: each launch does what one did that was checked. `tell`: counts so many launches."""
+    """A node that is the kernel as it is: each launch does what one did that was checked. `tell`: counts so many launches.
 
+    `counter`: its address (`Receipts.counter`).
+    """
+
+    entry: str
+    counter: int
     tell: Callable[[int], None]
     counted: int = 0  # launches that reports have counted
 
@@ -124,13 +129,13 @@ class GraphNodes:
                 self.device.backend.poke(address, data)
         return node
 
-    def known(self, stream: int, tell: Callable[[int], None], capture: object | None) -> KnownNode | None:
+    def known(self, entry: str, stream: int, tell: Callable[[int], None], capture: object | None) -> KnownNode | None:
         """Put into the captured stream what comes before a known kernel. None: it is recorded instead."""
         if self._impossible() or len(self._known) >= MOST_NODES:
             return None
         with self.device.backend.outside_captures():
-            node = KnownNode(stream=stream, slip=self._slip(), tell=tell)
-        self._put_front(node, [], capture)
+            node = KnownNode(entry=entry, stream=stream, counter=self.device.receipts.counter(), tell=tell)
+        self._put_front(stream, node.counter, [], capture)
         self._known.append(node)
         return node
 
@@ -160,14 +165,14 @@ class GraphNodes:
         work = self.device.backend.work
         assert work is not None
         pieces = [] if node.memory.silent else node.memory.pieces.to_clear
-        self._put_front(node, [(address, nbytes) for address, nbytes in pieces if nbytes <= MOST_CLEARED], capture)
+        self._put_front(node.stream, node.slip, [(address, nbytes) for address, nbytes in pieces if nbytes <= MOST_CLEARED], capture)
         with work.entered():
             for address, nbytes in pieces:
                 if nbytes > MOST_CLEARED:
                     work.clear(address, nbytes, node.stream)
         return node.prepared.loaded
 
-    def _put_front(self, node: CapturedNode, clears: list[tuple[int, int]], capture: object | None) -> None:
+    def _put_front(self, stream: int, node: Slip | int, clears: list[tuple[int, int]], capture: object | None) -> None:
         work, receipts, outside = self.device.backend.work, self.device.receipts, self.device.backend.outside_captures
         assert work is not None
         shared = self._shared
@@ -176,10 +181,10 @@ class GraphNodes:
             with outside():
                 front = receipts.front()
             with work.entered():
-                receipts.begins(sum(nbytes for _, nbytes in clears) if capture is None else None, front, node.stream)
+                receipts.begins(sum(nbytes for _, nbytes in clears) if capture is None else None, front, stream)
             self._shared = self._shared if capture is None else (capture, front)
         with outside():
-            receipts.put_front(front, node.slip, clears)
+            receipts.put_front(front, node, clears)
 
     def ended(self, node: RecordedNode) -> None:
         """Put into the captured stream what comes behind the kernel."""
@@ -205,9 +210,15 @@ class GraphNodes:
             if not node.void and node.slip.counts != node.counted:
                 self._look(node)
         for known in self._known:
-            begun, known.counted = known.slip.counts[0] - known.counted, known.slip.counts[0]
-            if begun and not known.void:
-                known.tell(begun)
+            self._count(known)
+
+    def _count(self, known: KnownNode) -> None:
+        if self.device.lost:
+            self.judge.loses(known.entry)
+            return
+        before, known.counted = known.counted, self.device.receipts.counted(known.counter)
+        if known.counted > before and not known.void:
+            known.tell(known.counted - before)
 
     def _look(self, node: RecordedNode) -> None:
         memory, judge, counts = node.memory, self.judge, node.slip.counts
