@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from consan.adapters.seam import Seam
 from consan.adapters.sources import assigned
@@ -44,7 +45,8 @@ class TorchProcesses(Seam):
         super().__init__()
         self._names: dict[int, str] = {}  # of allocations, by address
         self._keys: dict[int, str] = {}  # of allocations, by the addresses of the own memory
-        self._watched: set[Any] = set()  # classes of handles
+        self._watched: set[Any] = set()  # classes of handles, and that of work
+        self._works: WeakKeyDictionary[Any, tuple[str, bool, bool]] = WeakKeyDictionary()  # its meeting, of hosts, which the host waits for
 
     def _begin(self, module: ModuleType) -> None:
         for name in _COLLECTIVES:
@@ -67,12 +69,36 @@ class TorchProcesses(Seam):
             group = given.get("group") or module.group.WORLD
             if not isinstance(group, module.ProcessGroup):  # the process is none of the group
                 return result
-            on_host = module.get_backend(group) in _ON_HOST
-            self._met(f"group {_name_of(group)}", on_host=on_host, waits=name == _BARRIER and not given.get("async_op"))
+            key, on_host = f"group {_name_of(group)}", module.get_backend(group) in _ON_HOST
+            if not (given.get("async_op") and self._begins(module, result, key, on_host=on_host, waits=name == _BARRIER)):
+                self._met(key, on_host=on_host, waits=name == _BARRIER)
+        return result
+
+    def _begins(self, module: Any, work: Any, key: str, *, on_host: bool, waits: bool) -> bool:
+        """An asynchronous collective: others wait for what comes before it, and its stream for others only behind `work.wait()`."""
+        log = self._followed.log
+        if log is None or not isinstance(work, module.Work):
+            return False
+        if module.Work not in self._watched:
+            self._watched.add(module.Work)
+            self._wrap(module.Work, "wait", self._waited)
+        meeting = log.numbered(key)
+        self._works[work] = meeting, on_host, waits
+        self._followed.met(meeting, None if on_host else _current_stream(), waits=False, receives=False)
+        return True
+
+    def _waited(self, original: Callable[..., Any], work: Any, *args: Any, **how: Any) -> Any:
+        result = original(work, *args, **how)
+        if self._session is not None and work in self._works:
+            meeting, on_host, waits = self._works[work]
+            self._followed.met(meeting, None if on_host else _current_stream(), waits=waits, sends=False)
         return result
 
     def _met(self, key: str, *, on_host: bool = False, waits: bool = False, sends: bool = True, receives: bool = True) -> None:
-        self._followed.met(key, None if on_host else _current_stream(), waits=waits, sends=sends, receives=receives)
+        log = self._followed.log
+        if log is not None:
+            stream = None if on_host else _current_stream()
+            self._followed.met(log.numbered(key), stream, waits=waits, sends=sends, receives=receives)
 
     def _empty(self, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         found = original(*args, **how)

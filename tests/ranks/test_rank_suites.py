@@ -58,7 +58,7 @@ def test_what_runs_is_an_edit_of_a_copy(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_faults_of_deepep_are_planted_in_the_mended_text() -> None:
-    for row, edits in rank_deepep.FAULTS.items():
+    for row, edits in {**rank_deepep.FAULTS, **rank_deepep.COMBINE_FAULTS}.items():
         whole = rank_deepep.ROWS[row]
         assert whole[: -len(edits)] == rank_deepep.ROWS["mended"]
         assert whole[-len(edits) :] == edits

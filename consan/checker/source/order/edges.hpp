@@ -90,7 +90,7 @@ class Edges {
         Moment first = views_.covering(other_cluster, other, time, cluster, thread);
         if (!first.number) return {};
         Deficit lacks = deficit(cluster, thread, first);
-        if (lacks.lack == Lack::NONE) return {};
+        if (lacks.lack == Lack::NONE || is_of_another(lacks, other, time, cluster, thread)) return {};
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
         if (released && !views_.covers(lacks.release, other, time)) {
             const std::vector<u32> &relaxed = threads_[lacks.reader][lacks.reader_thread].relaxed;
@@ -340,6 +340,12 @@ class Edges {
             const Thread &other = threads_[cluster][each];
             if (u32 known = views_.clocks(cluster).known(thread, other.sc_actor)) views_.take(cluster, thread, other.sc[known - 1]);
         }
+    }
+
+    // Whether both sides of the flag are there, and another thread has acquired it.
+    bool is_of_another(const Deficit &deficit, u32 other, u32 time, u32 cluster, u32 thread) const {
+        bool elsewhere = deficit.reader != cluster || deficit.reader_thread != thread;
+        return elsewhere && deficit.lack == Lack::RELEASE && !deficit.relaxed && views_.covers(deficit.release, other, time);
     }
 
     // What lacks at the last observation by a cluster of a chain's first moment, from a given one on, that it has observed. If the thread has
