@@ -279,6 +279,14 @@ MBARRIER_MISUSE: Final = {
         " arrive at {second_at} (one of a warp: {one_lane})",
         "too many arrivals on {barrier} in one phase, at {second_at}: its count, set at {first_at}, is {expected}",
     ),
+    "arrivals-left": Situation(
+        "an arrival count that covers every arrival of a phase",
+        "initialise the mbarrier at {first_at} with the number of arrivals of one phase; or, if {expected} is right, let fewer threads"
+        " arrive at {second_at}",
+        "more threads arrive on {barrier} than its count, {expected}, which is set at {first_at}: the arrival at {second_at} belongs to the"
+        " next phase, and no wait noticed it in this launch",
+        "warning",
+    ),
     "phase-lapped": Situation(
         "a successful wait for the phase that is over, before the arrivals that complete the next one",
         "before the arrivals at {second_at} for the next phase, wait for the one before it: mbarrier.try_wait.parity ({mbarrier_wait})"

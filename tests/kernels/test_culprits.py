@@ -334,3 +334,9 @@ def test_arrivals_without_a_wait_are_no_wrong_count() -> None:
     (report,) = _racy("barrier_token_not_waited")
     assert report.findings[0].kind == "data-race"
     assert "too-many-arrivals" not in {each.situation for each in report.findings}
+
+
+@pytest.mark.parametrize("name", ["mbarrier_count_too_small", "mbarrier_count_of_one_warp"])
+def test_a_count_that_is_too_small_for_several_warps_comes_first(name: str) -> None:
+    for report in _racy(name, range(3)):
+        assert report.findings[0].situation == "too-many-arrivals"

@@ -178,6 +178,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "INIT_NOT_PUBLISHED": ("launch_before_peer", True),
     "BYTES_USED": ("mbarrier_used_as_data", True),
     "TOO_MANY_ARRIVALS": ("mbarrier_32_arrivals", True),
+    "ARRIVALS_LEFT": ("mbarrier_arrivals_left", True),
     "PHASE_LAPPED": ("mbarrier_phase_lap", True),
     "TX_RANGE": ("mbarrier_tx_range", True),
     "NO_COMPLETE_REASON": ("mbarrier_no_complete", True),

@@ -71,6 +71,7 @@ RECORDED_ONLY = {
     "cluster_wait_cta_scope_no_fence": "what lacks besides the scope is not looked at",
     "ldmatrix_of_own_copy": "a row belongs to the lane that gives its address",
     "ldmatrix_own_row": "a row belongs to the lane that gives its address",
+    **dict.fromkeys(("mbarrier_arrivals_left", "mbarrier_count_too_small"), "arrivals of one turn in two phases"),
     "mbarrier_arrives_unwaited": "that no thread waits for a phase (D11)",
     "mbarrier_empty_arrived_by_lane": "a warp is one thread where it arrives",
     "mbarrier_one_lane_arrives": "a warp is one thread where it arrives",

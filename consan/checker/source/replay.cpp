@@ -84,12 +84,13 @@ class Replay : Rules {
         output_.overtaken = mbarriers_.overtaken();
         if (turns_.exited() == input_.ctas * input_.threads) {
             lifetimes_.finish();
-            mbarriers_.finish();
+            mbarriers_.finish(findings_.count() > 0);
             asynchronous_.finish();
             return tensor_.finish();
         }
         output_.status = STUCK;
         output_.stuck_lane = turns_.exited();
+        mbarriers_.stick();
         if (!input_.closed) return;
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             if (!shape_.exists(thread) || turns_.gone()[thread]) continue;

@@ -3,6 +3,7 @@
 // arg: x f32[256]=arange
 // arg: out f32[128]=zeros
 // expect: data-race WAR @read @load severity=error
+// allow: barrier-misuse @init @arrive severity=error
 // result: out = x.reshape(2, 128)[:, ::-1].sum(axis=0)
 #include "../mbarrier.cuh"
 #ifdef RACY
@@ -16,7 +17,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     int lane = threadIdx.x % 32;
     if (threadIdx.x == 0) {
         INIT(&full, 1);
-        INIT(&empty, READERS);
+        INIT(&empty, READERS);  /*@init*/
     }
     __syncthreads();
     if (threadIdx.x >= 128) {
@@ -34,7 +35,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
             WAIT(&full, k % 2);
             sum += tile[127 - threadIdx.x];  /*@read*/
             __syncwarp();
-            if (lane == 0) ARRIVE(&empty);
+            if (lane == 0) ARRIVE(&empty);  /*@arrive*/
         }
         out[threadIdx.x] = sum;
     }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "mbarrier_object.hpp"
 #include "races.hpp"
 #include "scopes.hpp"
 
@@ -74,11 +75,12 @@ class Mbarriers {
             object = use(each.thread, site, place);
             if (!object) continue;
             total += each.count;
+            note(*object, each.thread, site);
             if (each.bytes) announce(*object, each.thread, site, (i32)each.bytes);
             if (decided<Edge::MBARRIER_ARRIVAL>(publishes)) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
         }
         if (!object) return;
-        if (flags & DROP) object->expected -= std::min(total, object->expected);
+        if (flags & DROP) object->arrivals.drop(), object->expected -= std::min(total, object->expected);
         count(*object, total, leader, site, flags, released);
     }
 
@@ -88,6 +90,7 @@ class Mbarriers {
         if (!object) return;
         scopes_.signal(thread, {actor, number}, object->gathered);
         if (actor != NOTHING) object->commit = {site, thread, actor, number};
+        note(*object, thread, site);
         count(*object, 1, thread, site, 0, released);
     }
 
@@ -123,9 +126,16 @@ class Mbarriers {
         }
     }
 
-    // The launch has ended.
-    void finish() {
-        for (const Object &object : objects_) exceeds(object);
+    // The launch has ended. `harmed`: something else was found. Arrivals that no phase has taken are of a count that is too small.
+    void finish(bool harmed) {
+        for (Object &object : objects_) {
+            exceeds(object);
+            if (object.live && object.pending < object.expected) exceed(object, harmed ? TOO_MANY_ARRIVALS : ARRIVALS_LEFT);
+        }
+    }
+    // No thread can continue.
+    void stick() {
+        for (Object &object : objects_) exceed(object, TOO_MANY_ARRIVALS);
     }
 
     // fence.mbarrier_init: the initialisations by a thread.
@@ -222,35 +232,10 @@ class Mbarriers {
     void describe(Record &record, const Phase &phase) const { describe(record, objects_[phase.object], phase.phase); }
 
   private:
-    struct Waiter {
-        u32 thread, phase;
-        i32 flags;
-    };
-    struct Moment {
-        u32 thread, time, warp_time;
-    };
-    // The last tcgen05.commit: it arrives when `actor` has come up to a number.
-    struct Commit {
-        u32 site = 0, thread = 0, actor = 0, number = 0;
-    };
-    // An operation on an object: where, and by whom.
-    struct Use {
-        u32 site = 0, thread = 0;
-    };
-    struct Object {
-        bool live = false, overwritten = false, failed = false;
-        u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, heeded = 0;
-        u32 site = 0, thread = 0, time = 0;  // of the initialisation
-        i32 tx = 0;
-        Use last, expect, copy;  // of each the last
-        Use completed;           // the last phase
-        Commit commit;
-        Given gathered;           // published by all arrivals so far
-        std::vector<Given> done;  // published by the arrivals of each phase and of earlier phases
-        std::vector<Waiter> waiters;
-        std::unordered_map<u32, Moment> observers;  // the last wait of each warp
-        std::unordered_map<u32, u32> seen_at;       // the time of each thread then
-    };
+    using Waiter = MbarrierObject::Waiter;
+    using Object = MbarrierObject;
+    using Use = MbarrierObject::Use;
+    using Moment = MbarrierObject::Moment;
 
     Object *use(u32 thread, u32 site, u32 place) {
         auto known = places_.find(place);
@@ -295,6 +280,7 @@ class Mbarriers {
         while (object.pending == 0 && object.tx == 0) {
             object.done.push_back(object.gathered);
             ++object.phase;
+            object.arrivals.end_phase();
             object.pending = object.expected;
             std::vector<Waiter> waiting;
             waiting.swap(object.waiters);
@@ -335,10 +321,21 @@ class Mbarriers {
         return found;
     }
 
+    void note(Object &object, u32 thread, u32 site) { object.arrivals.arrive(thread, site, clocks_.executed(thread, object.actor), object.phase); }
+
+    // Reports arrivals of one round in two phases. Returns whether there are any.
+    bool exceed(Object &object, Reason reason) {
+        bool found = object.arrivals.exceeded();
+        if (found && !object.surplus) misuse(object.arrivals.thread(), object.arrivals.site(), object.place, &object, reason, object.site, object.thread);
+        object.surplus |= found;
+        return found;
+    }
+
     // Whether nobody has waited for the phase before one.
     static bool unwaited(const Object &object, u32 phase) { return phase && object.waited < phase; }
 
     void check_lap(Object &object, u32 before, u32 thread, u32 site) {
+        if (object.phase != before && unwaited(object, before) && exceed(object, TOO_MANY_ARRIVALS)) return;
         Use first = object.completed.site ? object.completed : object.last;
         // By the text of 9.7.13.15.4 the first arrival of the next phase is one too many (D11).
         if (unwaited(object, before) && decided<PHASE_NOT_WAITED>(isa_ || object.phase != before))

@@ -1,0 +1,39 @@
+// The arrivals of one turn at an mbarrier (SEMANTICS R-M3). By 9.7.13.15.4 who arrives in a phase comes behind a wait for the phase before it. An
+// arrival of another thread than those of that phase, which knows no more of the phases than they did, belongs to their turn: the phase
+// was over too soon, and the count is too small.
+#pragma once
+
+#include <unordered_map>
+
+#include "types.hpp"
+
+class SameTurn {
+  public:
+    // `known`: the phases that the thread has observed, in the order of execution.
+    void arrive(u32 thread, u32 site, u32 known, u32 phase) {
+        auto [own, is_new] = phase_of_.try_emplace(thread, phase + 1);
+        bool again = !is_new && own->second == phase + 1;
+        bool of_last = phase && last_.alike && last_.known == known && (is_new || own->second != phase);
+        if (of_last && !exceeded_) exceeded_ = true, site_ = site, thread_ = thread;
+        now_ = {known, now_.any ? now_.alike && now_.known == known && !again : true, true};
+        own->second = phase + 1;
+    }
+    void end_phase() { last_ = now_, now_ = {}; }
+    void drop() { dropped_ = true; }
+
+    // Whether an arrival belonged to the turn of the phase before.
+    bool exceeded() const { return exceeded_ && !dropped_; }
+    u32 site() const { return site_; }
+    u32 thread() const { return thread_; }
+
+  private:
+    // The arrivals of a phase: what they knew, and whether that was the same, each of another thread.
+    struct Arrivals {
+        u32 known = 0;
+        bool alike = false, any = false;
+    };
+    Arrivals last_, now_;
+    std::unordered_map<u32, u32> phase_of_;  // the last arrival of each thread: its phase, counted from 1
+    u32 site_ = 0, thread_ = 0;
+    bool exceeded_ = false, dropped_ = false;
+};
