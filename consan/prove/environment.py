@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from consan.instrument.control_flow import definitions, key_of
+from consan.instrument.control_flow import Key, definitions, key_of
 from consan.instrument.isa import converts, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.ptx import Address, Function, Instruction, Module, Register, Symbol, Variable
+from consan.instrument.ptx import Address, Function, Instruction, Module, Register, Symbol, Variable, Vector
 from consan.prove.numbers import SMALL, Base, Number, Symbols, limits, number, plus, times
 
 Shape = tuple[int, int, int]
@@ -94,6 +94,10 @@ class Environment:
         assert found is not None
         return found
 
+    def words(self, load: Instruction) -> dict[Key, tuple[str, int]]:
+        """The registers that a load of a parameter of the kernel writes, each with what it reads."""
+        return parameter_words(load, self._places)
+
     def base_of(self, name: str, offset: int) -> Base | None:
         """The begin of the addresses that a word of the parameters points to; None: it is no pointer."""
         place = self._places.get(name)
@@ -122,11 +126,18 @@ def shared_sizes(function: Function, module: Module) -> dict[str, int]:
     return {name.name: each.nbytes(name) for each in variables if each.in_shared for name in each.names}
 
 
-def parameter_word(instruction: Instruction) -> tuple[str, int] | None:
-    """The parameter that a load reads, and the byte at which it begins."""
-    address = instruction.operands[1]
+def parameter_words(load: Instruction, parameters: Collection[str]) -> dict[Key, tuple[str, int]]:
+    """The registers that a load of a parameter writes, each with the parameter and the byte of it at which its value begins."""
+    row = row_of(load)
+    if not (row.is_load and row.describe(load).is_parameter):
+        return {}
+    target, address = load.operands[:2]
     base, offset = (address.base, address.offset) if isinstance(address, Address) and address.index is None else (address, 0)
-    return (base.name, offset) if isinstance(base, Symbol) else None
+    if not isinstance(base, Symbol) or base.name not in parameters:
+        return {}
+    elements, size = target.elements if isinstance(target, Vector) else (target,), row.describe(load).width_bytes
+    placed = ((each, offset + size * place) for place, each in enumerate(elements) if isinstance(each, Register) and each.text != "_")
+    return {key_of(load.scope, each.name): (base.name, at) for each, at in placed}
 
 
 def pointers_of(function: Function) -> list[int]:
@@ -145,9 +156,7 @@ def used_as_pointers(function: Function) -> set[tuple[int, int]]:
         row = row_of(instruction)
         given = instruction.operands[1:] if converts(instruction, "global") else [each.address for each in row.accesses(instruction)]
         for name in (name for operand in given for name in names(operand)):
-            for each in made.get(key_of(instruction.scope, name), ()):
-                if row_of(each).is_load and row_of(each).describe(each).is_parameter and isinstance(each.operands[0], Register):
-                    word = parameter_word(each)
-                    if word is not None and word[0] in places:
-                        found.add((places[word[0]], word[1]))
+            key = key_of(instruction.scope, name)
+            words = [parameter_words(each, places).get(key) for each in made.get(key, ())]
+            found |= {(places[word[0]], word[1]) for word in words if word is not None}
     return found

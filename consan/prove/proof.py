@@ -20,15 +20,18 @@ from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
 from consan.prove.parameters import ParameterRelation
 from consan.prove.solver import Formula, until
 from consan.prove.step import ThreadAccess
+from consan.prove.uniform import OneValue
 
 PROVEN: Final = "proven"
 COUNTEREXAMPLE: Final = "counterexample"
 UNKNOWN: Final = "unknown"
 _NONE_SAME: Final[SamePointers] = {}
 MEET: Final = "two threads may access the same bytes"
+ONE_VALUE: Final = "threads of a CTA may store one value to one place: a race by the ISA, which a check calls a note"
 NOWHERE: Final = "an address is no sum of a parameter or a variable, and a number"
 NEVER: Final = "no thread comes here under what is assumed"
 GAVE_UP: Final = "the solver gave up"
+OPEN: Final = (MEET, ONE_VALUE, GAVE_UP)  # reasons of pairs that relations of parameters may keep apart
 MOST_PAIRS: Final = 20_000
 MOST_SECONDS: Final = 10.0  # of one question
 
@@ -45,8 +48,8 @@ class ProofReason:
 class KernelProof:
     """The answer for one kernel. `overflows`: lines of the PTX whose results are assumed not to overflow.
 
-    `conflicts`: pairs that may race. `open`: these, and those on which the solver gave up. `relations`: of its parameters.
-    `bases`: what the addresses begin at, and whether the kernel writes there.
+    `conflicts`: pairs that may race. `open`: these, those of one value, and those on which the solver gave up.
+    `relations`: of its parameters. `bases`: what the addresses begin at, and whether the kernel writes there.
     `calls`: calls through pointers are taken to reach functions of the module.
     """
 
@@ -104,7 +107,9 @@ def _proved(
     kernel = kernel_of(function, module, block[0] * block[1] * block[2])
     questions = OverlapQuestions(environment, [each(environment) for each in assumed])
     compared = Intervals(kernel, function, environment, questions, ends).compared()
-    found = PairDecision(questions, environment, ends).decide([*compared.pairs, *_outer(compared.whole, environment)], compared)
+    found = PairDecision(questions, environment, OneValue(function), ends).decide(
+        [*compared.pairs, *_outer(compared.whole, environment)], compared
+    )
     found.environment, found.calls = environment, calls_through_pointers(function)
     return found
 
@@ -127,8 +132,8 @@ def _outer(whole: list[ThreadAccess], environment: Environment) -> Iterator[Acce
 class PairDecision:
     """Decides the pairs of a kernel one by one."""
 
-    def __init__(self, questions: OverlapQuestions, environment: Environment, ends: float) -> None:
-        self._questions, self._environment, self._ends = questions, environment, ends
+    def __init__(self, questions: OverlapQuestions, environment: Environment, one_value: OneValue, ends: float) -> None:
+        self._questions, self._environment, self._one_value, self._ends = questions, environment, one_value, ends
         self._stays: dict[int, bool] = {}
 
     def decide(self, pairs: Sequence[AccessPair], compared: Compared) -> KernelProof:
@@ -138,11 +143,13 @@ class PairDecision:
             raise Unproven(f"{len(pairs):,} pairs of accesses are too many")
         for pair in pairs:
             why = self.why(pair)
+            if why == MEET and self._one_value.is_stored(pair):
+                why = ONE_VALUE
             if why is None:
                 used |= {id(each): each for each in (pair.first, pair.second)}
                 continue
             reasons[ProofReason(why, tuple(sorted({pair.first.line, pair.second.line})))] = None
-            if why in (MEET, GAVE_UP):
+            if why in OPEN:
                 proof.open.append(PossibleRace(pair, self._questions, self._environment))
             if why == MEET:
                 proof.conflicts.append(proof.open[-1])

@@ -9,7 +9,7 @@ from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
 from consan.instrument.isa import MemoryAccess, Row, chooses, compares, is_exact, is_noncoherent, row_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
-from consan.prove.environment import Environment, parameter_word
+from consan.prove.environment import Environment
 from consan.prove.kernel import ProvedKernel, Unproven
 from consan.prove.numbers import Base, Number, chosen, limits, number, plus, within
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
@@ -151,8 +151,8 @@ class SymbolicSteps:
         if row.is_load:
             if instruction.start in self.uniform_loads and not self.repeats:
                 return [self.symbols.unknown("u", "loaded", self.width(key)) for key in wanted]
-            found = self._parameter(instruction, row, wanted)
-            return unknown if found is None else [found]
+            words = self.environment.words(instruction)
+            return [self._parameter(instruction, words[key], key) if key in words else None for key in wanted]
         if not (row.is_arithmetic or row.is_of_addresses):
             return unknown
         try:
@@ -162,12 +162,10 @@ class SymbolicSteps:
         except NoRule:
             return unknown
 
-    def _parameter(self, instruction: Instruction, row: Row, wanted: Sequence[Key]) -> Value:
-        word = parameter_word(instruction) if row.describe(instruction).is_parameter else None
-        kind = instruction.parts[-1]
-        if word is None or len(written(instruction)) != 1 or not isinstance(instruction.operands[0], Register):
-            return None
-        bits, width = int("".join(filter(str.isdigit, kind))), self.width(wanted[0])
+    def _parameter(self, instruction: Instruction, word: tuple[str, int], key: Key) -> Value:
+        """A word of the parameters in a register."""
+        kind, width = instruction.parts[-1], self.width(key)
+        bits = int("".join(filter(str.isdigit, kind)))
         found = self.environment.parameter(*word, bits) if kind[0] in "usb" and kind[1:].isdecimal() else None
         if found is None or bits >= width or found.base is not None:
             return found

@@ -16,6 +16,7 @@ class Flag(enum.IntFlag):
     POLLS = 8  # a strong access in a loop that may wait for another thread
     ALIGNED = 8  # a point: after a divergence the behaviour is undefined
     WHOLE = 16  # a point: no lane of the warp may have exited
+    LOOKED_UP = 16  # a strong access: its place follows from an index that the thread has loaded (R-MO2)
     MASKED = 32  # a point: its members are those of a mask, and `key` identifies it; a bulk store: `chosen` bytes of each 16
     DROP = 64  # an arrival at an mbarrier: for all phases to come
     SHUFFLES = 64  # a point: lanes take values from each other there, or before the next point

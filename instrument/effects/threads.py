@@ -95,7 +95,7 @@ class StrongAccess(Effect):
     """A strong access, where threads may synchronise through memory: its words, what it does to the value, and what it orders.
 
     `operation`: a number of record/families/global_memory.py; `order`: one of record/text/orders.py. `polls`: in a loop that may wait for
-    another thread.
+    another thread. `looked_up`: its place follows from an index that the thread has loaded (record/analyses/looked_up.py).
     """
 
     places = True
@@ -111,6 +111,7 @@ class StrongAccess(Effect):
     data: bool = False
     again: bool = False
     polls: bool = False
+    looked_up: bool = False
 
 
 class Observe(StrongAccess):

@@ -511,6 +511,7 @@ RULES = {
         "crossed_polls_of_two_rounds",
         False,
     ),
+    "R-MO2: tables": ("flags.hpp", "access.looked_up || ", "", "distances_of_a_graph", False),
     "R-MO2: plain first values": ("flags.hpp", "exact || (known && !wrong) ? owner_of", "exact ? owner_of", "peterson_in_a_loop", True),
     "same value": ("race_rule.hpp", "old.value == now.value", "false", "same_value_flag", True),
     "same source of cp.async": ("shared_rules.hpp", "(u32)copy.source() - access.offset", "thread", "async_copies_of_lanes_differ", False),

@@ -37,13 +37,15 @@ from consan.launching.parameter_kind import POINTER
 from consan.launching.signature import kinds_of
 from consan.launching.source import compile_for
 from consan.prove.assumptions import Assumption, names_of
+from consan.prove.proof import ONE_VALUE
 from consan.reports.source.names import function_name
 from consan.session.modules.device import shared_device
 
 RACES: Final = ("data-race", "global-race", "scope", "missing-wait", "missing-order", "barrier-misuse", "deadlock")
 WORST: Final = ("clean", "warned", "found", "other", "incomplete", "failed")  # the last one of a file's kernels counts, but `found` first
 COLUMNS: Final = ("found", "warned", "clean", "other", "incomplete", "failed")
-ANSWERS: Final = ("proven", "counterexample", "unknown", "failed")
+ANSWERS: Final = ("proven", "one value", "counterexample", "unknown", "failed")  # one value: nothing but stores of one may meet
+_COUNTEREXAMPLE: Final = ANSWERS.index("counterexample")
 _ELEMENTS: Final = 1 << 20
 _FILLERS: Final = ("zeros", "arange")
 _ADDRESS: Final = 8  # bytes
@@ -210,10 +212,14 @@ def _prove(case: Labelled, file: Path, kernel: _Kernel, row: Row, seconds: float
     words = ["prove", *_common(case, file, kernel), "--within", str(seconds)]
     page, said = _consan([*words, *(word for each in kernel.assumed for word in ("--assume", each))])
     row.prove_seconds += time.process_time() - began
-    answer = "failed" if page is None else page["answer"]
+    answer = "failed" if page is None else _answer(page)
     row.why += [f"prove: {' '.join(said.split()[:40])}"] if page is None else [f"prove: {each['why']}" for each in page["reasons"][:3]]
-    if not row.prove or ANSWERS.index(answer) > ANSWERS.index(row.prove) != 1:
+    if not row.prove or ANSWERS.index(answer) > ANSWERS.index(row.prove) != _COUNTEREXAMPLE:
         row.prove = answer
+
+
+def _answer(page: Any) -> str:
+    return "one value" if {each["why"] for each in page["reasons"]} == {ONE_VALUE} else str(page["answer"])
 
 
 def table(rows: list[Row]) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 from consan.instrument.ptx import Function, Module
 from consan.prove.environment import SamePointers, Shape
 from consan.prove.parameters import LaunchWord, ParameterRelation
-from consan.prove.proof import GAVE_UP, MEET, PROVEN, KernelProof, PossibleRace, prove
+from consan.prove.proof import OPEN, PROVEN, KernelProof, PossibleRace, prove
 from consan.prove.solver import until
 
 _ALIGNED: Final = 16  # what compilers ask of a parameter before they rely on it
@@ -37,7 +37,7 @@ def prove_as_launched(
     same = same_pointers(pointers, parameters)
     proof = first = prove(function, module, block, pointers, (), seconds, same)
     for _ in range(_MOST_ROUNDS):
-        if proof.answer == PROVEN or not proof.open or any(each.why not in (MEET, GAVE_UP) for each in proof.reasons):
+        if proof.answer == PROVEN or not proof.open or any(each.why not in OPEN for each in proof.reasons):
             break
         with until(ends):
             found = _found(proof.open, parameters, relations, ends)

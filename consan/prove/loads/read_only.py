@@ -12,7 +12,7 @@ from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.isa import MemoryAccess, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Instruction
-from consan.prove.environment import Environment, parameter_word
+from consan.prove.environment import Environment
 from consan.prove.kernel import sources
 from consan.prove.numbers import Base
 
@@ -44,7 +44,7 @@ def _bases(
     """The pointers that the address of an access may follow from."""
     keys = [key_of(instruction.scope, name) for name in names(touch.address) if instruction.scope.is_register(name)]
     for each in backward_slice(made, keys, sources):
-        if row_of(each).is_load and row_of(each).describe(each).is_parameter and (word := parameter_word(each)) is not None:
+        for word in environment.words(each).values():
             found = environment.base_of(*word)
             if found is not None:
                 yield found

@@ -28,6 +28,7 @@ from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row
 from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record.analyses import clusters, data
 from consan.instrument.record.analyses.awaited import awaits_store
+from consan.instrument.record.analyses.looked_up import looked_up
 from consan.instrument.record.analyses.stored_values import stores_of_values
 from consan.instrument.record.families import annotated, wmma
 from consan.instrument.record.families.global_operands import element_bytes
@@ -239,7 +240,7 @@ class GlobalRecorder:
             "site": site, "guard": guard_word, "words": first, "bytes": access.total_bytes, "element": element_bytes(work, access),
             "operation": _operation(event.row, words), "order": order_of(event), "reads": bool(targets), "writes": draws,
             "adds": access.updates, "unused": draws and self._is_unused(instruction), "polls": self.polls.current is not None,
-            **self._data.get(instruction.start, data.NEITHER),
+            "looked_up": instruction.start in looked_up(kernel.plan.function), **self._data.get(instruction.start, data.NEITHER),
         }  # fmt: skip
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:

@@ -140,7 +140,11 @@ HALF = (
     "ld.global.u32 %r7, [%rd6];\nsetp.lt.s32 %p1, %r2, 32;\n@%p1 st.global.u32 [%rd6], %r7;\n"
 )
 
+FIELDS = "ld.param.v2.u32 {%r7, %r8}, [b];\n"
+ALIKE = FIELDS + "add.s32 %r9, %r8, %r3;\nst.shared.v2.u32 [s], {%r9, 1};"  # threads of a CTA store one value
 PROVEN = {
+    "places from a field": FIELDS + "add.s32 %r9, %r8, %r2;\nmad.lo.s32 %r9, %r9, 4, %r4;\nst.shared.u32 [%r9], %r2;",
+    "an assertion": "st.global.u32 [%rd4], 1;\ncall __assertfail;",
     "a barrier behind a flag that nobody writes": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];\n" + FLAG,
     "places beside one that nobody writes": "ld.global.u32 %r8, [%rd2];\n" + SHIFTED,
     "code that no thread comes to": "setp.gt.u32 %p1, %r2, 100;\n@%p1 st.global.u32 [%rd1], 1;\nst.global.u32 [%rd4], 1;",
@@ -198,6 +202,14 @@ PROVEN = {
     "bulk copies side by side": BULK.format(512),
 }
 RACES = {
+    "values of threads at one place": "st.shared.u32 [s], %r2;",
+    "values of rounds at one place": COUNTED.format("st.shared.u32 [s], %r7;\n"),
+    "a value that is loaded at one place": "ld.global.u32 %r7, [%rd4];\nst.shared.u32 [s], %r7;",
+    "one value by two instructions": "setp.lt.u32 %p1, %r2, 8;\n@%p1 st.shared.u32 [s], 1;\n@!%p1 st.shared.u32 [s], 1;",
+    "one value of two CTAs": "st.global.u32 [%rd1], 1;",
+    "one value beside a load": "ld.shared.u32 %r7, [s];\nst.shared.u32 [s], 1;\nst.global.u32 [%rd4], %r7;",
+    "places from two fields": FIELDS + "sub.s32 %r9, %r8, %r7;\nadd.s32 %r9, %r9, 1;\nmul.lo.s32 %r9, %r9, %r2;\n"
+    "mad.lo.s32 %r9, %r9, 4, %r4;\nst.shared.u32 [%r9], %r2;",
     "loads of some use": HALF + "st.shared.u32 [%r6], %r7;",
     "loads of some use in another store": HALF + "add.s64 %rd7, %rd2, %rd3;\nsetp.eq.s32 %p2, %r2, 32;\n@%p2 st.global.u32 [%rd7], %r7;",
     "places beside one of each round": COUNTED.format("mad.wide.s32 %rd5, %r7, 4, %rd2;\nld.global.u32 %r8, [%rd5];\n" + SHIFTED),

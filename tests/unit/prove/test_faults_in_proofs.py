@@ -12,7 +12,7 @@ from planted import plant
 from proof_cases import RACES, UNKNOWN, answer
 from ring_cases import UNPROVEN, proves
 
-from consan.prove import copies, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
+from consan.prove import copies, environment, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loads import read_only, unused
 from consan.prove.loops import ends, forms
 from consan.prove.phases import arrays, model, order, proxies, warps
@@ -108,7 +108,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "functions that write": (kernel, "any(each.writes for each in visible) or", "", "a function that stores"),
     "functions that load": (kernel, " or (visible and not loads)", "", "a function that loads where the kernel writes"),
     "what functions do": (kernel, "return known and not (", "return not (", "a function with a barrier"),
-    "functions that are not known": (kernel, "is not None and name not in bodies:", "is None and not name:", "a function without a text"),
+    "functions that are not known": (kernel, "is not None and name not in bodies and", "is None and", "a function without a text"),
     "what functions return": (uniform, " and self._is_of_kernel(instruction)", "", "a barrier behind a returned number"),
     "names of parameters": (kernel, "if shared := own.inter", "if shared := set().inter", "a result with the name of a parameter"),
     "addresses of parameters": (kernel, "if named and not (", "if False and not (", "a result by its address"),
@@ -171,6 +171,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "warps in questions": (
         pairs, "return self._warp(1) != self._warp(2)", "return z3.BoolVal(False)", "a barrier of the warp between two warps",
     ),
+    "fields of a parameter": (environment, "offset + size * place", "offset", "places from two fields"),
     "bits": (operations, '"or": 1, "xor": 2', '"or": 2, "xor": 2', "bits that are set"),
 }  # fmt: skip
 # The same for rings: the cases are those of ring_cases.py.
@@ -212,6 +213,16 @@ OF_PHASES: dict[str, tuple[ModuleType, str, str, str]] = {
         "waits that give up",
     ),
 }
+# The same for stores of one value: with the fault, threads of a CTA are said to store one.
+OF_VALUES: dict[str, tuple[ModuleType, str, str, str]] = {
+    "values of threads": (uniform, "return has_one_value(operand.name)", "return True", "values of threads at one place"),
+    "values of rounds": (uniform, "len(made) != 1 or", "not made or", "values of rounds at one place"),
+    "values that are loaded": (
+        uniform, "return key in parameter_words(made[0], self._parameters)", "return True", "a value that is loaded at one place",
+    ),
+    "instructions of one value": (uniform, "instruction is not other.instruction", "False", "one value by two instructions"),
+    "CTAs of one value": (uniform, "not pair.one_cta or ", "", "one value of two CTAs"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", FAULTS)
@@ -219,6 +230,14 @@ def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, case = FAULTS[rule]
     plant(monkeypatch, module, old, new)
     assert answer({**RACES, **UNKNOWN}[case]).answer == proof.PROVEN
+
+
+@pytest.mark.parametrize("rule", OF_VALUES)
+def test_a_fault_in_what_has_one_value(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, old, new, case = OF_VALUES[rule]
+    assert proof.MEET in {each.why for each in answer(RACES[case]).reasons}
+    plant(monkeypatch, module, old, new)
+    assert {each.why for each in answer(RACES[case]).reasons} == {proof.ONE_VALUE}
 
 
 @pytest.mark.slow

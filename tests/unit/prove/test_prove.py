@@ -9,11 +9,11 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from affine_programs import BulkMaker, CopyMaker, DelayMaker, WarpMaker, wrong, wrong_as_launched
-from proof_cases import HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer
+from proof_cases import ALIKE, HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
 from ring_programs import wrong_rings
 
-from consan.prove.proof import MEET
+from consan.prove.proof import MEET, ONE_VALUE
 from consan.prove.solver import ask, until, z3
 
 
@@ -27,8 +27,14 @@ def test_what_is_free_of_races_is_proven(body: str) -> None:
 def test_what_may_race_is_not_proven(body: str) -> None:
     found = answer(body)
     assert found.answer == "unknown"
-    assert MEET in {each.why for each in found.reasons}
-    assert found.conflicts
+    assert {each.why for each in found.reasons} & {MEET, ONE_VALUE}
+    assert found.open
+    assert not found.conflicts or MEET in {each.why for each in found.reasons}
+
+
+def test_stores_of_one_value_are_named() -> None:
+    found = answer(ALIKE)
+    assert ([each.why for each in found.reasons], found.conflicts) == ([ONE_VALUE], [])
 
 
 @pytest.mark.parametrize("body", UNKNOWN.values(), ids=UNKNOWN)

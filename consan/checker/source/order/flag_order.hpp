@@ -33,6 +33,7 @@ struct FlagAccess {
     bool data;                       // of a load: the value is stored, and decides nothing (R-MO1)
     bool again;                      // of a load of data: a loop may throw it away
     bool polls;                      // it is in a loop that may wait for another thread
+    bool looked_up;                  // its place follows from an index that the thread has loaded
     bool changes;                    // of a write: it leaves another value than it finds
     bool intent;                     // of a word that one thread writes, with one of two values: its own flag (R-MO2)
     u32 fences = 0;                  // fence.sc before it, in the order of the logs

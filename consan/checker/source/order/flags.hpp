@@ -190,7 +190,7 @@ class Flags {
 
     static Value stored(const FlagAccess &access) { return (access.operation & 255) == FlagOrder::CAS ? access.second : access.first; }
 
-    // A store of the thread whose own flag a place is, or -1. Another thread may have stored what was there at first: once, and no other has
+    // A store of the thread whose own flag a place is, or -1. No table says which word that is. Another thread may have stored what was there at first: once, and no other has
     // read it before the owner's first store.
     i32 owner_of(std::vector<u32> places) const {
         std::sort(places.begin(), places.end(), [&](u32 a, u32 b) { return all_[a].rank < all_[b].rank; });
@@ -206,7 +206,7 @@ class Flags {
             bool other = owner >= 0 && !same_thread(all_[(u32)owner], access);
             is_first = is_first && !(access.observes && other);
             if (looks(access)) continue;
-            if (!sets(access) || (other && !is_first)) return -1;
+            if (!sets(access) || access.looked_up || (other && !is_first)) return -1;
             is_first = owner < 0;
             owner = (i32)each;
             note(stored(access));
@@ -257,7 +257,7 @@ class Flags {
         made.writes = access.writes();
         made.unused = access.unused() && !(made.order & IS_ACQUIRE);
         made.data = made.observes && access.data() && !(access.ignored()), made.again = access.again();
-        made.polls = access.polls();
+        made.polls = access.polls(), made.looked_up = access.looked_up();
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }
