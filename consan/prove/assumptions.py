@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from consan._errors import UsageError
@@ -34,7 +34,10 @@ class Assumption:
         self._check(self._tree)
 
     def formula(self, environment: Environment) -> Formula:
-        """What it says of the launch."""
+        """What it says of the launch. A parameter whose value it gives is that number from then on: masks and shifts by it are known."""
+        for name, value in _values(self._tree):
+            if name in self._names:
+                environment.give(*self._names[name], value)
         return self._formula(self._tree, environment)
 
     def _error(self, why: str = "expected a comparison, such as 'n <= 1024'") -> UsageError:
@@ -47,6 +50,8 @@ class Assumption:
         elif not isinstance(node, ast.Compare):
             raise self._error()
         for each in ast.walk(node):
+            if isinstance(each, ast.BinOp) and type(each.op) not in _COMPUTED:
+                raise self._error()
             if isinstance(each, ast.Name) and each.id not in self._names and each.id != "gridDim":
                 raise self._error(f"there is no integer parameter {each.id}; there are: {', '.join(self._names) or 'none'}")
 
@@ -78,6 +83,18 @@ class Assumption:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "gridDim" and node.attr in "xyz":
             return environment.grid["xyz".index(node.attr)].term
         raise self._error()
+
+
+def _values(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """The names that must have one value where a condition holds: `n == 4`, also joined by `and` to others."""
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        for each in node.values:
+            yield from _values(each)
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        sides = node.left, node.comparators[0]
+        for name, value in (sides, sides[::-1]):
+            if isinstance(name, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, int):
+                yield name.id, value.value
 
 
 def names_of(parameters: list[Param], declared: list[str], pointers: Collection[int]) -> dict[str, tuple[str, int]]:

@@ -55,7 +55,8 @@ def _small(environment: Environment, ctas: int, values: int) -> Iterator[Formula
         if each.constant is None:
             yield each.term <= ctas
     for each in environment.parameters.values():
-        yield from (each.term >= 0, each.term <= values)
+        if each.constant is None:
+            yield from (each.term >= 0, each.term <= values)
 
 
 def _value(term: Formula, model: Any, otherwise: int) -> int:

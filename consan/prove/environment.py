@@ -118,6 +118,12 @@ class Environment:
             self.parameters[key] = self.symbols.fresh("p", f"param.{place}.{offset}", whole, (max(whole[0], -SMALL), min(whole[1], SMALL)))
         return self.parameters[key]
 
+    def give(self, name: str, bits: int, value: int) -> None:
+        """Let a parameter that nobody has read yet be a number."""
+        low, high = limits(bits, signed=True)
+        if name in self._places and low <= value <= high:
+            self.parameters.setdefault((self._places[name], 0, bits), number(value))
+
 
 def shared_sizes(function: Function, module: Module) -> dict[str, int]:
     """The bytes of each variable in shared memory; 0: as many as the launch gives."""

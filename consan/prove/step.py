@@ -18,7 +18,7 @@ from consan.prove.solver import Formula, both, choice, opposite, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
 _ADDRESSES = limits(64, signed=True)
-_STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "sc"})
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc"})
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,6 +144,7 @@ FIELDS = "ld.param.v2.u32 {%r7, %r8}, [b];\n"
 ALIKE = FIELDS + "add.s32 %r9, %r8, %r3;\nst.shared.v2.u32 [s], {%r9, 1};"  # threads of a CTA store one value
 PROVEN = {
     "places from a field": FIELDS + "add.s32 %r9, %r8, %r2;\nmad.lo.s32 %r9, %r9, 4, %r4;\nst.shared.u32 [%r9], %r2;",
+    "volatile accesses of lanes": "st.volatile.shared.u32 [s], %r2;\nld.volatile.shared.u32 %r7, [s];\nst.volatile.shared.u32 [s], %r7;",
     "an assertion": "st.global.u32 [%rd4], 1;\ncall __assertfail;",
     "a barrier behind a flag that nobody writes": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];\n" + FLAG,
     "places beside one that nobody writes": "ld.global.u32 %r8, [%rd2];\n" + SHIFTED,
@@ -343,6 +344,7 @@ RACES = {
     "st.shared.u32 [%r9], 1;\nadd.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, %r1;\n@%p1 bra $L;",
     "a load that sees no writes": "st.global.u32 [%rd4], 1;\nbar.sync 0;\nld.global.nc.u32 %r7, [%rd1];",
     "an atomic of the CTA": "atom.cta.global.add.u32 %r7, [%rd2], 1;",
+    "a volatile load beside a store": "ld.volatile.shared.u32 %r7, [s];\nst.shared.u32 [s], %r7;",
     "an atomic beside a store": "atom.global.add.u32 %r7, [%rd2], 1;\nst.global.u32 [%rd2], 1;",
     "one strong word beside a strong vector": "mul.wide.s32 %rd5, %r2, 8;\nadd.s64 %rd6, %rd2, %rd5;\n"
     "st.relaxed.gpu.global.v2.u32 [%rd6], {%r2, %r2};\nld.relaxed.gpu.global.u64 %rd7, [%rd2];",

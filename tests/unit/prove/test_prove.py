@@ -53,6 +53,14 @@ def test_an_assumption_of_the_user_makes_a_proof() -> None:
     assert answer(body, assume="gridDim.x <= n").answer == "proven"
 
 
+@pytest.mark.parametrize("assume", ["n == 64", "n <= 64 and 64 == n"])
+def test_a_value_that_the_user_gives_is_a_mask(assume: str) -> None:
+    body = "sub.s32 %r7, %r1, 1;\nand.b32 %r8, %r2, %r7;\nmad.lo.s32 %r9, %r8, 4, %r4;\nst.shared.u32 [%r9], %r2;"
+    assert answer(body, assume=assume).answer == "proven"
+    assert answer(body, assume=assume.replace("64", "32")).answer == "unknown"
+    assert answer(body, assume=assume.replace("and", "or")).answer == ("unknown" if "and" in assume else "proven")
+
+
 def test_code_that_the_user_rules_out_does_not_matter() -> None:
     body = "setp.gt.s32 %p1, %r1, 100;\n@%p1 st.global.u32 [%rd1], 1;\nst.global.u32 [%rd4+4], 1;"
     assert answer(body).answer != "proven"
