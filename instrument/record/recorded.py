@@ -142,6 +142,7 @@ class Expansion:
 
     write: Callable[[], Recorded]
     loaded: list[Any] = field(default_factory=list, repr=False)  # it on a virtual machine
+    programs: dict[str, Any] = field(default_factory=dict, repr=False)  # of its kernels, for the compiled machine; None: it has none
     ahead: list[Any] = field(default_factory=list, repr=False)  # tasks that write and load it (checker/ahead.py)
 
     @functools.cached_property

@@ -18,12 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan.checker.logs.computing import Computing
 from consan.checker.logs.grouping import Dim3
 from consan.checker.logs.launch import Launch, NotExpanded
 from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.pieces import LogForm, NoRoom
 from consan.checker.logs.prefetch import later, settle
+from consan.checker.logs.program import Program, program_of
 from consan.instrument.collection import no_collection
+from consan.instrument.ptx import parse
 from consan.instrument.record import Expansion, Recorded
 from consan.instrument.record.analyses.computed import PLACE
 from consan.instrument.record.families.global_memory import Mode
@@ -52,19 +55,29 @@ class VirtualExpander:
     @no_collection()
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs."""
-        given = _given(launch, _padded(ctas))
+        given = _given(launch, ctas)
         full = bool(given[expansion.LOGS][:, -1].any())
         if full and len(ctas) > 1:
             raise NotExpanded
         ready = self.recorded.expansion
         assert ready is not None
         settle(ready.ahead)
+        if not full and (found := self._computed(ready, launch, given)) is not None:
+            return found
         try:
-            run = self._run(ready, ready.text, launch, given, full=full)
+            run = self._run(ready, ready.text, launch, given if full else _given(launch, _padded(ctas)), full=full)
         except Unsupported:
             raise NotExpanded from None
         with _LOCK, run as (whole, _):
             return whole.logs(range(len(ctas)))
+
+    def _computed(self, ready: Expansion, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> npt.NDArray[np.uint32] | None:
+        """The same by the compiled machine; None: it does not execute the text."""
+        try:
+            program = _program(ready, self.recorded.entries[self.entry])
+            return Computing(program, given, launch.block, ready.text.blocks.words).logs() if program is not None else None
+        except Unsupported:
+            return None
 
     @contextlib.contextmanager
     def _run(
@@ -103,10 +116,22 @@ def begin(recorded: Recorded, machine: Callable[[], Any]) -> None:
 
 @no_collection()
 def _decode_expansion(recorded: Recorded, ready: Expansion, machine: Callable[[], Any]) -> None:
-    backend, handle = _loaded(ready, machine)
     for kernel in recorded.kernels[:_MOST_AHEAD]:
-        if not kernel.silent and (block := handle.entry(kernel.name).likely_block) is not None:
+        if kernel.silent or ((program := _program(ready, kernel.name)) is not None and program.whole):
+            continue
+        backend, handle = _loaded(ready, machine)
+        if (block := handle.entry(kernel.name).likely_block) is not None:
             backend.decode(handle, kernel.name, block, _SIZES[0])
+
+
+@no_collection()
+def _program(ready: Expansion, name: str) -> Program | None:
+    """The text of a kernel for the compiled machine; None: its threads call functions, which keep their places in memory."""
+    if name not in ready.programs:
+        kernel = next(each for each in parse(ready.text.ptx).functions if each.name == name)
+        ready.programs[name] = None if ready.text.blocks.calls else program_of(kernel)
+    found: Program | None = ready.programs[name]
+    return found
 
 
 @no_collection()

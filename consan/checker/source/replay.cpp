@@ -2,6 +2,7 @@
 // Written from instrument/SEMANTICS.md.
 #include "rules.hpp"
 #include "waiting.hpp"
+#include "expansion.hpp"
 
 namespace {
 
@@ -141,3 +142,5 @@ extern "C" void consan_replay(const Input *input, Output *output) {
     *output = Output{};
     Replay(*input, *output).run();
 }
+
+extern "C" u32 consan_expand(const Expansion *given) { return expand(*given); }
