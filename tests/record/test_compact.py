@@ -32,7 +32,7 @@ from consan.instrument.record.text.templates import LEFT, LINE_BYTES
 
 TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 # These call recorded functions.
-FULL = ("barrier_in_function", "divergent_syncwarp_in_function", "generic_pointer", "lanes_exit_between_calls")
+FULL = ("exchange_in_functions", "barrier_in_function", "divergent_syncwarp_in_function", "generic_pointer", "lanes_exit_between_calls")
 BY_TEXT = ("reduction_last_levels",)  # with its fault it stores what the schedule says, and schedules count instructions
 OTHERS = ("divergent_stmatrix",)  # a value that is not known is told apart by addresses of the log
 NAMES = ("war_loop", "block_scan", "cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_tma_ring")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 
-class Code(enum.IntEnum):
+class StepCode(enum.IntEnum):
     """What a step does with its registers a, b, c, d. The rows of `program.py` say of which instructions it is a part."""
 
     UNKNOWN = 0  # this machine does not execute it
@@ -49,7 +49,7 @@ class Code(enum.IntEnum):
     REVERSE = enum.auto()
 
 
-class Type(enum.IntEnum):
+class StepType(enum.IntEnum):
     """How a step reads its registers."""
 
     U8 = 0
@@ -62,7 +62,7 @@ class Type(enum.IntEnum):
     S64 = 7
 
 
-class Slot(enum.IntEnum):
+class StepSlot(enum.IntEnum):
     """Registers that the machine sets. The first one is no guard."""
 
     TID_X = 0
@@ -73,7 +73,7 @@ class Slot(enum.IntEnum):
     COUNT = 5
 
 
-class Ended(enum.IntEnum):
+class ExpansionEnd(enum.IntEnum):
     """How a program has ended."""
 
     EXPANDED = 0

@@ -316,8 +316,8 @@ EXPAND_STEP = record(
     "ExpandStep",
     "one step of a program that computes full logs (expanding.py)",
     """
-    u32 code     Code
-    u32 type     Type
+    u32 code     StepCode
+    u32 type     StepType
     u32 bits     of the result
     u32 into     the register of the result
     u32 a        registers that it reads
@@ -363,10 +363,10 @@ EXPANSION = record(
     """,
 )
 _ENUMERATIONS = (
-    enumeration("ExpandCode", "u32", expanding.Code, "STEP_{}".format),
-    enumeration("ExpandType", "u32", expanding.Type, "AS_{}".format),
-    enumeration("ExpandSlot", "u32", expanding.Slot, "SLOT_{}".format),
-    enumeration("ExpandEnd", "u32", expanding.Ended, "EXPANSION_{}".format),
+    enumeration("ExpandCode", "u32", expanding.StepCode, "STEP_{}".format),
+    enumeration("ExpandType", "u32", expanding.StepType, "AS_{}".format),
+    enumeration("ExpandSlot", "u32", expanding.StepSlot, "SLOT_{}".format),
+    enumeration("ExpandEnd", "u32", expanding.ExpansionEnd, "EXPANSION_{}".format),
     enumeration("EventKind", "i32", EventKind),
     enumeration("EventFlag", "i32", Flag),
     enumeration("MatrixRow", "u32", MatrixRow, "ROW_OF_{}".format),

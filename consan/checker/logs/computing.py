@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from consan.checker.compiled.build import library
 from consan.checker.compiled.cores import replayed
-from consan.checker.compiled.expanding import Ended
+from consan.checker.compiled.expanding import ExpansionEnd
 from consan.checker.compiled.layouts import EXPAND_MEMORY, EXPANSION
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import filled
 from consan.checker.logs.grouping import Dim3
-from consan.checker.logs.program import Program
+from consan.checker.logs.program import OF_LAUNCH, LogProgram
 from consan.instrument.effects import LANES
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.text import expansion, text
@@ -32,14 +32,13 @@ _NOWHERE: Final = 1 << 44  # the address of logs that are not stored
 _MOST_LINES: Final = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_BYTES: Final = 1 << 32  # of all logs
 _MOST_STEPS: Final = 1 << 32  # of the warps of a task: about a minute
-_UNKNOWN: Final = "%reserved_smem_offset_begin", "%reserved_smem_offset_cap", "%total_smem_size"  # nobody reads what comes of them
 
 
 @dataclass(frozen=True)
 class Computing:
     """The CTAs whose logs are wanted. `given`: what the text reads, by field. `words`: that a thread stores between two cuts."""
 
-    program: Program
+    program: LogProgram
     given: Mapping[int, npt.NDArray[Any]]
     block: Dim3
     words: int
@@ -68,13 +67,13 @@ class Computing:
         """Run the program for all CTAs, and store their logs if there is room for them."""
         lines = logs.shape[1] if logs is not None else _MOST_LINES
         log = logs.ctypes.data if logs is not None else _NOWHERE
-        kept = {name: np.zeros(nbytes // 8 * max(1, ctas * self._threads), "<u8") for name, nbytes in _OF_THREADS.items()}
-        launch, record, given = self._launch(log, lines, kept["hashes"]), np.zeros(2, "<u8"), self._given()
-        record[0] = kept["results"].ctypes.data
+        written = {name: np.zeros(nbytes // 8 * max(1, ctas * self._threads), "<u8") for name, nbytes in _OF_THREADS.items()}
+        launch, record, given = self._launch(log, lines, written["hashes"]), np.zeros(2, "<u8"), self._given()
+        record[0] = written["results"].ctypes.data
         read = [launch, record, given, *self.given.values()]
-        memory = _memory(read, [*kept.values()], (log, log + len(used) * lines * LINE_BYTES))
-        known = {expansion.GIVEN: given.ctypes.data, text.PLACES: launch.ctypes.data, text.LAUNCH: record.ctypes.data, **self._special(ctas)}
-        values = self.program.values_with(known)
+        memory = _memory(read, [*written.values()], (log, log + len(used) * lines * LINE_BYTES))
+        addresses = {expansion.GIVEN: given.ctypes.data, text.PLACES: launch.ctypes.data, text.LAUNCH: record.ctypes.data}
+        values = self.program.values_with(self._special(ctas) | addresses)
         fields = {
             "steps": self.program.steps.ctypes.data, "values": values.ctypes.data, "memory": memory.ctypes.data, "used": used.ctypes.data,
             "lines": lines, "most_steps": _MOST_STEPS, "slots": len(values), "memory_count": len(memory), "threads": self._threads,
@@ -83,15 +82,16 @@ class Computing:
 
         def some(first: int, end: int) -> bool:
             task = filled(EXPANSION, {**fields, "first": first, "end": end})
-            return int(library().consan_expand(ctypes.c_void_p(task.ctypes.data))) == Ended.EXPANDED
+            return int(library().consan_expand(ctypes.c_void_p(task.ctypes.data))) == ExpansionEnd.EXPANDED
 
         # What the first CTA has stored says whether it is worth while to start threads for the others.
         nbytes = (ctas - 1) * self._warps * LINE_BYTES
         return some(0, 1) and all(replayed(some, [(cta, cta + 1) for cta in range(1, ctas)], nbytes * int(used.max()), Patience(math.inf)))
 
     def _special(self, ctas: int) -> dict[str, int]:
+        """Special registers. Nobody reads what comes of those of shared memory."""
         sizes = {f"%ntid.{axis}": size for axis, size in zip("xyz", self.block, strict=True)}
-        return {**sizes, "%ctaid.y": 0, "%ctaid.z": 0, "%nctaid.x": ctas, "%nctaid.y": 1, "%nctaid.z": 1, **dict.fromkeys(_UNKNOWN, 0)}
+        return {**dict.fromkeys(OF_LAUNCH, 0), **sizes, "%nctaid.x": ctas, "%nctaid.y": 1, "%nctaid.z": 1}
 
     def _launch(self, log: int, lines: int, hashes: npt.NDArray[Any]) -> npt.NDArray[Any]:
         places = np.zeros(text.PLACES_BYTES // 8, "<u8")

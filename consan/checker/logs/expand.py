@@ -24,7 +24,7 @@ from consan.checker.logs.launch import Launch, NotExpanded
 from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.pieces import LogForm, NoRoom
 from consan.checker.logs.prefetch import later, settle
-from consan.checker.logs.program import Program, program_of
+from consan.checker.logs.program import LogProgram, program_of
 from consan.instrument.collection import no_collection
 from consan.instrument.ptx import parse
 from consan.instrument.record import Expansion, Recorded
@@ -75,7 +75,10 @@ class VirtualExpander:
         """The same by the compiled machine; None: it does not execute the text."""
         try:
             program = _program(ready, self.recorded.entries[self.entry])
-            return Computing(program, given, launch.block, ready.text.blocks.words).logs() if program is not None else None
+            if program is None:
+                return None
+            arrays = {field: np.ascontiguousarray(array) for field, array in given.items()}
+            return Computing(program, arrays, launch.block, ready.text.blocks.words).logs()
         except Unsupported:
             return None
 
@@ -125,12 +128,12 @@ def _decode_expansion(recorded: Recorded, ready: Expansion, machine: Callable[[]
 
 
 @no_collection()
-def _program(ready: Expansion, name: str) -> Program | None:
+def _program(ready: Expansion, name: str) -> LogProgram | None:
     """The text of a kernel for the compiled machine; None: its threads call functions, which keep their places in memory."""
     if name not in ready.programs:
         kernel = next(each for each in parse(ready.text.ptx).functions if each.name == name)
         ready.programs[name] = None if ready.text.blocks.calls else program_of(kernel)
-    found: Program | None = ready.programs[name]
+    found: LogProgram | None = ready.programs[name]
     return found
 
 

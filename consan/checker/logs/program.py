@@ -14,45 +14,52 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.expanding import Code, Slot, Type
+from consan.checker.compiled.expanding import StepCode, StepSlot, StepType
 from consan.checker.compiled.layouts import EXPAND_STEP
 from consan.instrument.layouts.records import dtype
 from consan.instrument.ptx import Address, Block, Function, Immediate, Instruction, Label, Negated, Operand, Register, Symbol, Vector
+from consan.instrument.record.text import expansion, text
 from consan.instrument.rewriting.emit import Unsupported, register_bits
 
 _ALL: Final = (1 << 64) - 1
-_TYPES: Final = {f"{sign}{bits}": Type[f"{as_}{bits}"] for bits in (8, 16, 32, 64) for sign, as_ in (("u", "U"), ("s", "S"), ("b", "U"))}
-_MOVED: Final = _TYPES | {"f16": Type.U16, "f32": Type.U32, "f64": Type.U64, "pred": Type.U8}  # a move looks at no value
-_LOGIC: Final = _TYPES | {"pred": Type.U8}
-_BITS: Final = {Type.U8: 8, Type.S8: 8, Type.U16: 16, Type.S16: 16, Type.U32: 32, Type.S32: 32, Type.U64: 64, Type.S64: 64}
+_TYPES: Final = {
+    f"{sign}{bits}": StepType[f"{as_}{bits}"] for bits in (8, 16, 32, 64) for sign, as_ in (("u", "U"), ("s", "S"), ("b", "U"))
+}
+_MOVED: Final = _TYPES | {"f16": StepType.U16, "f32": StepType.U32, "f64": StepType.U64, "pred": StepType.U8}  # a move looks at no value
+_LOGIC: Final = _TYPES | {"pred": StepType.U8}
+_BITS: Final = {each: int(each.name[1:]) for each in StepType}
 _NARROW: Final = 32  # bits of a count of bits
 
 # The parts of an opcode before its type -> its code, and bits of the result (0: those of the type; 2: twice as many).
-_SIMPLE: Final[dict[tuple[str, ...], tuple[Code, int]]] = {
-    ("add",): (Code.ADD, 0), ("sub",): (Code.SUB, 0), ("mul", "lo"): (Code.MUL, 0), ("mul", "hi"): (Code.MUL_HIGH, 0),
-    ("mul", "wide"): (Code.MUL_WIDE, 2), ("mad", "lo"): (Code.MAD, 0), ("mad", "hi"): (Code.MAD_HIGH, 0), ("mad", "wide"): (Code.MAD_WIDE, 2),
-    ("div",): (Code.DIV, 0), ("rem",): (Code.REM, 0), ("min",): (Code.MIN, 0), ("max",): (Code.MAX, 0), ("abs",): (Code.ABS, 0),
-    ("shl",): (Code.LEFT_SHIFT, 0), ("shr",): (Code.RIGHT_SHIFT, 0), ("bfe",): (Code.FIELD, 0), ("bfi",): (Code.INSERT, 0),
-    ("lop3",): (Code.LOOK_UP, 0), ("prmt",): (Code.PERMUTE, 0), ("popc",): (Code.ONES, _NARROW), ("clz",): (Code.LEADING_ZEROS, _NARROW),
-    ("brev",): (Code.REVERSE, 0),
+_SIMPLE: Final[dict[tuple[str, ...], tuple[StepCode, int]]] = {
+    ("add",): (StepCode.ADD, 0), ("sub",): (StepCode.SUB, 0), ("mul", "lo"): (StepCode.MUL, 0), ("mul", "hi"): (StepCode.MUL_HIGH, 0),
+    ("mul", "wide"): (StepCode.MUL_WIDE, 2), ("mad", "lo"): (StepCode.MAD, 0), ("mad", "hi"): (StepCode.MAD_HIGH, 0),
+    ("mad", "wide"): (StepCode.MAD_WIDE, 2), ("div",): (StepCode.DIV, 0), ("rem",): (StepCode.REM, 0), ("min",): (StepCode.MIN, 0),
+    ("max",): (StepCode.MAX, 0), ("abs",): (StepCode.ABS, 0), ("shl",): (StepCode.LEFT_SHIFT, 0), ("shr",): (StepCode.RIGHT_SHIFT, 0),
+    ("bfe",): (StepCode.FIELD, 0), ("bfi",): (StepCode.INSERT, 0), ("lop3",): (StepCode.LOOK_UP, 0), ("prmt",): (StepCode.PERMUTE, 0),
+    ("popc",): (StepCode.ONES, _NARROW), ("clz",): (StepCode.LEADING_ZEROS, _NARROW), ("brev",): (StepCode.REVERSE, 0),
 }  # fmt: skip
-_OF_BITS: Final = {("and",): Code.AND, ("or",): Code.OR, ("xor",): Code.XOR, ("not",): Code.NOT}
-_FUNNELS: Final = {"l": Code.FUNNEL_LEFT, "r": Code.FUNNEL_RIGHT}
+_OF_BITS: Final = {("and",): StepCode.AND, ("or",): StepCode.OR, ("xor",): StepCode.XOR, ("not",): StepCode.NOT}
+_FUNNELS: Final = {"l": StepCode.FUNNEL_LEFT, "r": StepCode.FUNNEL_RIGHT}
 # The comparison -> its code, and whether the operands change places.
 _COMPARED: Final = {
-    "eq": (Code.EQUAL, False), "ne": (Code.UNEQUAL, False), "lt": (Code.LESS, False), "le": (Code.AT_MOST, False), "gt": (Code.LESS, True),
-    "ge": (Code.AT_MOST, True), "lo": (Code.LESS, False), "ls": (Code.AT_MOST, False), "hi": (Code.LESS, True), "hs": (Code.AT_MOST, True),
+    "eq": (StepCode.EQUAL, False), "ne": (StepCode.UNEQUAL, False), "lt": (StepCode.LESS, False), "le": (StepCode.AT_MOST, False),
+    "gt": (StepCode.LESS, True), "ge": (StepCode.AT_MOST, True), "lo": (StepCode.LESS, False), "ls": (StepCode.AT_MOST, False),
+    "hi": (StepCode.LESS, True), "hs": (StepCode.AT_MOST, True),
 }  # fmt: skip
-_SPECIAL: Final = {
-    "%tid.x": Slot.TID_X, "%tid.y": Slot.TID_Y, "%tid.z": Slot.TID_Z, "%laneid": Slot.LANE, "%ctaid.x": Slot.CTA,
-}  # fmt: skip
+_SPECIAL: Final = dict(zip(("%tid.x", "%tid.y", "%tid.z", "%laneid", "%ctaid.x"), StepSlot, strict=False))
+# What each launch gives: the same for all threads.
+OF_LAUNCH: Final = frozenset((
+    expansion.GIVEN, text.PLACES, text.LAUNCH, *(f"%{name}.{axis}" for name in ("ntid", "nctaid") for axis in "xyz"),
+    "%ctaid.y", "%ctaid.z", "%reserved_smem_offset_begin", "%reserved_smem_offset_cap", "%total_smem_size",
+))  # fmt: skip
 _SPACES: Final = ("global", "const")
 _VECTORS: Final = {"v2": 2, "v4": 4}
 
 
 @dataclass(frozen=True)
-class Program:
-    """The steps of a kernel, the first values of its registers, and the registers of what each launch gives: special registers, addresses."""
+class LogProgram:
+    """The steps of a kernel, the first values of its registers, and the registers of what each launch gives (OF_LAUNCH)."""
 
     steps: npt.NDArray[np.void]
     values: npt.NDArray[np.uint64]
@@ -61,14 +68,12 @@ class Program:
     @functools.cached_property
     def whole(self) -> bool:
         """Whether the machine executes each step."""
-        return bool((self.steps["code"] != Code.UNKNOWN).all())
+        return bool((self.steps["code"] != StepCode.UNKNOWN).all())
 
     def values_with(self, given: Mapping[str, int]) -> npt.NDArray[np.uint64]:
-        """The first values for one launch. Raises `Unsupported` if the program wants another one."""
+        """The first values for one launch."""
         values = self.values.copy()
         for name, slot in self.given.items():
-            if name not in given:
-                raise Unsupported(f"{name} is not known to the host")
             values[slot] = given[name]
         return values
 
@@ -79,7 +84,7 @@ class _Writer:
 
     steps: list[dict[str, int]] = field(default_factory=list)
     slots: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    values: list[int] = field(default_factory=lambda: [0] * Slot.COUNT)
+    values: list[int] = field(default_factory=lambda: [0] * StepSlot.COUNT)
     given: dict[str, int] = field(default_factory=dict)
     labels: dict[tuple[int, str], int] = field(default_factory=dict)
     jumps: list[tuple[int, Block, str]] = field(default_factory=list)
@@ -98,7 +103,7 @@ class _Writer:
                 self.steps.append(step | guard)
         except Unsupported:
             del self.steps[before:], self.jumps[jumps:]
-            self.steps.append({"code": Code.UNKNOWN, "type": Type.U32} | guard)
+            self.steps.append({"code": StepCode.UNKNOWN, "type": StepType.U32} | guard)
 
     def register(self, name: str, scope: Block) -> int:
         """The slot of a register. Raises `Unsupported`."""
@@ -116,7 +121,9 @@ class _Writer:
         return self._slot(("constant", value & _ALL), value & _ALL)
 
     def of_launch(self, name: str) -> int:
-        """The slot of what a launch gives."""
+        """The slot of what a launch gives. Raises `Unsupported`."""
+        if name not in OF_LAUNCH:
+            raise Unsupported(name)
         slot = self._slot(("given", name))
         self.given[name] = slot
         return slot
@@ -151,12 +158,12 @@ class _Writer:
                 within = within.parent
             step = self.steps[number]
             if within is None:
-                step["code"] = Code.UNKNOWN
+                step["code"] = StepCode.UNKNOWN
             else:
                 step["target"] = self.labels[id(within), name]
 
 
-def program_of(kernel: Function) -> Program:
+def program_of(kernel: Function) -> LogProgram:
     """The program of a kernel of a text for the host. Raises `Unsupported`."""
     writer = _Writer()
     if kernel.body is None:
@@ -170,12 +177,12 @@ def program_of(kernel: Function) -> Program:
             writer.labels[id(scope), statement.name] = len(writer.steps)
         elif isinstance(statement, Instruction):
             writer.add(statement)
-    writer.steps.append({"code": Code.LEAVE})
+    writer.steps.append({"code": StepCode.LEAVE})
     writer.landed()
     kind = dtype(EXPAND_STEP)
     names = kind.names or ()
     steps = np.array([tuple(step.get(name, 0) for name in names) for step in writer.steps], kind)
-    return Program(steps, np.array(writer.values, "<u8"), writer.given)
+    return LogProgram(steps, np.array(writer.values, "<u8"), writer.given)
 
 
 def _bits_of(operand: Immediate) -> int:
@@ -186,7 +193,7 @@ def _bits_of(operand: Immediate) -> int:
     return int(operand.text[2:], 16)
 
 
-def _type(name: str, types: Mapping[str, Type] = _TYPES) -> Type:
+def _type(name: str, types: Mapping[str, StepType] = _TYPES) -> StepType:
     if name not in types:
         raise Unsupported(name)
     return types[name]
@@ -195,7 +202,7 @@ def _type(name: str, types: Mapping[str, Type] = _TYPES) -> Type:
 _Steps = Iterator[dict[str, int]]
 
 
-def _computed(writer: _Writer, instruction: Instruction, code: Code, kind: Type, bits: int) -> dict[str, int]:
+def _computed(writer: _Writer, instruction: Instruction, code: StepCode, kind: StepType, bits: int) -> dict[str, int]:
     into, *sources = instruction.operands
     if len(sources) > 4:
         raise Unsupported(instruction.opcode)
@@ -225,19 +232,19 @@ def _negative(writer: _Writer, instruction: Instruction) -> _Steps:
     kind, (into, source) = _type(name), instruction.operands
     target = writer.target(into, instruction.scope)[0]
     read = {"a": writer.constant(0), "b": writer.source(source, instruction.scope)}
-    yield {"code": Code.SUB, "type": kind, "bits": _BITS[kind], "into": target, **read}
+    yield {"code": StepCode.SUB, "type": kind, "bits": _BITS[kind], "into": target, **read}
 
 
 def _funnel(writer: _Writer, instruction: Instruction) -> _Steps:
     _, side, mode, name = _exactly(instruction, 4)
     if side not in _FUNNELS or mode not in ("wrap", "clamp") or name != "b32":
         raise Unsupported(instruction.opcode)
-    yield _computed(writer, instruction, _FUNNELS[side], Type.U32, 32) | {"d": writer.constant(int(mode == "wrap"))}
+    yield _computed(writer, instruction, _FUNNELS[side], StepType.U32, 32) | {"d": writer.constant(int(mode == "wrap"))}
 
 
 def _selected(writer: _Writer, instruction: Instruction) -> _Steps:
     kind = _type(_exactly(instruction, 2)[1], _MOVED)
-    yield _computed(writer, instruction, Code.SELECT, kind, _BITS[kind])
+    yield _computed(writer, instruction, StepCode.SELECT, kind, _BITS[kind])
 
 
 def _compared(writer: _Writer, instruction: Instruction) -> _Steps:
@@ -258,9 +265,9 @@ def _compared(writer: _Writer, instruction: Instruction) -> _Steps:
     with_ = more[0].operand if isinstance(more[0], Negated) else more[0]
     also = writer.source(with_, scope)
     if isinstance(more[0], Negated):
-        yield {"code": Code.NOT, "type": Type.U8, "bits": 1, "into": writer.temporary(1), "a": also}
+        yield {"code": StepCode.NOT, "type": StepType.U8, "bits": 1, "into": writer.temporary(1), "a": also}
         also = writer.temporary(1)
-    yield {"code": _OF_BITS[(logic[0],)], "type": Type.U8, "bits": 1, "into": target, "a": writer.temporary(), "b": also}
+    yield {"code": _OF_BITS[(logic[0],)], "type": StepType.U8, "bits": 1, "into": target, "a": writer.temporary(), "b": also}
 
 
 def _converted(writer: _Writer, instruction: Instruction) -> _Steps:
@@ -269,14 +276,14 @@ def _converted(writer: _Writer, instruction: Instruction) -> _Steps:
     target, bits = writer.target(into, instruction.scope)
     if bits != _BITS[_type(name)]:
         raise Unsupported(instruction.opcode)
-    yield {"code": Code.MOVE, "type": _type(source), "bits": bits, "into": target, "a": writer.source(operand, instruction.scope)}
+    yield {"code": StepCode.MOVE, "type": _type(source), "bits": bits, "into": target, "a": writer.source(operand, instruction.scope)}
 
 
 def _address(writer: _Writer, instruction: Instruction) -> _Steps:
     space = instruction.parts[2] if instruction.parts[1] == "to" else instruction.parts[1]
     if space not in _SPACES:
         raise Unsupported(instruction.opcode)
-    yield _computed(writer, instruction, Code.MOVE, Type.U64, 64)
+    yield _computed(writer, instruction, StepCode.MOVE, StepType.U64, 64)
 
 
 def _moved(writer: _Writer, instruction: Instruction) -> _Steps:
@@ -288,28 +295,28 @@ def _moved(writer: _Writer, instruction: Instruction) -> _Steps:
         yield from _unpacked(writer, scope, into, source, _BITS[kind])
     else:
         target, bits = writer.target(into, scope)
-        yield {"code": Code.MOVE, "type": kind, "bits": min(bits, _BITS[kind]), "into": target, "a": writer.source(source, scope)}
+        yield {"code": StepCode.MOVE, "type": kind, "bits": min(bits, _BITS[kind]), "into": target, "a": writer.source(source, scope)}
 
 
 def _packed(writer: _Writer, scope: Block, into: Operand, source: Vector, bits: int) -> _Steps:
     """The first element is lowest (ISA "mov")."""
     each, (target, _), word, other = bits // len(source.elements), writer.target(into, scope), writer.temporary(), writer.temporary(1)
     parts = [writer.source(element, scope) for element in source.elements]
-    whole = {"type": Type.U64, "bits": bits}
-    yield {**whole, "code": Code.MOVE, "into": word, "a": parts[0]}
+    whole = {"type": StepType.U64, "bits": bits}
+    yield {**whole, "code": StepCode.MOVE, "into": word, "a": parts[0]}
     for number, part in enumerate(parts[1:], 1):
-        yield {**whole, "code": Code.LEFT_SHIFT, "into": other, "a": part, "b": writer.constant(number * each)}
+        yield {**whole, "code": StepCode.LEFT_SHIFT, "into": other, "a": part, "b": writer.constant(number * each)}
         last = number == len(parts) - 1
-        yield {**whole, "code": Code.OR, "into": target if last else word, "a": word, "b": other}
+        yield {**whole, "code": StepCode.OR, "into": target if last else word, "a": word, "b": other}
 
 
 def _unpacked(writer: _Writer, scope: Block, into: Vector, source: Operand, bits: int) -> _Steps:
     each, whole = bits // len(into.elements), writer.temporary()
-    yield {"code": Code.MOVE, "type": Type.U64, "bits": bits, "into": whole, "a": writer.source(source, scope)}
+    yield {"code": StepCode.MOVE, "type": StepType.U64, "bits": bits, "into": whole, "a": writer.source(source, scope)}
     for number, element in enumerate(into.elements):
         if isinstance(element, Register):
             shifted = {"a": whole, "b": writer.constant(number * each)}
-            yield {"code": Code.RIGHT_SHIFT, "type": Type.U64, "bits": each, "into": writer.target(element, scope)[0], **shifted}
+            yield {"code": StepCode.RIGHT_SHIFT, "type": StepType.U64, "bits": each, "into": writer.target(element, scope)[0], **shifted}
 
 
 def _accessed(writer: _Writer, instruction: Instruction) -> _Steps:
@@ -317,14 +324,14 @@ def _accessed(writer: _Writer, instruction: Instruction) -> _Steps:
     access, space, *vector, name = instruction.parts
     loads = access == "ld"
     place, kind, scope = instruction.operands[1 if loads else 0], _type(name, _MOVED), instruction.scope
-    if space not in _SPACES or len(vector) > 1 or vector and vector[0] not in _VECTORS or not isinstance(place, Address) or place.index:
+    if space not in _SPACES or len(vector) > 1 or (vector and vector[0] not in _VECTORS) or not isinstance(place, Address) or place.index:
         raise Unsupported(instruction.opcode)
     value = instruction.operands[0 if loads else 1]
     elements = value.elements if isinstance(value, Vector) else (value,)
-    base, code = place.base, Code.LOAD if loads else Code.STORE
+    base, code = place.base, StepCode.LOAD if loads else StepCode.STORE
     address = writer.of_launch(base.name) if isinstance(base, Symbol) else writer.source(base, scope)
     if loads and len(elements) > 1:  # the first element may be the address
-        yield {"code": Code.MOVE, "type": Type.U64, "bits": 64, "into": writer.temporary(), "a": address}
+        yield {"code": StepCode.MOVE, "type": StepType.U64, "bits": 64, "into": writer.temporary(), "a": address}
         address = writer.temporary()
     for number, element in enumerate(elements):
         step = {"code": code, "type": kind, "a": address, "offset": place.offset + number * _BITS[kind] // 8}
@@ -342,11 +349,11 @@ def _jump(writer: _Writer, instruction: Instruction) -> _Steps:
     if instruction.parts[1:] not in ((), ("uni",)) or not isinstance(place, Symbol):
         raise Unsupported(instruction.opcode)
     writer.jumps.append((len(writer.steps), instruction.scope, place.name))
-    yield {"code": Code.JUMP}
+    yield {"code": StepCode.JUMP}
 
 
 def _leave(_writer: _Writer, _instruction: Instruction) -> _Steps:
-    yield {"code": Code.LEAVE}
+    yield {"code": StepCode.LEAVE}
 
 
 def _exactly(instruction: Instruction, count: int) -> tuple[str, ...]:

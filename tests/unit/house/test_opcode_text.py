@@ -13,7 +13,13 @@ from house_files import FILES as ALL, name_of, tree_of
 from consan.instrument.isa import ROWS
 
 # Where opcodes are spelled: the table, the reader of PTX, and what registers operations for rows.
-SPELLED = ("instrument/isa/", "instrument/ptx/", "consan/backends/cpu/semantics/", "consan/prove/operations.py")
+SPELLED = (
+    "instrument/isa/",
+    "instrument/ptx/",
+    "consan/backends/cpu/semantics/",
+    "consan/prove/operations.py",
+    "consan/checker/logs/program.py",
+)
 # Registrations by the name of a row, in files that do more: what each computes, or hooks in.
 REGISTERED = {
     "instrument/passes/bulk.py": {"_ASYNC_KINDS", "_HANDLERS"},

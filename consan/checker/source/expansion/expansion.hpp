@@ -88,16 +88,16 @@ class ExpansionWarp {
 
     u32 next() {
         u32 at = others_first_, left = NOTHING;
-        size_t kept = 0;
+        size_t left_over = 0;
         for (const Others &each : others_) {
             if (each.at == at) {
                 mask_ |= each.mask;
             } else {
                 left = std::min(left, each.at);
-                others_[kept++] = each;
+                others_[left_over++] = each;
             }
         }
-        others_.resize(kept);
+        others_.resize(left_over);
         others_first_ = left;
         return at;
     }
@@ -123,8 +123,8 @@ class ExpansionWarp {
 
     template <typename F> bool each(const ExpandStep &step, u32 active, F f) {
         const u64 *a = row(step.a), *b = row(step.b), *c = row(step.c), *d = row(step.d);
-        u64 made[LANES], kept = low_bits(step.bits);
-        for (u32 lane = 0; lane < LANES; ++lane) made[lane] = (u64)f(a[lane], b[lane], c[lane], d[lane]) & kept;
+        u64 made[LANES], mask = low_bits(step.bits);
+        for (u32 lane = 0; lane < LANES; ++lane) made[lane] = (u64)f(a[lane], b[lane], c[lane], d[lane]) & mask;
         u64 *into = row(step.into);
         if (active == ~0u) memcpy(into, made, sizeof made);
         else
@@ -207,12 +207,12 @@ class ExpansionWarp {
         const ExpandMemory *from = memory(step, active, sizeof(T), low, high);
         if (!from || !from->readable) return failed(EXPANSION_UNKNOWN);
         const u64 *base = row(step.a);
-        u64 *into = row(step.into), kept = low_bits(step.bits);
+        u64 *into = row(step.into), mask = low_bits(step.bits);
         for (u32 lane = 0; lane < LANES; ++lane) {
             if (!(active >> lane & 1)) continue;
             T value;
             memcpy(&value, (const void *)(uintptr_t)(base[lane] + (u64)(i64)step.offset), sizeof value);
-            into[lane] = (u64)value & kept;
+            into[lane] = (u64)value & mask;
         }
         return true;
     }
