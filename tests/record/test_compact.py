@@ -21,9 +21,10 @@ from consan.backends.virtual import VirtualBackend
 from consan.checker.compiled.layouts import Status
 from consan.checker.compiled.replay import replay
 from consan.checker.logs import expand
-from consan.checker.logs.expand import begin
+from consan.checker.logs.expand import VirtualExpander, begin
 from consan.checker.logs.launch import NotExpanded
 from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.program import LogProgram
 from consan.instrument.record import rewrite
 from consan.instrument.record.analyses import computed
 from consan.instrument.record.analyses.computed import Computability, Computed
@@ -112,13 +113,23 @@ def test_many_logs_are_computed_at_once() -> None:
 BOUNDED = SOURCE.replace("__global__ void", "__global__ void __launch_bounds__(64)")
 
 
-def test_texts_that_are_made_ahead_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the first verdict decodes nothing any more, if the text bounds the block."""
+def by_the_virtual_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled machine does not execute any text."""
+    monkeypatch.setattr(LogProgram, "whole", False)
+    monkeypatch.setattr(VirtualExpander, "computed", lambda *_: None)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "virtual"])
+def test_texts_that_are_made_ahead_compute_the_same(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the first verdict reads or decodes nothing any more, if the text bounds the block."""
+    if not compiled:
+        by_the_virtual_machine(monkeypatch)
     work = work_with(MORE["a count out of memory"], source=BOUNDED)
     launches = work.run(work.recorded(compact=True)), work.run(recorded := work.recorded(compact=True))
     wanted = launches[0].histories([0])[0].log
     begin(recorded, VirtualBackend)
     assert [task.exception(60) for task in recorded.expansion.ahead] == [None]
+    monkeypatch.setattr(expand, "program_of", None)
     monkeypatch.setattr(BoundBlock, "bind", None)
     assert np.array_equal(launches[1].histories([0])[0].log, wanted)
 
@@ -272,7 +283,8 @@ def test_many_programs(strategy: str) -> None:
     assert found.compact > 50
 
 
-def test_texts_share_a_machine_and_are_unloaded_with_their_kernels() -> None:
+def test_texts_share_a_machine_and_are_unloaded_with_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_the_virtual_machine(monkeypatch)
     """A process has address space for some hundred machines, and programs have more kernels."""
     texts = []
     for _ in range(2):

@@ -25,8 +25,8 @@ from consan.instrument.record.text import expansion, text
 
 THREADS, BLOCK = 200, (200, 1, 1)
 TYPES = ("u8", "s8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64", "pred")
-FORMS = [*program._SIMPLE, *program._OF_BITS, ("neg",), ("selp",), *(("shf", side, mode) for side in "lr" for mode in ("wrap", "clamp"))]
-COMPARISONS = [("setp", relation, *logic) for relation in program._COMPARED for logic in ((), ("and",), ("or",), ("xor",))]
+FORMS = [*program.SIMPLE, *program.OF_BITS, ("neg",), ("selp",), *(("shf", side, mode) for side in "lr" for mode in ("wrap", "clamp"))]
+COMPARISONS = [("setp", relation, *logic) for relation in program.COMPARED for logic in ((), ("and",), ("or",), ("xor",))]
 OPCODES = [".".join((*form, kind)) for form in (*FORMS, *COMPARISONS) for kind in TYPES]
 OPCODES += [f"cvt.{to}.{of}" for to in TYPES[2:-1] for of in TYPES[:-1] if not {to[0], of[0]} & {"b"}]
 TABLE, TABLE_WORD = 0x2E, "table"
@@ -180,12 +180,12 @@ def both(monkeypatch: pytest.MonkeyPatch, work: Any) -> Iterator[npt.NDArray[np.
     launch = work.run(work.recorded(compact=True))
     made = list[bool]()
     with monkeypatch.context() as patched:
-        compute = VirtualExpander._computed
-        patched.setattr(VirtualExpander, "_computed", lambda *given: (found := compute(*given), made.append(found is not None))[0])
+        compute = VirtualExpander.computed
+        patched.setattr(VirtualExpander, "computed", lambda *given: (found := compute(*given), made.append(found is not None))[0])
         yield launch.histories([0])[0].log
     assert made == [True]
     with monkeypatch.context() as patched:
-        patched.setattr(VirtualExpander, "_computed", lambda *_: None)
+        patched.setattr(VirtualExpander, "computed", lambda *_: None)
         yield launch.histories([0])[0].log
 
 
@@ -199,7 +199,7 @@ def test_logs_are_those_of_the_virtual_machine(name: str, monkeypatch: pytest.Mo
 
 
 def test_a_program_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computing, "_MOST_STEPS", 1 << 16)
+    monkeypatch.setattr(computing, "MOST_STEPS", 1 << 16)
     assert computed("ROUND: bra ROUND;", words()) is None
 
 
@@ -230,7 +230,7 @@ STEPS_THAT_ARE_WRONG = {StepCode.LESS: StepCode.AT_MOST, StepCode.LEFT_SHIFT: St
 
 @pytest.mark.parametrize("code", STEPS_THAT_ARE_WRONG)
 def test_a_wrong_row_is_seen(code: StepCode, monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in (program._SIMPLE, program._COMPARED):
+    for table in (program.SIMPLE, program.COMPARED):
         for key, row in dict(table).items():
             if code in row:
                 monkeypatch.setitem(table, key, tuple(STEPS_THAT_ARE_WRONG[each] if each is code else each for each in row))

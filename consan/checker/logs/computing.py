@@ -31,7 +31,7 @@ from consan.instrument.record.text.templates import LINE_BYTES
 _NOWHERE: Final = 1 << 44  # the address of logs that are not stored
 _MOST_LINES: Final = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_BYTES: Final = 1 << 32  # of all logs
-_MOST_STEPS: Final = 1 << 32  # of the warps of a task: about a minute
+MOST_STEPS: Final = 1 << 32  # of the warps of a task: about a minute
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Computing:
         values = self.program.values_with(self._special(ctas) | addresses)
         fields = {
             "steps": self.program.steps.ctypes.data, "values": values.ctypes.data, "memory": memory.ctypes.data, "used": used.ctypes.data,
-            "lines": lines, "most_steps": _MOST_STEPS, "slots": len(values), "memory_count": len(memory), "threads": self._threads,
+            "lines": lines, "most_steps": MOST_STEPS, "slots": len(values), "memory_count": len(memory), "threads": self._threads,
             "width": self.block[0], "height": self.block[1], "warps": self._warps, "dry": logs is None,
         }  # fmt: skip
 

@@ -62,7 +62,7 @@ class VirtualExpander:
         ready = self.recorded.expansion
         assert ready is not None
         settle(ready.ahead)
-        if not full and (found := self._computed(ready, launch, given)) is not None:
+        if not full and (found := self.computed(ready, launch, given)) is not None:
             return found
         try:
             run = self._run(ready, ready.text, launch, given if full else _given(launch, _padded(ctas)), full=full)
@@ -71,7 +71,7 @@ class VirtualExpander:
         with _LOCK, run as (whole, _):
             return whole.logs(range(len(ctas)))
 
-    def _computed(self, ready: Expansion, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> npt.NDArray[np.uint32] | None:
+    def computed(self, ready: Expansion, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> npt.NDArray[np.uint32] | None:
         """The same by the compiled machine; None: it does not execute the text."""
         try:
             program = _program(ready, self.recorded.entries[self.entry])

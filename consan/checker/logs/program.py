@@ -31,7 +31,7 @@ _BITS: Final = {each: int(each.name[1:]) for each in StepType}
 _NARROW: Final = 32  # bits of a count of bits
 
 # The parts of an opcode before its type -> its code, and bits of the result (0: those of the type; 2: twice as many).
-_SIMPLE: Final[dict[tuple[str, ...], tuple[StepCode, int]]] = {
+SIMPLE: Final[dict[tuple[str, ...], tuple[StepCode, int]]] = {
     ("add",): (StepCode.ADD, 0), ("sub",): (StepCode.SUB, 0), ("mul", "lo"): (StepCode.MUL, 0), ("mul", "hi"): (StepCode.MUL_HIGH, 0),
     ("mul", "wide"): (StepCode.MUL_WIDE, 2), ("mad", "lo"): (StepCode.MAD, 0), ("mad", "hi"): (StepCode.MAD_HIGH, 0),
     ("mad", "wide"): (StepCode.MAD_WIDE, 2), ("div",): (StepCode.DIV, 0), ("rem",): (StepCode.REM, 0), ("min",): (StepCode.MIN, 0),
@@ -39,10 +39,10 @@ _SIMPLE: Final[dict[tuple[str, ...], tuple[StepCode, int]]] = {
     ("bfe",): (StepCode.FIELD, 0), ("bfi",): (StepCode.INSERT, 0), ("lop3",): (StepCode.LOOK_UP, 0), ("prmt",): (StepCode.PERMUTE, 0),
     ("popc",): (StepCode.ONES, _NARROW), ("clz",): (StepCode.LEADING_ZEROS, _NARROW), ("brev",): (StepCode.REVERSE, 0),
 }  # fmt: skip
-_OF_BITS: Final = {("and",): StepCode.AND, ("or",): StepCode.OR, ("xor",): StepCode.XOR, ("not",): StepCode.NOT}
+OF_BITS: Final = {("and",): StepCode.AND, ("or",): StepCode.OR, ("xor",): StepCode.XOR, ("not",): StepCode.NOT}
 _FUNNELS: Final = {"l": StepCode.FUNNEL_LEFT, "r": StepCode.FUNNEL_RIGHT}
 # The comparison -> its code, and whether the operands change places.
-_COMPARED: Final = {
+COMPARED: Final = {
     "eq": (StepCode.EQUAL, False), "ne": (StepCode.UNEQUAL, False), "lt": (StepCode.LESS, False), "le": (StepCode.AT_MOST, False),
     "gt": (StepCode.LESS, True), "ge": (StepCode.AT_MOST, True), "lo": (StepCode.LESS, False), "ls": (StepCode.AT_MOST, False),
     "hi": (StepCode.LESS, True), "hs": (StepCode.AT_MOST, True),
@@ -212,19 +212,19 @@ def _computed(writer: _Writer, instruction: Instruction, code: StepCode, kind: S
 
 def _simple(writer: _Writer, instruction: Instruction) -> _Steps:
     *form, name = instruction.parts
-    if tuple(form) not in _SIMPLE:
+    if tuple(form) not in SIMPLE:
         raise Unsupported(instruction.opcode)
-    code, bits = _SIMPLE[tuple(form)]
+    code, bits = SIMPLE[tuple(form)]
     kind = _type(name)
     yield _computed(writer, instruction, code, kind, bits if bits == _NARROW else _BITS[kind] * (bits or 1))
 
 
 def _of_bits(writer: _Writer, instruction: Instruction) -> _Steps:
     *form, name = instruction.parts
-    if tuple(form) not in _OF_BITS:
+    if tuple(form) not in OF_BITS:
         raise Unsupported(instruction.opcode)
     kind = _type(name, _LOGIC)
-    yield _computed(writer, instruction, _OF_BITS[tuple(form)], kind, 1 if name == "pred" else _BITS[kind])
+    yield _computed(writer, instruction, OF_BITS[tuple(form)], kind, 1 if name == "pred" else _BITS[kind])
 
 
 def _negative(writer: _Writer, instruction: Instruction) -> _Steps:
@@ -250,16 +250,16 @@ def _selected(writer: _Writer, instruction: Instruction) -> _Steps:
 def _compared(writer: _Writer, instruction: Instruction) -> _Steps:
     _, relation, *logic, name = instruction.parts
     into, one, other, *more = instruction.operands
-    if relation not in _COMPARED or len(logic) > 1 or len(more) != len(logic):
+    if relation not in COMPARED or len(logic) > 1 or len(more) != len(logic):
         raise Unsupported(instruction.opcode)
-    (code, changed), scope = _COMPARED[relation], instruction.scope
+    (code, changed), scope = COMPARED[relation], instruction.scope
     a, b = writer.source(one, scope), writer.source(other, scope)
     target = writer.target(into, scope)[0]
     compared = {"code": code, "type": _type(name), "bits": 1, "a": b if changed else a, "b": a if changed else b}
     if not logic:
         yield compared | {"into": target}
         return
-    if (logic[0],) not in _OF_BITS:
+    if (logic[0],) not in OF_BITS:
         raise Unsupported(instruction.opcode)
     yield compared | {"into": writer.temporary()}
     with_ = more[0].operand if isinstance(more[0], Negated) else more[0]
@@ -267,7 +267,7 @@ def _compared(writer: _Writer, instruction: Instruction) -> _Steps:
     if isinstance(more[0], Negated):
         yield {"code": StepCode.NOT, "type": StepType.U8, "bits": 1, "into": writer.temporary(1), "a": also}
         also = writer.temporary(1)
-    yield {"code": _OF_BITS[(logic[0],)], "type": StepType.U8, "bits": 1, "into": target, "a": writer.temporary(), "b": also}
+    yield {"code": OF_BITS[(logic[0],)], "type": StepType.U8, "bits": 1, "into": target, "a": writer.temporary(), "b": also}
 
 
 def _converted(writer: _Writer, instruction: Instruction) -> _Steps:
@@ -363,7 +363,7 @@ def _exactly(instruction: Instruction, count: int) -> tuple[str, ...]:
 
 
 _ROWS: Final[dict[str, Callable[[_Writer, Instruction], _Steps]]] = {
-    **{form[0]: _simple for form in _SIMPLE}, **{form[0]: _of_bits for form in _OF_BITS},
+    **{form[0]: _simple for form in SIMPLE}, **{form[0]: _of_bits for form in OF_BITS},
     "neg": _negative, "shf": _funnel, "selp": _selected, "setp": _compared, "cvt": _converted, "cvta": _address, "mov": _moved,
     "ld": _accessed, "st": _accessed, "bra": _jump, "exit": _leave, "ret": _leave,
 }  # fmt: skip
