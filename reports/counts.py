@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from consan.reports.model import Finding
 
@@ -17,6 +17,11 @@ def seen(finding: Finding) -> str:
 def plural(number: int, one: str, many: str | None = None) -> str:
     """`1 time`, `1,234 times`: all formats print counts alike."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def some(names: Sequence[str], one: str) -> str:
+    """`k`, or `k and 2 other kernels`."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {plural(len(names) - 1, f'other {one}')}"
 
 
 def runs(numbers: Iterable[int]) -> list[str]:

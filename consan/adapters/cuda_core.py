@@ -23,6 +23,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,12 +31,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from consan._errors import NotSupported
+from consan._errors import NotSupported, UsageError
 from consan.adapters import sources
 from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import Buffers, CoreLaunches, checked, driver, kernel_name, library_of
 from consan.adapters.seam import Seam, lacking
+from consan.session.without_optimisation import CudaText
 
 _OLDEST = _NEWEST = (1, 2)
 _SEAMS = ("Program.compile", "ProgramOptions", "ObjectCode.from_ptx", "ObjectCode.from_cubin", "Linker", "launch")
@@ -112,14 +114,16 @@ class CudaCoreAdapter(Seam):
         """Whether there is a session, and the calling package has no adapter of its own."""
         return self._session is not None and caller() not in OWN_ADAPTER
 
-    def place(self, code: str) -> str:
-        """The C++ source with a line that says where it can be read."""
-        return sources.place(code, sources.source_folder(self._session)).directive() + code
+    def place(self, code: str) -> sources.SourceStart:
+        """Where the C++ source can be read."""
+        return sources.place(code, sources.source_folder(self._session))
 
-    def made(self, plain: Any, text: str, name: str, mapping: Any = None) -> Any:
-        """The object to load in place of the plain one, whose PTX is the text."""
+    def made(self, plain: Any, text: str, name: str, mapping: Any = None, source: CudaText | None = None) -> Any:
+        """The object to load in place of the plain one, whose PTX is the text. `source`: what that was compiled from."""
         session = self._open
         prepared = session.instrument_for_framework(text, name=name, unseen=self._unseen)
+        if source is not None:
+            session.unoptimised.texts[prepared.plain] = source
         shown = type(plain).from_cubin(cubin_of(prepared), name=name, symbol_mapping=dict(mapping or {}))
         self._made.append(_Made(prepared, session, shown, plain))
         if self._defines:
@@ -184,9 +188,11 @@ def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> 
             self._consan = adapter.active and not any(getattr(given, name, None) for name in _RELOCATABLE)
             self._consan_name = str(getattr(given, "name", None) or "program")
             self._consan_ptx = text_of(code) if str(code_type).lower() == "ptx" else None
+            self._consan_text: Callable[..., CudaText] | None = None
             if self._consan and str(code_type).lower() == "c++":
-                self._consan_name = sources.kernel_name(code)
-                code, options = adapter.place(code), with_lines(given, options_type)
+                self._consan_name, at = sources.kernel_name(code), adapter.place(code)
+                self._consan_text = functools.partial(cuda_text, base, given or options_type(), options_type, at, code)
+                code, options = at.directive() + code, with_lines(given, options_type)
             super().__init__(code, code_type, options)
 
         def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **kwargs: Any) -> Any:
@@ -195,10 +201,12 @@ def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> 
                 return super().compile(target_type, name_expressions, logs, **kwargs)
             if self._consan_ptx is not None:
                 return adapter.made(super().compile(target_type, name_expressions, logs), self._consan_ptx, self._consan_name)
+            began = time.process_time()
             with warnings.catch_warnings():  # "the driver is too old for this PTX": the driver never gets it
                 warnings.simplefilter("ignore")
                 ptx = super().compile("ptx", name_expressions, logs)
-            return adapter.made(ptx, text_of(ptx.code), self._consan_name, ptx.symbol_mapping)
+            source = self._consan_text and self._consan_text(name_expressions, time.process_time() - began)
+            return adapter.made(ptx, text_of(ptx.code), self._consan_name, ptx.symbol_mapping, source)
 
     return Program
 
@@ -256,6 +264,19 @@ def with_lines(options: Any, options_type: Any) -> Any:
     if options is None:
         return options_type(lineinfo=True)
     return options if options.lineinfo or options.debug else dataclasses.replace(options, lineinfo=True)
+
+
+def cuda_text(base: Any, given: Any, options_type: Any, at: sources.SourceStart, code: str, names: Any, took: float) -> CudaText:
+    """What a `Program` was compiled from. `base`: cuda.core's. `took`: seconds of processor time."""
+
+    def compiled(text: str, optimised: bool) -> str:
+        options = with_lines(given, options_type) if optimised else dataclasses.replace(given, lineinfo=True, debug=True)
+        try:
+            return text_of(base(at.directive() + text, "c++", options).compile("ptx", names).code)
+        except Exception as error:  # as cuda.core raises it
+            raise UsageError(str(error)) from None
+
+    return CudaText(at.path, at.line, code, compiled, took)
 
 
 def text_of(code: Any) -> str:

@@ -30,6 +30,7 @@ import importlib.util
 import itertools
 import re
 import sys
+import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -44,6 +45,8 @@ from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
 from consan.backends.base import DeviceLost
 from consan.session.framework_launch import FrameworkLaunch
+from consan.session.without_optimisation import CudaText
+from consan.toolchain.nvrtc import UNOPTIMISED
 
 _OLDEST = (13, 0)
 # The name of the function that turns source into bytes, newest CuPy first.
@@ -158,12 +161,20 @@ class CupyAdapter(Seam):
         if unseen or _is_lto(args, kwargs):
             self._list(f"{sources.kernel_name(text)} ({'compile_using_nvrtc called directly' if unseen else 'LTO'})")
             return original(source, options, *args, **kwargs)
-        token = _to_ptx.set(True)
-        try:
-            ptx, mapping = original(self._with_line(text), _with_line_info(options), *args, **kwargs)
-        finally:
-            _to_ptx.reset(token)
-        return self._instrument(ptx, sources.kernel_name(text), relocatable=_is_relocatable(options)), mapping
+        at, began = sources.place(text, self._folder()), time.process_time()
+
+        def compiled(text: str, *more: str) -> tuple[bytes, Any]:
+            token = _to_ptx.set(True)
+            try:
+                made: tuple[bytes, Any] = original(at.directive() + text, (*_with_line_info(options), *more), *args, **kwargs)
+                return made
+            finally:
+                _to_ptx.reset(token)
+
+        ptx, mapping = compiled(text)
+        took = time.process_time() - began
+        known = CudaText(at.path, at.line, text, lambda text, optimised: _again(compiled, text, optimised=optimised), took)
+        return self._instrument(ptx, sources.kernel_name(text), relocatable=_is_relocatable(options), source=known), mapping
 
     def _compile_nvcc(
         self,
@@ -198,8 +209,10 @@ class CupyAdapter(Seam):
     def _with_line(self, source: str) -> str:
         return sources.place(source, self._folder()).directive() + source
 
-    def _instrument(self, ptx: bytes, name: str, *, relocatable: bool = False) -> bytes:
+    def _instrument(self, ptx: bytes, name: str, *, relocatable: bool = False, source: CudaText | None = None) -> bytes:
         prepared = self._prepared(ptx, name, launches=relocatable)
+        if source is not None:
+            self._open.unoptimised.texts[prepared.plain] = source
         produced = _produced.get()
         if produced is not None:
             produced.append(prepared)
@@ -304,6 +317,13 @@ def _choose_arch(compiler: ModuleType, original: Callable[..., Any], arch: Any =
     if not _to_ptx.get():
         return original(arch)
     return f"-arch=compute_{arch if arch is not None else compiler._get_arch()}", "ptx"
+
+
+def _again(compiled: Callable[..., tuple[bytes, Any]], text: str, *, optimised: bool) -> str:
+    try:
+        return compiled(text, *(() if optimised else UNOPTIMISED))[0].rstrip(b"\0").decode()
+    except Exception as error:  # as CuPy raises it
+        raise UsageError(str(error)) from None
 
 
 def _is_lto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

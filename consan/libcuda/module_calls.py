@@ -17,6 +17,7 @@ from typing import Any, Final
 from consan._errors import ConsanError
 from consan.instrument.ptx import Function, parse
 from consan.libcuda import calls
+from consan.libcuda.built import know_source
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import KeptPtx, StandInDriver
 from consan.libcuda.places import with_places
@@ -52,6 +53,7 @@ class DriverModule:
 def _load(driver: StandInDriver, text: str, name: str) -> int:
     module = parse(with_places(text, driver.kept_ptx.places), name)
     made = DriverModule(driver.session.prepare(module, name=name))
+    know_source(driver.session.unoptimised, made.prepared.plain, text)
     handle = driver.made(made)
     for function in module.functions:
         if function.kind == "entry" and function.body is not None:

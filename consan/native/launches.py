@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from consan._errors import ConsanError, UsageError
 from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
+from consan.libcuda.built import know_source
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.framework_launch import FrameworkLaunch
@@ -197,5 +198,7 @@ class RecordedModules:
 def prepare(session: Session, ptx: str, name: str, cluster: int) -> Prepared:
     """A module of the program. `cluster`: of launches with called hooks."""
     if session.options.records:
-        return session.instrument_for_framework(ptx, name=name)
+        prepared = session.instrument_for_framework(ptx, name=name)
+        know_source(session.unoptimised, prepared.plain, ptx)
+        return prepared
     return session.instrument(ptx, name=name, cluster=cluster)

@@ -42,6 +42,7 @@ _SIGNATURES: Final = {
     "cuLibraryGetGlobal": "o o n s",
     "cuMemAlloc_v2": "o n",
     "cuMemFree_v2": "n",
+    "cuMemGetAddressRange_v2": "o o n",
     "cuMemGetInfo_v2": "o o",
     "cuMemcpyDtoD_v2": "n n n",
     "cuMemcpyDtoHAsync_v2": "O2 n n n",

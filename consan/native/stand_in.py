@@ -116,5 +116,6 @@ class StandInServer:
             if pid not in self._processes:
                 session = open_session(self._options)
                 session.alone = False  # a program may launch on other streams while a kernel runs
+                session.unoptimised.meanwhile = lambda: "the program has other processes" if len(self._processes) > 1 else ""
                 self._processes[pid] = _Process(pid, session, StandInDriver(session, SocketMemory(connection), needs_runtime=True))
             return self._processes[pid]

@@ -33,6 +33,7 @@ from consan.session.executing.loading import Modules
 from consan.session.executing.watch import SessionWatch
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
+from consan.session.kept_launches import KeptLaunches
 from consan.session.known_in_graphs import KnownInGraphs
 from consan.session.launches_by_others import LaunchesByOthers
 from consan.session.modules.device import Device
@@ -61,7 +62,8 @@ class Frameworks:
     names: AddressNames
     streams: FollowedStreams
     comparisons: Comparisons
-    context: int = 0  # its number among those of the program
+    context: int  # its number among those of the program
+    kept: KeptLaunches
     era: int = 0  # one more whenever launches that repeat have to take the long way once
     _repeated: dict[tuple[Hashable, ...], RepeatedLaunch] = field(default_factory=dict)
 
@@ -214,6 +216,7 @@ class Frameworks:
             return
         if launch.buffers is not None:
             self.names.note_buffers(prepared, launch.entry, launch.buffers())
+        self.kept.before(prepared, launch)
         reaches = self._reached(prepared, launch)
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)

@@ -44,6 +44,7 @@ from consan.session.executing.recording import Recording
 from consan.session.executing.watch import News, SessionWatch
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.frameworks import Frameworks
+from consan.session.kept_launches import KeptLaunches
 from consan.session.modules.device import Device, new_device, shared_device
 from consan.session.modules.in_clusters import in_ctas
 from consan.session.modules.layouts import AddressName, AddressNames
@@ -131,11 +132,6 @@ class Session:
     def progress(self) -> Progress:
         """Where progress is shown."""
         return self.modules.progress
-
-    @property
-    def policy(self) -> str:
-        """How strictly the ISA is read."""
-        return self.options.policy
 
     @property
     def shadow(self) -> Shadow:
@@ -226,7 +222,7 @@ class Session:
         """The launches that frameworks make."""
         do = self._executor
         parts = do.modules, do.judge, do.watch, do.selection, do.background, do.names, self.followed
-        self._made.append(Frameworks(self.device, *parts, self.comparisons, self.context))
+        self._made.append(Frameworks(self.device, *parts, self.comparisons, self.context, KeptLaunches(self)))
         return self._made[-1]
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
@@ -313,7 +309,11 @@ class Session:
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and compute the verdict."""
         with COST.working():
-            return self._united(self._report(*self._collect()), Session.report)
+            return self._united(self._whole(), Session.report)
+
+    def _whole(self) -> model.Report:
+        """The report, with what the virtual machine shows of launches that were kept."""
+        return functools.reduce(lambda report, each: each.kept.added(report), self._made, self._report(*self._collect()))
 
     def so_far(self) -> model.Report:
         """The report of what is known now, without a wait for the device."""
@@ -388,7 +388,7 @@ class Session:
         list(map(Frameworks.tell_repeated, self._made))
         if not self.modules.used and not self._collected.uninstrumented:
             return None
-        report = self._report(*self._collect())
+        report = self._whole()
         ran = tuple(kernel for kernel in report.kernels if kernel.launches)
         self._executor.ever_launched |= bool(ran)
         self._executor.forget()

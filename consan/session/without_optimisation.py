@@ -12,6 +12,7 @@ since its memory is brought back afterwards.
 from __future__ import annotations
 
 import hashlib
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
 from consan._errors import ConsanError
-from consan.reports.counts import plural
+from consan.reports.counts import some
 from consan.reports.model import Finding, Report
 from consan.reports.source.sources import embed
 from consan.reports.verdict.unoptimised import unknown_to, with_warnings
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from consan.session.asking.reruns import CudaSource, Ran
     from consan.session.session import Session
 
-_BUDGET: Final = 2.0  # seconds of processor time of a session, for `auto`
-_MOST_MEMORY: Final = 64 << 20  # bytes of the program's memory that are kept
+_BUDGET: Final = 2.0  # seconds of processor time of a session, for `auto`; and those that a compiler may take
+MOST_MEMORY: Final = 64 << 20  # bytes of the program's memory that are kept
 _LONGEST: Final = 10.0  # seconds of one launch
+_LONGEST_ON_REQUEST: Final = 60.0  # seconds that a compiler may take
+_LONG: Final = "that would take long (--unoptimized on does it)"
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class _Other:
     prepared: Prepared
 
 
+def _threads() -> str:
+    return "the program has other threads" if sum(not each.daemon for each in threading.enumerate()) > 1 else ""
+
+
 @dataclass
 class WithoutOptimisation:
     """The comparisons of one session. `opens`: makes a session on its device."""
@@ -78,6 +85,8 @@ class WithoutOptimisation:
     session: Session
     opens: Callable[[SessionOptions], Session]
     texts: dict[str, CudaText] = field(default_factory=dict)  # by their PTX
+    origins: dict[str, Callable[[float], CudaText]] = field(default_factory=dict)  # what finds a text in so many seconds, by its PTX
+    meanwhile: Callable[[], str] = _threads  # what may use the device's memory meanwhile
     _seen: set[tuple[str, str]] = field(default_factory=set)  # text and name of kernels
     _found: list[Finding] = field(default_factory=list)
     _left: dict[str, list[str]] = field(default_factory=dict)  # why kernels were not compared
@@ -85,17 +94,17 @@ class WithoutOptimisation:
 
     def launched(self, prepared: Prepared, asked: RequestedRun, launch: Callable[[Prepared, RequestedRun], bool]) -> bool:
         """Make a launch and compare it, if it is the first of its kernel. Returns whether it was checked."""
-        text, key = self.texts.get(prepared.plain), (prepared.plain, asked.entry)
-        if text is None or not self._wanted or key in self._seen:
+        key = prepared.plain, asked.entry
+        if not self.knows(prepared.plain) or not self._wanted or key in self._seen:
             return launch(prepared, asked)
         self._seen.add(key)
         machine: Any = getattr(self.session.backend, "machine", None)
         before = self.session.executed
-        restore = machine.saved(_MOST_MEMORY)
+        restore = machine.saved(MOST_MEMORY)
         taken = launch(prepared, asked)
         if taken:
             executed = self.session.executed - before
-            why = self._compared(_Launch(self, machine, prepared, asked, text, restore), executed)
+            why = self._compared(_Launch(self, machine, prepared, asked, restore), executed)
             if why:
                 self._left.setdefault(why, []).append(asked.entry)
         return taken
@@ -107,29 +116,46 @@ class WithoutOptimisation:
 
     def _compared(self, launch: _Launch, executed: int) -> str:
         """Compare a launch with that of the kernel without optimisation. Returns why not, or why not to the end."""
-        text, own = launch.text, launch.asked.entry
+        own = launch.asked.entry
         known = [*self.session.recording.findings, *self.session.watch.findings]
         if any(each.severity == "error" and each.kernel == own for each in known):
             return ""
-        quick = self._spent < _BUDGET and is_quickly_compared(text.seconds, len(launch.prepared.plain), executed)
-        if not quick and self.session.options.unoptimized != "on":
-            return "that would take long (--unoptimized on does it)"
         if launch.restore is None:
             return "the memory of the program is too large to be kept"
-        if sum(not each.daemon for each in threading.enumerate()) > 1:
-            return "the program has other threads"
-        began = time.process_time()
+        if others := self.meanwhile():
+            return others
+        began = processor_time()
         try:
-            found, why = launch.races(known)
+            text = self._text(launch.prepared.plain, executed)
+            found, why = ([], _LONG) if text is None else launch.races(known, text)
         except ConsanError as error:
             found, why = [], str(error).partition("\n")[0]
-        self._spent += time.process_time() - began
+        self._spent += processor_time() - began
         self._found += found
         return why
 
+    def _text(self, ptx: str, executed: int) -> CudaText | None:
+        """The text of a kernel; None: to compare it would take long. Raises `UsageError`: it is not found."""
+        always = self.session.options.unoptimized == "on"
+        if not always and (self._spent >= _BUDGET or not is_quickly_compared(0.0, len(ptx), executed)):
+            return None
+        if ptx not in self.texts:
+            self.texts[ptx] = self.origins[ptx](_LONGEST_ON_REQUEST if always else _BUDGET)
+        text = self.texts[ptx]
+        return text if always or is_quickly_compared(text.seconds, len(ptx), executed) else None
+
+    def knows(self, ptx: str) -> bool:
+        """Whether PTX was compiled from a text that may be found."""
+        return ptx in self.texts or ptx in self.origins
+
+    def learn(self, ptx: str, other: WithoutOptimisation, known: str) -> None:
+        """Know of PTX what another session knows of it, under the text that it has there."""
+        self.texts |= {ptx: other.texts[known]} if known in other.texts else {}
+        self.origins |= {ptx: other.origins[known]} if known in other.origins else {}
+
     def added(self, report: Report) -> Report:
         """The report, with what only kernels without optimisation have shown."""
-        left = [f"{_some(names)}: not compared with the kernel without optimisation: {why}" for why, names in self._left.items()]
+        left = [f"{some(names, 'kernel')}: not compared with the kernel without optimisation: {why}" for why, names in self._left.items()]
         found, report = unknown_to(report, self._found), replace(report, notes=(*report.notes, *left))
         return with_warnings(report, found) if found else report
 
@@ -147,23 +173,21 @@ class _Launch:
     machine: Any
     prepared: Prepared
     asked: RequestedRun
-    text: CudaText
     restore: Callable[[], None] | None
     other: _Other | None = None
     places: set[int] = field(default_factory=set)  # addresses of the program's memory
 
-    def races(self, known: list[Finding]) -> tuple[list[Finding], str]:
+    def races(self, known: list[Finding], text: CudaText) -> tuple[list[Finding], str]:
         """The races that only the kernel without optimisation has, with their repairs; and why not all of it was looked at."""
-        after = self.machine.saved(_MOST_MEMORY)
+        after = self.machine.saved(MOST_MEMORY)
         self.places = {each.address for each in self.machine.arena.allocations}
         try:
             with self.owner.session.turn():
-                return self._races(known)
+                return self._races(known, text.source)
         finally:
             after()
 
-    def _races(self, known: list[Finding]) -> tuple[list[Finding], str]:
-        source = self.text.source
+    def _races(self, known: list[Finding], source: CudaSource) -> tuple[list[Finding], str]:
         ptx = source.compiled(source.text)
         ran = self.run(ptx, self.asked.seed)
         races = late.reruns.races(ran.report)
@@ -183,7 +207,7 @@ class _Launch:
         self.restore()
         session.seed, executed = seed, session.executed
         session.launch(prepared, asked.entry, asked.grid, asked.block, asked.args, **asked.how, address_name=asked.address_name)
-        contents = self.machine.arena.contents(_MOST_MEMORY)
+        contents = self.machine.arena.contents(MOST_MEMORY)
         results = hashlib.blake2b(b"".join(data.tobytes() for address, data in contents if address in self.places)).digest()
         report = session.take()
         assert report is not None, "a kernel was launched"
@@ -204,5 +228,7 @@ class _Launch:
         return _Other(ptx, session, session.prepare(text, name=self.prepared.name))
 
 
-def _some(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {plural(len(names) - 1, 'other kernel')}"
+def processor_time() -> float:
+    """Seconds of this process, and of the compilers that it has started."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + used.ru_utime + used.ru_stime

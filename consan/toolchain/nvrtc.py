@@ -30,7 +30,7 @@ from consan.toolchain.headers import VIRTUAL_HEADERS
 # Such words make a compilation depend on more than the text and the options: on other files, or the time of day.
 _BY_MORE_THAN_TEXT: Final = re.compile(r"include|import|embed|__DATE__|__TIME")
 _SPLICE: Final = re.compile(r"(?:\\|\?\?/)[ \t]*\r?\n")
-_UNOPTIMISED = ("-G",)  # "-Ofc=max" leaves out loads of values that nobody uses
+UNOPTIMISED = ("-G",)  # "-Ofc=max" leaves out loads of values that nobody uses
 _COMPILATION_ERROR = 6
 _INVALID_OPTION = 5
 # NVRTC's "k.cu(12): error: text" is rewritten to the "k.cu:12: error: text" that editors and terminals can follow.
@@ -102,7 +102,7 @@ def compile_ptx(
 
     The PTX of a source that reads no other file is kept in the cache.
     """
-    given = options if optimised else (*options, *_UNOPTIMISED)
+    given = options if optimised else (*options, *UNOPTIMISED)
     command = _options(name, arch, std, defines or {}, include_dirs, given)
     if instantiate or any(map(_BY_MORE_THAN_TEXT.search, (_SPLICE.sub("", source), *given))):
         return compile_anew(source, name, arch, command, instantiate)

@@ -10,16 +10,14 @@ Not handled: machine code that a program brings, and what the driver does not se
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from types import ModuleType
 from typing import Any, Final
 
-from consan._errors import UsageError
 from consan.adapters import sources
 from consan.adapters.base import SessionLike
-from consan.adapters.cuda_core import text_of, with_lines
+from consan.adapters.cuda_core import cuda_text, text_of, with_lines
 from consan.adapters.driven import nvrtc
 from consan.adapters.seam import Seam
 from consan.libcuda import library
@@ -102,19 +100,9 @@ def _ptx_program(adapter: DriverStandIn, base: Any, options_type: Any, object_co
             began = time.process_time()
             made = super().compile("ptx", name_expressions, logs, **kwargs)
             if self._consan_at is not None:
-                self._keep(self._consan_at, text_of(made.code), name_expressions, time.process_time() - began)
+                took, given = time.process_time() - began, self._consan_options or options_type()
+                text = cuda_text(base, given, options_type, self._consan_at, self._consan_code, name_expressions, took)
+                adapter.made(text_of(made.code), text)
             return made
-
-        def _keep(self, at: sources.SourceStart, ptx: str, name_expressions: Any, took: float) -> None:
-            given = self._consan_options or options_type()
-
-            def compiled(text: str, optimised: bool) -> str:
-                options = with_lines(given, options_type) if optimised else dataclasses.replace(given, lineinfo=True, debug=True)
-                try:
-                    return text_of(base(at.directive() + text, "c++", options).compile("ptx", name_expressions).code)
-                except Exception as error:  # as cuda.core raises it
-                    raise UsageError(str(error)) from None
-
-            adapter.made(ptx, CudaText(at.path, at.line, self._consan_code, compiled, took))
 
     return PtxProgram

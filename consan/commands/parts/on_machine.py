@@ -14,22 +14,19 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from consan import late
 from consan._errors import ConsanError
 from consan.commands.parts.unoptimised import with_unoptimised
 from consan.launching.room import bytes_of
 from consan.launching.source import is_cuda
-from consan.reports.model import VIOLATIONS, Finding, KernelSummary, Report
-from consan.reports.verdict.conclusion import with_gaps
-from consan.session.planning.options import OFF
+from consan.reports.model import VIOLATIONS, KernelSummary, Report
+from consan.reports.verdict.machine import with_machine as with_machine_findings
+from consan.session.planning.options import MOST_THREADS, OFF
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
 
 _MOST_BYTES: Final = 64 << 20
-MOST_THREADS: Final = 1 << 16
 _SHORTEST: Final = 2.0  # seconds that the launch may take there at least
-_NOTE: Final = "the virtual machine made the launch again, to look at what a GPU does not show"
 
 
 def with_machine(requested: RequestedLaunch, args: argparse.Namespace, report: Report) -> Report:
@@ -49,7 +46,7 @@ def with_machine(requested: RequestedLaunch, args: argparse.Namespace, report: R
         return _unexplored(report, f"not explored: {str(error).partition(chr(10))[0]}")
     if made.incomplete and not made.findings:
         return _unexplored(report, f"not explored: {made.incomplete[0]}")
-    return _with(report, ran)
+    return with_machine_findings(report, ran, ran.findings)
 
 
 def _is_wanted(args: argparse.Namespace, report: Report) -> bool:
@@ -66,25 +63,3 @@ def _unexplored(report: Report, why: str) -> Report:
 def _ended(kernel: KernelSummary, why: str) -> KernelSummary:
     known = kernel.schedules
     return kernel if known is None or known.holds else replace(kernel, schedules=replace(known, ended=why))
-
-
-def _with(report: Report, ran: Report) -> Report:
-    known = set(map(_key, report.findings))
-    found = [_repeated(each, ran.seed) for each in ran.findings if each.severity != "note" and _key(each) not in known]
-    explored = {each.name: each.schedules for each in ran.kernels}
-    kernels = tuple(
-        each if each.schedules is None or each.schedules.holds else replace(each, schedules=explored.get(each.name) or each.schedules)
-        for each in report.kernels
-    )
-    findings = late.merging.sort_findings((*report.findings, *found))
-    notes = (*report.notes, *(each for each in ran.notes if each not in report.notes), *([_NOTE] if found else []))
-    return with_gaps(report, (), findings=findings, kernels=kernels, notes=notes, sources={**ran.sources, **report.sources})
-
-
-def _key(finding: Finding) -> tuple[object, ...]:
-    return finding.kernel, finding.kind, frozenset((each.file, each.line, each.file or each.ptx_line) for each in finding.pair)
-
-
-def _repeated(finding: Finding, seed: int) -> Finding:
-    """A finding of the machine's own schedule is that of another one than the GPU's."""
-    return finding if finding.seed is not None or finding.unoptimized else replace(finding, seed=seed)

@@ -5,7 +5,8 @@ the source, which another compiler brings back. So the source is compiled a seco
 arguments. What only that launch shows is a warning, `found without optimisation`.
 
 Only races count. Registers of matrix products are not compared: that compiler moves them through other registers while products use them.
-A launch in which an error was found is not compared: repair that one first. On a GPU nothing is compared.
+A launch in which an error was found is not compared: repair that one first. Behind a GPU the virtual machine makes both launches
+(on_machine.py).
 """
 
 from __future__ import annotations
