@@ -53,6 +53,7 @@ CASES = [
     FrameworkProgram("pallas_scale.py", "jax-cuda13-plugin", "missing-wait", "plgpu.wait_smem_to_gmem(0)"),
     FrameworkProgram("pallas_triton_rows.py", "jax-cuda13-plugin", "global-race", "give each CTA bytes of its own", "argument 2 (out)"),
     FrameworkProgram("cute_tensors.py", "nvidia-cutlass-dsl torch apache-tvm-ffi", "data-race", "cute.arch.sync_threads()"),
+    FrameworkProgram("cute_ahead.py", "nvidia-cutlass-dsl torch", "data-race", "cute.arch.sync_threads()"),
     FrameworkProgram("helion_sums.py", "helion", "global-race", "for a sum: hl.atomic_add"),
 ]
 

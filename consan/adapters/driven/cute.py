@@ -4,7 +4,9 @@ The compiler is asked for PTX with the lines of the program, and not to use its 
 CUTE_DSL_LINEINFO, CUTE_DSL_NO_CACHE); nor are quack's and FlashAttention-4's. A loaded cubin is taken for the PTX of the same kernels.
 Tensors of torch and arrays of NumPy, by DLPack or given to functions compiled with TVM-FFI, are on the device (host_tensors.py).
 
-Not handled: host code that is compiled ahead of time, several devices.
+What a program compiles ahead of time gets its PTX beside the object, where a later program finds it.
+
+Not handled: objects of other programs without their PTX, several devices.
 """
 
 from __future__ import annotations
@@ -88,6 +90,7 @@ class CuteStandIn(Seam):
     def _executes(self, executor: Any) -> None:
         self._wrap(executor.JitFunctionArtifacts, "__post_init__", self._keep)
         self._wrap(executor.JitExecutor, "run_compiled_program", self._run)
+        self._wrap(executor.JitCompiledFunction, "export_to_c", _leave_ptx)
 
     def _run(self, original: Callable[..., Any], executor: Any, *args: Any, **named: Any) -> Any:
         """`JitExecutor.run_compiled_program`: host code, which may read and write tensors by their addresses on the device."""
@@ -109,6 +112,13 @@ class CuteStandIn(Seam):
 
     def _converts(self, runtime: Any) -> None:
         self._wrap(runtime._Tensor, "__init__", self._from_dlpack)
+        self._wrap(runtime, "load_module", self._load)
+
+    def _load(self, original: Callable[..., Any], file_path: str, *args: Any, **named: Any) -> Any:
+        """`load_module`: the PTX of what was compiled ahead of time lies beside it."""
+        if self._tensors is not None:
+            library.keep_ptx(Path(file_path).parent)
+        return original(file_path, *args, **named)
 
     def _from_dlpack(self, original: Callable[..., None], tensor: Any, source: Any, *args: Any, **named: Any) -> None:
         """`_Tensor.__init__`, behind `from_dlpack`."""
@@ -125,6 +135,14 @@ class CuteStandIn(Seam):
         on_device = functools.partial(_on_device, tvm_ffi, self._tensors)
         with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), self._torch.now.get().handle):
             return original(function, *map(on_device, args), **{name: on_device(value) for name, value in named.items()})
+
+
+def _leave_ptx(original: Callable[..., Any], function: Any, file_path: str, file_name: str, *args: Any, **named: Any) -> Any:
+    """`JitCompiledFunction.export_to_c`: the object has machine code only."""
+    made = original(function, file_path, file_name, *args, **named)
+    if isinstance(function.__ptx__, str):
+        Path(file_path, f"{file_name}.ptx").write_text(function.__ptx__)
+    return made
 
 
 def _on_device(tvm_ffi: Any, tensors: HostTensors, value: Any) -> Any:
