@@ -8,6 +8,9 @@ TRITON ?= triton==3.6.0
 TRITON_VENV := .venv-triton
 FRAMEWORKS ?= numba-cuda==0.30.* numpy==2.4.* numba-cuda-mlir==0.6.* nvidia-nvvm nvidia-cutlass-dsl==4.8.* warp-lang==1.19.* tilelang==0.1.15 helion==1.5.* triton==3.7.* jax==0.12.* jax-cuda13-plugin==0.12.* jax-cuda13-pjrt==0.12.*
 FRAMEWORKS_VENV := .venv-frameworks
+OLDEST ?= numpy==2.4.* torch==2.11.* triton==3.6.0 numba-cuda==0.30.0 nvidia-nvvm cupy-cuda13x==13.6.*
+NEWEST ?= numpy==2.4.* torch==2.14.* triton==3.9.0 numba-cuda==0.30.* nvidia-nvvm cupy-cuda13x==14.*
+VERSIONS_VENVS := .venv-oldest .venv-newest
 DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
 DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \
 	--arg i32=32 --arg i32=96
@@ -16,7 +19,7 @@ DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-slow test-gpu test-triton test-frameworks lint lint-installed lint-python lint-cxx clean
+.PHONY: help demo docs test test-slow test-gpu test-triton test-frameworks test-versions lint lint-installed lint-python lint-cxx clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -42,6 +45,11 @@ test-triton: $(TRITON_VENV)/.test ## the tests with Triton on the CPU
 test-frameworks: $(FRAMEWORKS_VENV)/.test ## programs of other frameworks on the CPU
 	$(FRAMEWORKS_VENV)/bin/python -m pytest -n auto --durations=5 -k "framework or cute or driver or pallas or 12- or 14-" \
 		tests/frameworks tests/pipeline/test_cute_programs.py tests/pipeline/test_driver_programs.py tests/tutorials/test_tutorials.py
+
+# Of each framework the oldest and the newest version that consan knows. Those of `make test-frameworks` are the only ones that it knows of theirs.
+test-versions: $(VERSIONS_VENVS:=/.test) ## the adapters on the CPU with the oldest and the newest versions of torch, Triton, CuPy and Numba
+	for each in $(VERSIONS_VENVS); do $$each/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" \
+		-k "adapters or cupy or numba or triton" tests/adapters_triton tests/unit/adapters tests/frameworks || exit 1; done
 
 test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)
 	$(BIN)/python -m pytest --durations=15 -m gpu
@@ -70,7 +78,7 @@ docs: $(VENV)/.docs ## the documentation as a site, in build/docs/site
 	$(BIN)/python -m mkdocs build -f build/docs/mkdocs.yml
 
 clean: ## remove the environment and what was built
-	rm -rf $(VENV) $(TRITON_VENV) $(FRAMEWORKS_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(TRITON_VENV) $(FRAMEWORKS_VENV) $(VERSIONS_VENVS) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -92,10 +100,14 @@ $(TRITON_VENV)/.test: pyproject.toml
 	$(TRITON_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[cpu,test]' '$(TRITON)'
 	@touch $@
 
-$(FRAMEWORKS_VENV)/.test: pyproject.toml
-	$(PYTHON) -m venv $(FRAMEWORKS_VENV)
-	$(FRAMEWORKS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[cpu,test]' 'cuda-core==1.2.*'
-	for each in $(FRAMEWORKS); do $(FRAMEWORKS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install "$$each" || true; done
+# One by one: one that is not to be had is left out, and what one wants of another one's version does not count.
+$(FRAMEWORKS_VENV)/.test: PACKAGES = $(FRAMEWORKS)
+.venv-oldest/.test: PACKAGES = $(OLDEST)
+.venv-newest/.test: PACKAGES = $(NEWEST)
+$(FRAMEWORKS_VENV)/.test $(VERSIONS_VENVS:=/.test): pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[cpu,test]' 'cuda-core==1.2.*'
+	for each in $(PACKAGES); do $(@D)/bin/python -m pip --disable-pip-version-check --quiet install "$$each" || true; done
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python

@@ -6,6 +6,7 @@ A launch is complete when `launch` returns, so `synchronize` never waits. Not ha
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,34 @@ _MEMORY = 2 << 30  # memory size reported to programs
 _MODULES_KEPT = 48  # a decoded one takes up to 50 MB
 
 
+class Turns:
+    """Host threads take turns. What a thread frees in its own turn, as finalisers do that may run anywhere, is freed at the turn's end."""
+
+    def __init__(self) -> None:
+        self._lock, self._holder = threading.Lock(), 0
+        self._later: list[Callable[[], None]] = []
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._holder = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            while self._later:
+                self._later.pop(0)()
+        finally:
+            self._holder = 0
+            self._lock.release()
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Do it now, or at the end of this thread's turn."""
+        if self._holder == threading.get_ident():
+            self._later.append(work)
+            return
+        with self:
+            work()
+
+
 class VirtualBackend:
     """One virtual device."""
 
@@ -44,7 +73,7 @@ class VirtualBackend:
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()
         self._texture_handles = 0  # how many were given
-        self._lock = threading.Lock()  # host threads take turns: only one launch at a time
+        self._lock = Turns()  # only one launch at a time
 
     @classmethod
     def in_place(cls) -> VirtualBackend:
@@ -68,8 +97,7 @@ class VirtualBackend:
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
-        with self._lock:
-            self.machine.free(address)
+        self._lock.soon(functools.partial(self.machine.free, address))
 
     def allocation(self, address: int) -> tuple[int, int] | None:
         """Begin and bytes of the allocation that an address lies in."""

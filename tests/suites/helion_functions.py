@@ -1,6 +1,6 @@
 """Helion's own examples by their functions, small, held against torch; the sources are a checkout's `examples`.
 
-consan run --device cpu tests/suites/helion_functions.py CHECKOUT softmax
+consan run --device cpu tests/suites/helion_functions.py CHECKOUT softmax jagged_sum
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Example:
-    """A function of a file, its arguments, and what torch says."""
+    """A function of a file, its arguments, and what torch says: a function, or the name of one of the file."""
 
     file: str
     function: str
     given: Callable[[], tuple[Any, ...]]
-    expected: Callable[..., Any]
+    expected: Callable[..., Any] | str
 
 
 def values(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -53,8 +53,121 @@ def normed_weights_first(weight: torch.Tensor, bias: torch.Tensor, x: torch.Tens
     return normed(x, weight, bias)
 
 
+def jagged(*columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of several lengths behind each other, and where each begins."""
+    offsets = torch.tensor([0, 3, 4, 9, 11], device="cuda")
+    return values(11, *columns), offsets
+
+
+def gradient(function: Callable[..., torch.Tensor], out: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
+    """By the first argument of a function, of the gradient of its result."""
+    first = given[0].detach().clone().requires_grad_()
+    function(first, *given[1:]).backward(out)
+    return first.grad
+
+
+def rows_normed() -> tuple[Any, ...]:
+    x = values(16, 64)
+    return values(16, 64), x, x.mean(1), torch.rsqrt(x.var(1, correction=0) + 1e-5), values(64), True
+
+
+def rows_rooted() -> tuple[Any, ...]:
+    x = values(16, 64)
+    return values(16, 64), x, values(64), torch.rsqrt(x.pow(2).mean(1, keepdim=True) + 1e-5)
+
+
+def grouped(packed: torch.Tensor, shared: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    return packed @ shared
+
+
 HALF = torch.float16
+BRAIN = torch.bfloat16
 EXAMPLES = {
+    "jagged_dense_add": Example(
+        "jagged_dense_add", "jagged_dense_add_2d", lambda: (*jagged(), values(4, 8)), "jagged_dense_add_2d_reference"
+    ),
+    "jagged_dense_bmm": Example(
+        "jagged_dense_bmm",
+        "jagged_dense_bmm",
+        lambda: (*reversed(jagged(16)), values(4, 16, 16), values(4, 16)),
+        "jagged_dense_bmm_reference",
+    ),
+    "jagged_softmax": Example("jagged_softmax", "jagged_softmax_kernel", lambda: jagged(16), "reference_jagged_softmax_pytorch"),
+    "jagged_sum": Example("jagged_sum", "jagged_sum_kernel", lambda: jagged(16), "reference_jagged_sum_kernel_pytorch"),
+    "jagged_mean": Example(
+        "jagged_mean",
+        "jagged_mean_kernel",
+        lambda: (*jagged(8), torch.tensor([8, 5, 1, 3], dtype=torch.int32, device="cuda"), 8),
+        "reference_jagged_mean_kernel_pytorch",
+    ),
+    "jagged_layer_norm": Example(
+        "jagged_layer_norm", "jagged_layer_norm_kernel", lambda: (*jagged(16), 1e-6), "reference_jagged_layer_norm_pytorch"
+    ),
+    "kl_div": Example(
+        "kl_div",
+        "kl_div_forward",
+        lambda: (values(16, 64).log_softmax(1), values(16, 64).softmax(1), False, "batchmean", 1e-10),
+        lambda x, y, *_: functional.kl_div(x, y, reduction="batchmean"),
+    ),
+    "fp8_gemm": Example(
+        "fp8_gemm",
+        "fp8_gemm",
+        lambda: tuple(values(32, 32, dtype=torch.float8_e4m3fn) for _ in range(2)),
+        lambda x, y: x.float() @ y.float(),
+    ),
+    "int4_gemm": Example(
+        "int4_gemm",
+        "matmul_bf16_int4",
+        lambda: (values(32, 32, dtype=BRAIN), numbers(127, 16, 32).to(torch.int8)),
+        "reference_matmul_bf16_int4",
+    ),
+    "bf16xint16_gemm": Example(
+        "bf16xint16_gemm",
+        "_bf16xint16_gemm",
+        lambda: (values(32, 32, dtype=BRAIN), numbers(9, 32, 32).to(torch.int16)),
+        lambda x, w: x @ w.to(BRAIN),
+    ),
+    "rope": Example(
+        "rope", "rope_fwd", lambda: (values(1, 2, 16, 32), values(1, 2, 16, 32), values(1, 16, 32), values(1, 16, 32)), "rope_pytorch"
+    ),
+    "segment_reduction": Example(
+        "segment_reduction",
+        "segmented_reduction_helion",
+        lambda: (numbers(8, 40).sort().values, values(40, 16), 8),
+        "segmented_reduction_pytorch",
+    ),
+    "se_block": Example("se_block", "se_block_fwd", lambda: (values(16, 32), values(32, 32)), "se_block_pytorch"),
+    "squeeze_and_excitation_net": Example(
+        "squeeze_and_excitation_net",
+        "squeeze_and_excitation_net_fwd",
+        lambda: (values(16, 32), values(32, 16), values(16, 32)),
+        "squeeze_and_excitation_net_pytorch",
+    ),
+    "grouped_gemm": Example(
+        "grouped_gemm",
+        "grouped_gemm_jagged",
+        lambda: (values(48, 32, dtype=HALF), values(32, 32, dtype=HALF), torch.tensor([0, 16, 20, 48], dtype=torch.int32, device="cuda")),
+        grouped,
+    ),
+    "split_k_barrier": Example("split_k_barrier", "split_k_matmul", lambda: (values(32, 128), values(128, 32)), torch.matmul),
+    "xsa": Example("xsa", "xsa_kernel", lambda: (*(values(1, 1, 64, 32, dtype=HALF) for _ in range(3)), 1e-6), "ref_xsa"),
+    "exp_grad": Example("exp", "exp_bwd", lambda: (values(200), values(200)), torch.mul),
+    "softmax_grad": Example(
+        "softmax", "softmax_bwd", lambda: (values(16, 64), values(16, 64).softmax(1)), lambda g, y: y * (g - (g * y).sum(1, keepdim=True))
+    ),
+    "swiglu_grad": Example(
+        "swiglu",
+        "swiglu_bwd",
+        lambda: tuple(values(8, 64) for _ in range(3)),
+        lambda g, a, b: gradient(lambda x, y: functional.silu(x) * y, g, a, b),
+    ),
+    "geglu_grad": Example(
+        "geglu", "geglu_bwd", lambda: tuple(values(8, 64) for _ in range(3)), lambda g, a, b: gradient(gated_gelu, g, a, b)
+    ),
+    "layer_norm_grad": Example(
+        "layer_norm", "layer_norm_bwd", rows_normed, lambda g, x, mean, root, weight, _: gradient(normed, g, x, weight, weight)
+    ),
+    "rms_norm_grad": Example("rms_norm", "rms_norm_bwd", rows_rooted, lambda g, x, weight, root: gradient(rooted, g, x, weight)),
     "add": Example("add", "add", lambda: (values(32, 40), values(32, 40)), torch.add),
     "exp": Example("exp", "exp_fwd", lambda: (values(200),), torch.exp),
     "sum": Example("sum", "sum_kernel", lambda: (values(16, 100),), summed),
@@ -92,17 +205,23 @@ EXAMPLES = {
 }
 
 
-def main(checkout: str, name: str) -> None:
-    sys.path.insert(0, checkout)
+def run(name: str) -> None:
     torch.manual_seed(1)
     example = EXAMPLES[name]
-    function = getattr(import_module(f"examples.{example.file}"), example.function)
+    module = import_module(f"examples.{example.file}")
     given = example.given()
-    found = function(*given)
+    found = getattr(module, example.function)(*given)
     first = found[0] if isinstance(found, tuple) else found
-    expected = example.expected(*given).to(first.dtype)
-    print(f"{name}: largest error {float((first - expected).abs().max()):.1e}")
+    said = (getattr(module, example.expected) if isinstance(example.expected, str) else example.expected)(*given)
+    expected = (said[0] if isinstance(said, tuple) else said).to(first.dtype)
+    print(f"{name}: largest error {float((first.float() - expected.float()).abs().max()):.1e}")
     torch.testing.assert_close(first, expected, rtol=2e-2, atol=2e-2)
+
+
+def main(checkout: str, *names: str) -> None:
+    sys.path.insert(0, checkout)
+    for name in names:
+        run(name)
 
 
 if __name__ == "__main__":

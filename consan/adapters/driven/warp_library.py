@@ -33,12 +33,14 @@ def functions(loaded: Any) -> dict[str, Callable[..., Any]]:
     grids = _HashGrids(loaded)
     names = (f"wp_{operation}_{scalar}" for operation in _OPERATIONS for scalar in _SCALARS)
     simple = {
-        f"{name}_device": functools.partial(_on_host, getattr(loaded, f"{name}_host")) for name in names if hasattr(loaded, f"{name}_host")
+        f"{name}_device": functools.partial(_on_host, loaded, getattr(loaded, f"{name}_host"))
+        for name in names
+        if hasattr(loaded, f"{name}_host")
     }
     return {
         **simple,
-        "wp_array_copy_device": functools.partial(_copy, loaded.wp_array_copy_host),
-        "wp_array_fill_device": functools.partial(_fill, loaded.wp_array_fill_host),
+        "wp_array_copy_device": functools.partial(_copy, loaded),
+        "wp_array_fill_device": functools.partial(_fill, loaded),
         **{f"wp_hash_grid_{action}_device": getattr(grids, action) for action in ("create", "destroy", "reserve", "update")},
     }
 
@@ -49,16 +51,21 @@ def _driver() -> StandInDriver:
     return driver
 
 
+def _work(driver: StandInDriver, loaded: Any, operation: Callable[[], object]) -> None:
+    """Do it in Warp's current stream, or in each launch of the graph that is captured there."""
+    driver.work(loaded.wp_cuda_context_get_stream(None) or 0, lambda stream: operation())
+
+
 def _reached(driver: StandInDriver, address: int) -> int:
     """Where the host has what a parameter points to; numbers and addresses of the host are given back."""
     return int(driver.view(address, 1).ctypes.data) if driver.is_device(address) else address
 
 
-def _on_host(function: Any, *args: Any) -> Any:
+def _on_host(loaded: Any, function: Any, *args: Any) -> bool:
     driver = _driver()
     given = [_reached(driver, each) if isinstance(each, int) else each for each in args]
-    made = function(*given)
-    return True if made is None else made
+    _work(driver, loaded, lambda: function(*given))
+    return True
 
 
 def _array(driver: StandInDriver, place: int) -> Any:
@@ -69,20 +76,23 @@ def _array(driver: StandInDriver, place: int) -> Any:
     return described
 
 
-def _copy(function: Any, context: Any, to: Any, source: Any, to_type: int, source_type: int, element: int) -> bool:
+def _copy(loaded: Any, context: Any, to: Any, source: Any, to_type: int, source_type: int, element: int) -> bool:
     driver = _driver()
     if (to_type, source_type) != (_REGULAR, _REGULAR):
         driver.session.note("copies of indexed and fabric arrays of Warp do not run here")
         return False
-    return bool(function(_array(driver, _place(to)), _array(driver, _place(source)), to_type, source_type, element))
+    arrays = [_array(driver, _place(each)) for each in (to, source)]
+    _work(driver, loaded, lambda: loaded.wp_array_copy_host(*arrays, to_type, source_type, element))
+    return True
 
 
-def _fill(function: Any, context: Any, to: Any, to_type: int, value: Any, nbytes: int) -> None:
+def _fill(loaded: Any, context: Any, to: Any, to_type: int, value: Any, nbytes: int) -> None:
     driver = _driver()
-    if to_type == _REGULAR:
-        function(_array(driver, _place(to)), to_type, value, nbytes)
-    else:
+    if to_type != _REGULAR:
         driver.session.note("fills of indexed and fabric arrays of Warp do not run here")
+        return
+    array, kept = _array(driver, _place(to)), ctypes.create_string_buffer(ctypes.string_at(_place(value), nbytes), nbytes)
+    _work(driver, loaded, lambda: loaded.wp_array_fill_host(array, to_type, kept, nbytes))
 
 
 def _place(pointer: Any) -> int:
@@ -96,7 +106,9 @@ class _HashGrids:
     def __init__(self, loaded: Any) -> None:
         self._loaded = loaded
         self._hosts: dict[int, int] = {}
-        self._copies: dict[int, list[int]] = {}  # the arrays of a grid on the device
+        self._copies: dict[
+            int, dict[int, tuple[int, int]]
+        ] = {}  # of a grid, by the number of each array: its place on the device, and bytes
 
     def create(self, context: Any, kind: int, *dims: int) -> int:
         """A new grid."""
@@ -108,7 +120,7 @@ class _HashGrids:
     def destroy(self, grid: int, kind: int) -> None:
         """Free it."""
         self._loaded.wp_hash_grid_destroy_host(self._hosts.pop(grid), kind)
-        for address in (grid, *self._copies.pop(grid)):
+        for address in (grid, *(each for each, _ in self._copies.pop(grid).values())):
             _driver().free(address)
 
     def reserve(self, grid: int, kind: int, count: int, with_groups: bool) -> None:
@@ -119,24 +131,28 @@ class _HashGrids:
     def update(self, grid: int, kind: int, width: float, points: Any, groups: Any) -> None:
         """Build it of points, and of their groups where there are any."""
         driver = _driver()
-        described = [each and _array(driver, _place(each)) for each in (points, groups)]
-        self._loaded.wp_hash_grid_update_host(self._hosts[grid], kind, width, *described)
-        self._show(grid)
+        arrays = [each and _array(driver, _place(each)) for each in (points, groups)]
+
+        def build() -> None:
+            self._loaded.wp_hash_grid_update_host(self._hosts[grid], kind, width, *arrays)
+            self._show(grid)
+
+        _work(driver, self._loaded, build)
 
     def _show(self, grid: int) -> None:
         """Copy it to the device."""
-        driver = _driver()
-        for address in self._copies.get(grid, ()):
-            driver.free(address)
+        driver, copies = _driver(), self._copies.setdefault(grid, {})
         image = bytearray(ctypes.string_at(self._hosts[grid], _GRID))
         *arrays, x, y, z, _, points, keys, _ = _ARRAYS.unpack_from(image)
         sizes = (8 * points, 8 * points, 16 * keys, 4 * x * y * z, 4 * x * y * z)
-        self._copies[grid] = []
         for number, (host, nbytes) in enumerate(zip(arrays, sizes, strict=True)):
-            address = 0
-            if host and nbytes:
+            address, room = copies.get(number, (0, 0))
+            if host and room != nbytes:
+                if room:
+                    driver.free(address)
                 address = driver.allocate(nbytes)
+                copies[number] = address, nbytes
+            if host:
                 driver.view(address, nbytes)[...] = memoryview(ctypes.string_at(host, nbytes))
-                self._copies[grid].append(address)
-            struct.pack_into("<Q", image, 8 * number, address)
+            struct.pack_into("<Q", image, 8 * number, address if host else 0)
         driver.view(grid, _GRID)[...] = memoryview(image)

@@ -1,0 +1,42 @@
+"""Threads of the host take turns at the virtual device; finalisers may run in the middle of one."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from consan.backends.virtual import VirtualBackend
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def test_what_a_finaliser_frees_in_a_turn_is_freed_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = VirtualBackend()
+    first, second = backend.alloc(256), backend.alloc(256)
+    original = backend.machine.alloc
+    seen: list[Any] = []
+
+    def collecting(*given: Any, **named: Any) -> int:
+        backend.free(first)  # as the garbage collector does, in whatever the thread is at
+        seen.append(backend.allocation(first))
+        return original(*given, **named)
+
+    monkeypatch.setattr(backend.machine, "alloc", collecting)
+    backend.alloc(512)
+    assert seen == [(first, 256)], "a structure that is being changed is left alone"
+    assert backend.allocation(first) is None
+    assert backend.allocation(second) == (second, 256)
+
+
+def test_another_thread_waits_for_its_turn() -> None:
+    backend = VirtualBackend()
+    address = backend.alloc(256)
+    freed = threading.Thread(target=backend.free, args=(address,))
+    with backend._lock:
+        freed.start()
+        freed.join(0.05)
+        assert freed.is_alive()
+    freed.join()
+    assert backend.allocation(address) is None
