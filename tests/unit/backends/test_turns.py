@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from consan.backends.virtual import VirtualBackend
+from consan.backends.virtual import Turns, VirtualBackend
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -31,12 +31,10 @@ def test_what_a_finaliser_frees_in_a_turn_is_freed_at_its_end(monkeypatch: pytes
 
 
 def test_another_thread_waits_for_its_turn() -> None:
-    backend = VirtualBackend()
-    address = backend.alloc(256)
-    freed = threading.Thread(target=backend.free, args=(address,))
-    with backend._lock:
-        freed.start()
-        freed.join(0.05)
-        assert freed.is_alive()
-    freed.join()
-    assert backend.allocation(address) is None
+    turns, done = Turns(), threading.Event()
+    other = threading.Thread(target=turns.soon, args=(done.set,))
+    with turns:
+        other.start()
+        assert not done.wait(0.05)
+    other.join()
+    assert done.is_set()
