@@ -22,3 +22,11 @@ def replayed(
         return list(itertools.starmap(replay, tasks))
     with late.pool.ThreadPool(min(len(tasks), most)) as pool:
         return patience.result(pool.starmap_async(replay, tasks, chunksize=1))
+
+
+def computed(compute: Callable[..., _Result], tasks: Sequence[tuple[Any, ...]], nbytes: int) -> list[_Result]:
+    """The results of tasks that store so many bytes. Ctrl-C leaves them: what they write to must live as long as `compute`."""
+    if nbytes < _SHORT or len(tasks) < 2:
+        return list(itertools.starmap(compute, tasks))
+    with late.pool.ThreadPool(min(len(tasks), os.cpu_count() or 1)) as pool:
+        return pool.starmap(compute, tasks, chunksize=1)

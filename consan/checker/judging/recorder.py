@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import AT_ONCE, LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, Read, ReadOnce, spread
+from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, Batches, PairsOfLaunches, Parts, Read, ReadOnce, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
@@ -131,6 +131,7 @@ class _Checker:
     sample_size: int = 0  # at most
     skipped: int = 0  # clusters that were not, and do what others did at addresses of their own
     deadlocked: int = 0  # clusters that did not end
+    batches: Batches = field(default_factory=Batches)
 
     def __post_init__(self) -> None:
         self.launched, self._window = self.checked.collected.launched, self.launch.window()
@@ -157,8 +158,7 @@ class _Checker:
 
     def check_all(self, groups: Sequence[Group]) -> None:
         """Check each history, new ones first."""
-        for at in range(0, len(groups), AT_ONCE):
-            some = groups[at : at + AT_ONCE]
+        for at, some in self.batches.of(groups):
             if self.patience.over(at, len(groups)):
                 self._leave(groups[at:])
                 return
@@ -233,8 +233,7 @@ class _Checker:
         if known is not None and not (known.by_address or self.exhaustive):
             self.checked.add(group.members[0], len(group.members), known)
             return
-        for at in range(0, len(members), AT_ONCE):
-            clusters = members[at : at + AT_ONCE]
+        for at, clusters in self.batches.of(members):
             if self.patience.over(at, len(members)):
                 self._give_up(len(members) - at)
                 return
@@ -273,6 +272,7 @@ class _Checker:
         if not clusters:
             return []
         histories = self.read(clusters)
+        self.batches.measure(histories)
 
         def each(history: History, order: bool | None) -> Any:
             return self._copies(history) if order is None else self._replayed(history, opened, closed, order)

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.build import library
-from consan.checker.compiled.cores import replayed
+from consan.checker.compiled.cores import computed as in_threads
 from consan.checker.compiled.expanding import ExpansionEnd
 from consan.checker.compiled.layouts import EXPAND_MEMORY, EXPANSION
-from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import filled
 from consan.checker.logs.grouping import Dim3
 from consan.checker.logs.program import OF_LAUNCH, LogProgram
@@ -31,7 +30,7 @@ from consan.instrument.record.text.templates import LINE_BYTES
 _NOWHERE: Final = 1 << 44  # the address of logs that are not stored
 _MOST_LINES: Final = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_BYTES: Final = 1 << 32  # of all logs
-MOST_STEPS: Final = 1 << 32  # of the warps of a task: about a minute
+MOST_STEPS: Final = 1 << 31  # of the warps of a CTA: about a minute
 
 
 @dataclass(frozen=True)
@@ -80,13 +79,13 @@ class Computing:
             "width": self.block[0], "height": self.block[1], "warps": self._warps, "dry": logs is None,
         }  # fmt: skip
 
-        def some(first: int, end: int) -> bool:
+        def some(first: int, end: int, _used: Any = (logs, used, read, written, memory, values)) -> bool:
             task = filled(EXPANSION, {**fields, "first": first, "end": end})
             return int(library().consan_expand(ctypes.c_void_p(task.ctypes.data))) == ExpansionEnd.EXPANDED
 
         # What the first CTA has stored says whether it is worth while to start threads for the others.
         nbytes = (ctas - 1) * self._warps * LINE_BYTES
-        return some(0, 1) and all(replayed(some, [(cta, cta + 1) for cta in range(1, ctas)], nbytes * int(used.max()), Patience(math.inf)))
+        return some(0, 1) and all(in_threads(some, [(cta, cta + 1) for cta in range(1, ctas)], nbytes * int(used.max())))
 
     def _special(self, ctas: int) -> dict[str, int]:
         """Special registers. Nobody reads what comes of those of shared memory."""

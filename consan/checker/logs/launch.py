@@ -309,7 +309,7 @@ class Launch:
         found = np.zeros((len(used), most + 1, LANES), "<u4")
         if not self.compact.stores:
             return found
-        whole = self._short_logs(ctas)
+        whole = self._short_logs(ctas, most)
         if whole is not None:
             found[:, :most] = np.where((np.arange(most) < used[:, None])[..., None], whole[:, :most], 0)
         else:
@@ -321,10 +321,13 @@ class Launch:
             found[used >= self.lines - self.form.words - 1, -1] = 1  # they ran out of room
         return found
 
-    def _short_logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32] | None:
-        """The logs of the warps of some CTAs with all of their lines: each read costs more than these. None: they are long."""
+    def _short_logs(self, ctas: Sequence[int], used: int = 0) -> npt.NDArray[np.uint32] | None:
+        """The logs of the warps of some CTAs with all of their lines: each read costs more than these. None: they are long.
+
+        `used`: the most lines of one, if that is known. Logs that are mostly full are read at once, too.
+        """
         nbytes = self.lines * LINE_BYTES
-        if nbytes > _SHORT:
+        if nbytes > _SHORT and 2 * used < self.lines:
             return None
         return np.frombuffer(self._of_ctas("log", ctas, self.warps * nbytes), "<u4").reshape(-1, self.lines, LANES)
 

@@ -16,6 +16,8 @@ LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 SMALL_BYTES: Final = 1 << 22  # in sum: logs that are no shorter than that, whatever an earlier launch has used
 _ROOMY: Final = 32
 _MOST_COMPACT: Final = 3 << 30  # bytes in sum
+_FEW_LINES: Final = 512  # compact logs of many warps that are shorter than that may take more
+_MOST_OF_MANY: Final = 6 << 30
 _MOST_LOG_LINES: Final = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_GLOBAL_LINES: Final = 1 << 16  # with global memory, where room costs nothing
 _SPARE, _MORE_SPARE = 2, 4  # times what an earlier launch has used; the second as long as it is no more than _SPARE_BYTES in sum
@@ -67,7 +69,7 @@ class LogNeeds:
             least, most = min(least, enough), min(most, enough)
         lines = min(most_bytes // self.line_bytes, most, _MOST_LOG_LINES)
         if self.compact and not self.room.roomy and not self.synced:
-            lines = min(lines, max(least, _MOST_COMPACT // self.line_bytes))
+            lines = min(lines, max(least, _MOST_COMPACT // self.line_bytes, min(_FEW_LINES, _MOST_OF_MANY // self.line_bytes)))
         return lines, least
 
     def _enough(self) -> int:

@@ -39,7 +39,12 @@ SIMPLE: Final[dict[tuple[str, ...], tuple[StepCode, int]]] = {
     ("bfe",): (StepCode.FIELD, 0), ("bfi",): (StepCode.INSERT, 0), ("lop3",): (StepCode.LOOK_UP, 0), ("prmt",): (StepCode.PERMUTE, 0),
     ("popc",): (StepCode.ONES, _NARROW), ("clz",): (StepCode.LEADING_ZEROS, _NARROW), ("brev",): (StepCode.REVERSE, 0),
 }  # fmt: skip
-OF_BITS: Final[dict[tuple[str, ...], StepCode]] = {("and",): StepCode.AND, ("or",): StepCode.OR, ("xor",): StepCode.XOR, ("not",): StepCode.NOT}
+OF_BITS: Final[dict[tuple[str, ...], StepCode]] = {
+    ("and",): StepCode.AND,
+    ("or",): StepCode.OR,
+    ("xor",): StepCode.XOR,
+    ("not",): StepCode.NOT,
+}
 _FUNNELS: Final = {"l": StepCode.FUNNEL_LEFT, "r": StepCode.FUNNEL_RIGHT}
 # The comparison -> its code, and whether the operands change places.
 COMPARED: Final = {

@@ -10,12 +10,13 @@ import itertools
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from consan.checker.compiled.replay import MOST_SHARED, History
 
 AT_ONCE, _MANY_AT_ONCE = 16, 64  # histories that are read at once, and those whose logs are short
 _SHORT_LOG: Final = 1 << 20  # bytes
+MOST_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 26  # histories, and bytes of their logs: threads take time to start
 LEAST: Final = 2  # clusters of a share: one alone meets no other
 MOST_READ_ONCE: Final = 1 << 28  # bytes of logs that are replayed for shared memory, and again for global memory
 
@@ -26,6 +27,27 @@ def spread(clusters: int, count: int) -> frozenset[int]:
 
 
 Read = Callable[[Sequence[int]], Sequence[History]]
+_Thing = TypeVar("_Thing")
+
+
+@dataclass
+class Batches:
+    """Takes things in turn: as many at a time as the size of their histories allows."""
+
+    count: int = AT_ONCE
+
+    def of(self, things: Sequence[_Thing]) -> Iterator[tuple[int, Sequence[_Thing]]]:
+        """Some things, with the place of the first one."""
+        at = 0
+        while at < len(things):
+            some = things[at : at + self.count]
+            yield at, some
+            at += len(some)
+
+    def measure(self, histories: Sequence[History]) -> None:
+        """The next ones are as large as these."""
+        largest = max(history.log.nbytes for history in histories)
+        self.count = max(AT_ONCE, min(MOST_AT_ONCE, _BYTES_AT_ONCE // max(1, largest)))
 
 
 @dataclass

@@ -33,6 +33,12 @@ def test_lines(needs: LogNeeds, lines: int) -> None:
     assert found == lines >= least
 
 
+def test_logs_of_many_warps_have_room_for_some_hundred_words() -> None:
+    """80,000 warps, as of CUB's radix sort, have 300 lines each; those of many more take no more memory."""
+    of_each = {warps: replace(LARGE, line_bytes=warps * LINE_BYTES).lines(1 << 36)[0] for warps in (1 << 15, 80_000, 1 << 17, 1 << 20)}
+    assert of_each == {1 << 15: 768, 80_000: 512, 1 << 17: 384, 1 << 20: 64}
+
+
 def test_there_is_no_room() -> None:
     lines, least = LARGE.lines(100 << 20)
     assert lines < least

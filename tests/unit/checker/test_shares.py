@@ -11,7 +11,7 @@ import consan
 from consan.checker.compiled.replay import History
 from consan.checker.judging import recorder
 from consan.checker.logs.launch import Launch
-from consan.checker.logs.shares import ReadOnce
+from consan.checker.logs.shares import Batches, ReadOnce
 
 WORDS = 64
 
@@ -65,3 +65,13 @@ def test_a_launch_is_read_once_for_both_memories(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Launch, "histories", counted)
     assert times(1 << 20) == times(0) - 1
+
+
+def test_more_short_histories_are_taken_at_a_time() -> None:
+    batches, taken = Batches(), []
+    for at, some in batches.of(range(400)):
+        taken.append((at, len(some)))
+        batches.measure([History(np.zeros((1, 1 << 12, 32), np.uint32), 32, 0, 0)] * len(some))  # half a MiB each
+    assert taken == [(0, 16), (16, 128), (144, 128), (272, 128)]
+    batches.measure([History(np.zeros((1, 1 << 17, 32), np.uint32), 32, 0, 0)])
+    assert batches.count == 16
