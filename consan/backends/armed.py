@@ -32,7 +32,7 @@ _WORD: Final = ctypes.c_uint64
 _ADDRESS: Final = ctypes.c_void_p
 _FORMS: Final = {
     "consan_launches": (None, (_ADDRESS, _ADDRESS)),
-    "consan_arm": (_ADDRESS, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD, _WORD)),
+    "consan_arm": (_ADDRESS, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD, _WORD, _WORD)),
     "consan_arm_values": (None, (_ADDRESS, _WORD, _ADDRESS, _ADDRESS, _ADDRESS)),
     "consan_arm_slot": (None, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD)),
     "consan_arm_instead": (None, (_ADDRESS, _ADDRESS, _WORD, _ADDRESS)),
@@ -41,6 +41,7 @@ _FORMS: Final = {
     "consan_end": (None, (_ADDRESS, ctypes.c_int)),
     "consan_take_back": (None, (_ADDRESS, _ADDRESS)),
     "consan_next_number": (_WORD, ()),
+    "consan_shares": (_WORD, (ctypes.c_int,)),
 }
 
 
@@ -147,18 +148,18 @@ class ArmedFunctions:
         self.call("consan_launches", *(ctypes.cast(each, ctypes.c_void_p) for each in (real, otherwise)))
         return self._launch or 0
 
-    def arm(self, key: Sequence[int], here: int, values: Sequence[bytes], lent: Lent[Any], followed: FollowedLaunch | None) -> Armed | None:
-        """Arm launches. None: too many are armed.
+    def shares(self, *, more: bool = False) -> int:
+        """How often the process has begun to share memory with others. `more`: it does now, so that C makes none of the armed launches."""
+        return int(self.call("consan_shares", more))
 
-        `key`: the parameters of `cuLaunchKernel` up to the stream; `here`: the address of work in its context; `values`: those of the first
-        parameters of the kernel in the launch before.
-        """
-        words, parameters = (_WORD * len(key))(*key), _Parameters.of(values)
-        handle = self.call("consan_arm", ctypes.addressof(words), here, *(followed or (None, 0, 0)))
+    def arm(self, arming: Arming, lent: Lent[Any]) -> Armed | None:
+        """Arm launches. None: too many are armed."""
+        words, parameters = (_WORD * len(arming.key))(*arming.key), _Parameters.of(arming.values)
+        handle = self.call("consan_arm", ctypes.addressof(words), arming.here, *(arming.followed or (None, 0, 0)), arming.sharings)
         if not handle:
             return None
         places = map(ctypes.addressof, (parameters.sizes, parameters.sets, parameters.times))
-        self.call("consan_arm_values", handle, len(values), *places)
+        self.call("consan_arm_values", handle, len(arming.values), *places)
         for slot in lent.slots:
             self.call("consan_arm_slot", handle, *slot)
         deciding = [word for *place, value in lent.decides for word in (*place, len(value), *_words_of(value))]
@@ -171,8 +172,9 @@ class ArmedFunctions:
 class Arming(NamedTuple):
     """The facts that C needs.
 
-    `key`: the parameters of the driver's function, up to the stream; `values`: parameters of the kernel.
+    `key`: the parameters of the driver's function, up to the stream; `values`: those of the kernel's first parameters in the launch before.
     `here`: the address of work in the session's context; `followed`: how the launch is noted. None: nobody follows calls.
+    `sharings`: what `ArmedFunctions.shares` gave before it was looked whether the process shares memory.
     """
 
     functions: ArmedFunctions
@@ -180,6 +182,7 @@ class Arming(NamedTuple):
     values: Sequence[bytes]
     here: int
     followed: FollowedLaunch | None
+    sharings: int = 0
 
 
 class Lent(NamedTuple, Generic[S]):
@@ -279,8 +282,7 @@ class AlikeLaunches(ABC, Generic[S]):
             lent = self.lends() if self.armed is None else None
             if lent is None:
                 return
-            given = arming.key, arming.here, arming.values, lent, arming.followed
-            self.armed, self._taken = arming.functions.arm(*given), lent.taken
+            self.armed, self._taken = arming.functions.arm(arming, lent), lent.taken
             if self.armed is not None:
                 self.lent()
 

@@ -83,6 +83,7 @@ class ProcessMemory:
     status: Callable[..., int]
     peers: bool = False  # the program has enabled peer access
     shared: bool = False  # memory was opened or exported
+    changes: int = 0  # of what is shared, or may be
     _opened: dict[int, str] = field(default_factory=dict)  # by an address in it: what it is
     _spans: dict[int, Span] = field(default_factory=dict)  # of these, where the driver was asked
     _mapped: dict[int, tuple[int, int]] = field(default_factory=dict)  # by the first address: the end and the number of the handle
@@ -95,7 +96,7 @@ class ProcessMemory:
         row = _ROWS.get(name)
         if row is not None:
             row[1](self, *values)
-            self._found = None
+            self._found, self.changes = None, self.changes + 1
 
     def holder(self, address: int) -> str:
         """Whose memory an address is in, if it is shared; empty: it is not."""

@@ -27,7 +27,7 @@ from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.background import Background
 from consan.session.executing.graph_nodes import GraphNodes
-from consan.session.executing.in_flight import Shape
+from consan.session.executing.in_flight_launch import Shape
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
 from consan.session.executing.watch import SessionWatch
@@ -39,12 +39,12 @@ from consan.session.launches_by_others import LaunchesByOthers
 from consan.session.modules.device import Device
 from consan.session.modules.in_clusters import grid_in_ctas
 from consan.session.modules.layouts import AddressNames
-from consan.session.modules.parameters import Parameters
+from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
-from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, RepeatedLaunch, SilentLaunches
+from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, LaunchesLikeOne, RepeatedLaunch, SilentLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -148,7 +148,7 @@ class Frameworks:
             return None
         shape = _shape(prepared, launch)
         made = self._known(prepared, launch, shape, before) or self._proven(prepared, launch, before)
-        return made or self.background.repeating.of(prepared, shape, launch.stream)
+        return made or self.background.repeating.of(prepared, shape, launch.stream) or LaunchesLikeOne.of(self, prepared, launch, shape)
 
     def _proven(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> LaunchesByProof | None:
         """Launches of a kernel that has no race in any, unless only parameters decide what they do: those are soon known."""
@@ -164,9 +164,9 @@ class Frameworks:
             return None
         recording.kernels.covers(prepared, launch.entry, proof)  # the launch that was made now
         proves = functools.partial(judge.proof_of, prepared, launch.entry, extents)
-        return LaunchesByProof(self.device, self.background.lock, launch.stream, instead=self._plain(prepared, launch), proves=proves)
+        return LaunchesByProof(self.device, self.background.lock, launch.stream, instead=self.plain(prepared, launch), proves=proves)
 
-    def _plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:
+    def plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:
         """The handle of the kernel as it is."""
         backend = cast(Any, self.device.backend)
         with backend.outside_captures():
@@ -179,7 +179,7 @@ class Frameworks:
         if decided is None or self.background.work.vanishes:
             return None
         if not (isinstance(before, KnownLaunches) and before.decided is decided):
-            background, instead = self.background, self._plain(prepared, launch)
+            background, instead = self.background, self.plain(prepared, launch)
             before = KnownLaunches(self.device, background.lock, launch.stream, background=background, decided=decided, instead=instead)
         return before if before.serves else None
 
@@ -221,7 +221,7 @@ class Frameworks:
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)
             compares = self.streams.compares_in(launch.stream, self.context)
-            touched = self._touched(prepared, launch, captured=captured) if captured or compares else None
+            touched = self._touched(prepared, launch, launch.args, captured=captured) if captured or compares else None
             with_others = self._waits_for_others(reaches)
             look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, with_others=with_others)
             form, began = look.whole or prepared, self._begun(look)
@@ -242,12 +242,35 @@ class Frameworks:
         if shape.reaches and not self.peers.others_know(rows):
             self.comparisons.launch_lacks(chosen, launch.entry, f"{shape.reaches}, and {self.peers.why_not}")
 
+    def among_streams(self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters | None) -> LaunchShape | None:
+        """A launch like earlier ones that only needs its place among several streams: its accesses are known, or nobody looks at them.
+
+        Else None. `launched_again` places it.
+        """
+        if not self.streams.compares or self.streams.several_devices or prepared.chains or self.elsewhere(launch.stream):
+            return None
+        touched = self._touched(prepared, launch, lambda: args, captured=False)
+        if touched is None and self.looks.may_compare(prepared, launch):
+            return None
+        return LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
+
+    def launched_again(self, prepared: Prepared, launch: FrameworkLaunch, shape: LaunchShape) -> None:
+        """Such a launch was made."""
+        self.judge.recording.accesses.last = None
+        self.streams.framework_launched(self.comparisons, prepared, shape, launch.stream, launch.edge, self.context)
+
     def _reached(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
         """How a launch that is about to be made may reach memory of other GPUs. If it does, launches are compared from now on."""
         found = self.peers.reached(prepared, launch.entry, launch.args)
         if found:
             self.streams.second()
         return found
+
+    def reaches_more(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
+        """Whether a launch that repeats may reach memory that other processes reach, and the report does not say so of its kernel yet."""
+        if not self.peers.shares or self.judge.recording.kernels.is_beyond(prepared, entry):
+            return False
+        return not self.peers.is_apart(prepared, entry, args)
 
     def _waits_for_others(self, reaches: str) -> bool:
         """Whether a launch may wait for one of another GPU that this process makes later."""
@@ -260,10 +283,10 @@ class Frameworks:
         with self.device.backend.outside_captures():
             return self.modules.plain(prepared, launch.module)
 
-    def _touched(self, prepared: Prepared, launch: FrameworkLaunch, *, captured: bool) -> LaunchBytes | None:
+    def _touched(self, prepared: Prepared, launch: FrameworkLaunch, asked: Asked, *, captured: bool) -> LaunchBytes | None:
         """The bytes that a launch touches, if its text and its parameters determine them. One that can be recorded is, if they may not."""
         proofs = self.judge.proofs
-        args = launch.args() if proofs.may_prove(prepared, launch.entry) else None
+        args = asked() if proofs.may_prove(prepared, launch.entry) else None
         found = proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
         if prepared.chains:  # the text does not say what is behind a griddepcontrol.wait
             return None

@@ -82,6 +82,11 @@ class GlobalLooks:
         proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
         return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch), args=args)
 
+    def may_compare(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
+        """Whether a launch is recorded for a comparison with other streams."""
+        spent = self._looks.get((prepared.number, launch.entry), 0) >= MOST_COMPARED or self.seconds > LONGEST_COMPARED
+        return self._may_look(prepared, launch.entry) and not (spent or self._too_large(prepared, launch))
+
     def _polls(self, prepared: Prepared, entry: str) -> bool:
         """Whether a kernel may wait for another launch; it cannot while the host waits for it."""
         recorded = self._form(prepared).recorded
@@ -148,9 +153,8 @@ class GlobalLooks:
         """The form of a module that records global memory too, for a launch. None: the report says why, unless it is `compared` too."""
         kernel = prepared.number, launch.entry
         looks, whole = self._looks.get(kernel, 0), None
-        most = MOST_COMPARED if compared else MOST_LOOKS
-        long = compared and self.seconds > LONGEST_COMPARED
-        why = FIRST_ONLY if looks >= most or long else self._too_large(prepared, launch)
+        spent = not self.may_compare(prepared, launch) if compared else looks >= MOST_LOOKS
+        why = self._too_large(prepared, launch) or (FIRST_ONLY if spent else "")
         if not why:
             try:
                 whole = self._form(prepared)

@@ -13,7 +13,7 @@ from typing import Final
 
 from consan.ranges import LaunchExtents
 from consan.session.executing.background import Background
-from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, shape_but_log
+from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, shape_but_log
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.global_looks import GlobalLooks
 from consan.session.modules.parameters import Parameters
@@ -66,12 +66,4 @@ class KnownInGraphs:
     def _ahead(self, shape: Shape, args: Parameters) -> InFlightLaunch | None:
         """An earlier launch with the same deciding bytes that is not concluded."""
         like, sent = shape_but_log(shape), list(self.background.sent)
-        return next((each for each in sent if shape_but_log(each.shape) == like and _is_decided_alike(each, args)), None)
-
-
-def _is_decided_alike(sent: InFlightLaunch, args: Parameters) -> bool:
-    """Whether a launch was made with the bytes that decide what one with these parameters does."""
-    decides, given = sent.memory.decided_by, sent.args
-    if sent.void or decides is None or (decides and given is None):
-        return False
-    return all(each.within(args) == each.within(given or ()) for each in decides)
+        return next((each for each in sent if shape_but_log(each.shape) == like and each.decides(args)), None)

@@ -17,6 +17,7 @@ from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
 from consan.backends.driver import MADE
 from consan.reports.model import AllLaunchesProof
+from consan.session.executing.in_flight_launch import shape_but_log
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked, Parameters
@@ -25,7 +26,7 @@ from consan.session.planning.decided import DecidedLaunches
 
 if TYPE_CHECKING:
     from consan.session.executing.background import Background
-    from consan.session.executing.in_flight import ReceiptGroup
+    from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape
     from consan.session.frameworks import Frameworks
 
 _STREAM: Final = 8  # its place in a key
@@ -155,6 +156,48 @@ class KnownLaunches(PlainLaunches):
                 self.background.counts(account, count)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class LaunchesLikeOne(PlainLaunches):
+    """Those with the deciding bytes of a launch that is checked now. They count as it does, once that is known."""
+
+    background: Background
+    checked: InFlightLaunch
+
+    @classmethod
+    def of(cls, frameworks: Frameworks, prepared: Prepared, launch: FrameworkLaunch, shape: Shape) -> LaunchesLikeOne | None:
+        """The launches like one. None: there is none that is checked now, or more than parameters decides what they do."""
+        background, compact = frameworks.background, None if prepared.recorded is None else prepared.recorded.kernel(launch.entry).compact
+        if compact is None or compact.hashes or not launch.replaceable or background.work.vanishes:
+            return None
+        like, args = shape_but_log(shape), launch.args()
+        with background.lock:
+            background.look()
+            found = (each for each in background.sent if shape_but_log(each.shape) == like and each.is_checked_now and each.decides(args))
+            checked = next(found, None)
+        if checked is None:
+            return None
+        instead = frameworks.plain(prepared, launch)
+        return cls(frameworks.device, background.lock, launch.stream, instead=instead, background=background, checked=checked)
+
+    def covers(self, args: Parameters | None) -> bool:
+        """Whether a launch is such a one, and the check goes on."""
+        covered = self.checked.is_checked_now and self.checked.decides(args)
+        self._unknown += not covered
+        return covered
+
+    @property
+    def asks(self) -> bool:
+        """Whether parameters decide what launches do."""
+        return bool(self.checked.memory.decided_by)
+
+    def lends(self) -> None:
+        """Nothing: C does not see when the check ends."""
+
+    def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
+        """Count launches."""
+        self.background.counts_like(self.checked, sum(times.values()))
+
+
 @dataclass(eq=False, repr=False)
 class RepeatedLaunch:
     """The launches like one that was made. `asks`: their parameters may tell more. `era`: of the frameworks, when it was made.
@@ -184,11 +227,14 @@ class RepeatedLaunch:
         if alike.instead:
             given = (*given[:at], alike.instead, *given[at + 1 :])
         with frameworks.device.lock:
-            args = asked() if self.asks or alike.asks else None
-            taken = self._begins(alike, args)
+            counted, streams = self.asks or alike.asks, frameworks.streams
+            args = asked() if counted or streams.compares or frameworks.peers.shares else None
+            shape = frameworks.among_streams(self.prepared, self.launch, args) if streams.compares else None
+            taken = self._begins(alike, args, placed=shape is not None)
             if taken is None:
                 return NOT_REPEATED
-            own, made = frameworks.streams.own, MADE.count
+            own, made, args = streams.own, MADE.count, args if counted else None
+            own.programmatic = False
             own.depth += 1
             made.value += 1
             reached = time.perf_counter()
@@ -208,14 +254,16 @@ class RepeatedLaunch:
                 return result
             self._args = args
             alike.end(taken, args)
+            if shape is not None:
+                frameworks.launched_again(self.prepared, self.launch, shape)
             if len(alike.times) > _MOST_TIMES:
                 self._tell(alike.counts())
         COST.add(time.perf_counter() - until + reached - began)
         return result
 
-    def _begins(self, alike: AlikeLaunches[Any], args: Parameters | None) -> Any:
-        """What the launch takes. None: it takes the long way."""
-        if alike.instead and not alike.covers(args):
+    def _begins(self, alike: AlikeLaunches[Any], args: Parameters | None, *, placed: bool) -> Any:
+        """What the launch takes. None: it takes the long way. `placed`: its place among those of several streams is given to it."""
+        if (alike.instead and not alike.covers(args)) or self.frameworks.reaches_more(self.prepared, self.launch.entry, args):
             return None
         if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
             taken = alike.resume()
@@ -223,7 +271,7 @@ class RepeatedLaunch:
                 return taken
         with self.frameworks.background.lock:
             alike.take_back()
-        return None if self._differs() else alike.begin()
+        return None if self._differs(placed=placed) else alike.begin()
 
     def arm(self, key: Sequence[int | None] = ()) -> None:
         """Let C make the launches that follow, if it can. The launch before was made by `make`.
@@ -235,21 +283,21 @@ class RepeatedLaunch:
         work = self.frameworks.device.backend.work
         if work is None or (functions := armed_functions()) is None:
             return
-        streams, stream, asks = self.frameworks.streams, self.launch.stream, self.asks or self.alike.asks
+        streams, stream, asks, sharings = self.frameworks.streams, self.launch.stream, self.asks or self.alike.asks, functions.shares()
         with self.frameworks.device.lock:
-            if self._differs() or not streams.may_arm(stream) or (asks and key and self._args is None):
+            if self._differs() or not streams.may_arm(stream) or (key and (self.frameworks.peers.shares or (asks and self._args is None))):
                 return
             values = self._args or () if asks and key else ()
             words = [each or 0 for each in key] or [0] * _STREAM + [stream]
-            self.alike.arm(Arming(functions, words, values, work.here, streams.followed_launch))
+            self.alike.arm(Arming(functions, words, values, work.here, streams.followed_launch, sharings))
 
-    def _differs(self) -> bool:
-        """Whether this launch may not be like those before it."""
+    def _differs(self, *, placed: bool = False) -> bool:
+        """Whether this launch may not be like those before it. `placed`: see `_begins`."""
         frameworks = self.frameworks
         device, streams = frameworks.device, frameworks.streams
         if frameworks.era != self.era or device.lost or device.owner is not self._owner or self.prepared.logs.slow:
             return True
-        if frameworks.judge.recording.accesses.wanted or not streams.adds_nothing(self.launch.stream):
+        if frameworks.judge.recording.accesses.wanted or not (placed or streams.adds_nothing(self.launch.stream)):
             return True
         return isinstance(self.alike, SilentLaunches) and frameworks.elsewhere(self.launch.stream)
 

@@ -17,9 +17,10 @@ from armed_support import Program, bench_launch, launches_examined, opened
 
 from consan.adapters import cupy_driver
 from consan.backends import armed
-from consan.backends.armed import ArmedFunctions, FollowedLaunch, Lent, armed_functions
+from consan.backends.armed import ArmedFunctions, Arming, FollowedLaunch, Lent, armed_functions
 from consan.backends.call_filter import FILTER, CallFilter, CallKind
 from consan.session import repeated_launch
+from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.judging import Judge
 from consan.session.global_looks import GlobalLooks
 from consan.toolchain.host_library import loaded
@@ -193,7 +194,8 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
     calls = CallFilter(python)
     calls.follow(CALL, {"behind": 1, "within": -1, "kind": CallKind.LAUNCH})
     calls.note(CONTEXT)
-    launches = functions.arm(KEY, program.backend.work.here, (), Lent(()), FollowedLaunch(calls.address, CONTEXT, CALL))
+    followed = FollowedLaunch(calls.address, CONTEXT, CALL)
+    launches = functions.arm(Arming(functions, KEY, (), program.backend.work.here, followed, functions.shares()), Lent(()))
     shape = (*KEY[:8], None, None, None)
     assert [launch(*shape), launch(*shape)] == [0, 0]
     assert [call.kind for call in calls.note(CONTEXT + 1)] == [CallKind.LAUNCH], "one stands for all"
@@ -208,6 +210,24 @@ def test_a_launch_is_noted_as_the_callback_would_do_it(library: bench_launch.Nul
     launch(*shape)
     assert made[-1] == "Python"
     program.session.close()
+
+
+def test_memory_that_is_shared_later_is_looked_at_by_python(program: Program) -> None:
+    made, functions = program.learn(), armed_functions()
+    assert functions is not None
+    assert program.launch(2) == 2
+    functions.shares(more=True)
+    before = program.python
+    program.launch(2)
+    assert program.python == before + (2 if program.way == "cupy" else 0), "Python makes those of the others in any case"
+    assert program.counts() == ("clean", made + 4)
+
+
+def test_c_makes_no_launch_while_memory_is_shared(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PeerMemory, "shares", True)
+    with contextlib.closing(opened("cupy adds", library, monkeypatch)) as program:
+        assert program.launch(5) == 0
+        assert program.counts() == ("clean", 5)
 
 
 # -- planted faults --------------------------------------------------------------------------------------------------------------
@@ -256,8 +276,9 @@ FAULTS: dict[str, tuple[str, str, str, Any]] = {
         "triton picks",
         test_a_launch_that_is_taken_back_while_it_is_made,
     ),
-    "another context": ("load(&filter->notes) == armed->notes && note", "note", "", NOTED),
-    "it is not noted": ("note(filter, (uint32_t)armed->call, LAUNCH, &unknown)", "true", "", NOTED),
+    "another context": ("notes_launches(armed) && note(filter, &call)", "note(filter, &call)", "", NOTED),
+    "it is not noted": ("notes_launches(armed) && note(filter, &call)", "notes_launches(armed)", "", NOTED),
+    "memory is shared": ("armed->sharings == now && ", "", "cupy adds", test_memory_that_is_shared_later_is_looked_at_by_python),
     "a launch that is begun is not noted": ("load(&armed->filter->notes) == armed->notes", "true", "", NOTED),
 }
 

@@ -14,7 +14,7 @@ from test_background import BLOCK, GRID, Framework
 
 from consan.reports.verdict import coverage
 from consan.session import known_in_graphs
-from consan.session.executing import graph_nodes
+from consan.session.executing import graph_nodes, in_flight_launch
 from consan.session.framework_launch import FrameworkLaunch
 
 STREAM = 7
@@ -225,10 +225,10 @@ FAULTS = {
     ),
     "proofs": (known_in_graphs, "KnownInGraphs", "teller", "self.looks.counts(prepared, kept, args, times)", "pass", (0, 0)),
     "bytes that decide beside a check": (
-        known_in_graphs,
-        "",
-        "_is_decided_alike",
-        "each.within(args) == each.within(given or ())",
+        in_flight_launch,
+        "InFlightLaunch",
+        "decides",
+        "each.within(args or ()) == each.within(given or ())",
         "True",
         (0, 1),
     ),

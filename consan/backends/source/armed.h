@@ -45,6 +45,7 @@ struct Armed {
     const struct Around *here; // its driver and its context
     struct Filter *filter;     // none: calls are not followed
     uint64_t notes, call;      // the context whose calls are noted, and the number of a launch
+    uint64_t sharings;         // so many times the process had begun to share memory when it was armed
     uint64_t equal, nanoseconds, status;
     uint64_t busy; // Python makes a launch: its slot, plus one
 };
@@ -55,7 +56,7 @@ static struct {
     int used; // no more of them were armed at a time
     Launch *real, *otherwise;
 } launches = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static _Atomic uint64_t last_number;
+static _Atomic uint64_t last_number, sharings;
 
 // A number that no launch of the process has had.
 EXPORTED uint64_t consan_next_number(void) { return atomic_fetch_add(&last_number, 1) + 1; }
@@ -66,9 +67,13 @@ static uint64_t nanoseconds(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+// The process shares more memory with others from now on: Python looks where the launches point that C would make. Gives how often that was.
+EXPORTED uint64_t consan_shares(int more) { return atomic_fetch_add(&sharings, more != 0) + (more != 0); }
+
 static struct Armed *find_armed(const uint64_t *key) {
+    uint64_t now = atomic_load(&sharings);
     for (struct Armed *armed = launches.armed; armed < launches.armed + launches.used; armed++)
-        if (armed->armed && !armed->busy && memcmp(armed->key, key, sizeof armed->key) == 0) return armed;
+        if (armed->armed && !armed->busy && armed->sharings == now && memcmp(armed->key, key, sizeof armed->key) == 0) return armed;
     return NULL;
 }
 
@@ -225,8 +230,9 @@ EXPORTED void consan_end(struct Armed *armed, int made) {
 // The driver's function, and what is called for a launch that is not armed.
 EXPORTED void consan_launches(Launch *real, Launch *otherwise) { launches.real = real, launches.otherwise = otherwise; }
 
-// Arm a launch. Gives nothing if there are too many. All that it names stays as it is until it is taken back.
-EXPORTED struct Armed *consan_arm(const uint64_t *key, const struct Around *here, struct Filter *filter, uint64_t notes, uint64_t call) {
+// Arm a launch. Gives nothing if there are too many. All that it names stays as it is until it is taken back. `shared`: what `consan_shares` gave
+// before Python looked whether memory is shared.
+EXPORTED struct Armed *consan_arm(const uint64_t *key, const struct Around *here, struct Filter *filter, uint64_t notes, uint64_t call, uint64_t shared) {
     struct Armed *found = NULL;
     pthread_mutex_lock(&launches.lock);
     for (int at = 0; at < MOST_ARMED && !found; at++)
@@ -235,7 +241,7 @@ EXPORTED struct Armed *consan_arm(const uint64_t *key, const struct Around *here
             launches.used = at < launches.used ? launches.used : at + 1;
         }
     if (found) {
-        *found = (struct Armed){.taken = true, .here = here, .filter = filter, .notes = notes, .call = call};
+        *found = (struct Armed){.taken = true, .here = here, .filter = filter, .notes = notes, .call = call, .sharings = shared};
         memcpy(found->key, key, sizeof found->key);
     }
     pthread_mutex_unlock(&launches.lock);

@@ -27,7 +27,8 @@ from consan._errors import InternalError
 from consan.backends.base import THREAD_STREAM, DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
-from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Repeating, Shape, Slot, StreamKey
+from consan.session.executing.in_flight import Repeating, Slot
+from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
@@ -37,6 +38,7 @@ from consan.session.modules.parameters import Asked
 from consan.session.modules.prepared import Prepared
 
 MOST_KNOWN: Final = 1 << 12  # receipts
+_NOT_LIKE: Final = "they were made while a launch with the same parameters was checked, which does not stand for them"
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 2e-3  # seconds
 
 
@@ -187,7 +189,8 @@ class Background:
                 self.out.remove(sent)
                 self.received(sent)
             while self.sent and self._has_decided(self.sent[0]):
-                self._conclude(self.sent.popleft())
+                self._conclude(first := self.sent.popleft())
+                self.counts_like(first)
 
     def take(self, sent: InFlightLaunch) -> None:
         """Take over a launch whose receipt has not come."""
@@ -278,6 +281,18 @@ class Background:
             account.error = error
         finally:
             account.is_known = True
+
+    def counts_like(self, sent: InFlightLaunch, times: int = 0) -> None:
+        """Launches were made like one that was checked then. They count as it does, once that is known."""
+        with self.lock:
+            sent.like += times
+            if sent in self.sent or not sent.like:
+                return
+            times, sent.like = sent.like, 0
+            if sent.account is not None and sent.account.stands_for_like():
+                self.counts(sent.account, times)
+            else:
+                self.judge.recording.kernels.lacks_record(sent.prepared, sent.entry, _NOT_LIKE, times)
 
     def _conclude(self, sent: InFlightLaunch) -> None:
         """Tell what a launch did."""

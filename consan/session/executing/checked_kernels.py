@@ -129,6 +129,10 @@ class CheckedKernels:
         self.lacks_global_races(prepared, entry, why)
         self.of(prepared, entry).beyond = why
 
+    def is_beyond(self, prepared: Prepared, entry: str) -> bool:
+        """Whether the report is incomplete, because launches of a kernel may race with what nobody looks at."""
+        return bool(self.of(prepared, entry).beyond)
+
     def tally(self, prepared: Prepared, entry: str) -> Tally:
         """How much of a kernel was checked."""
         return self.of(prepared, entry).tally

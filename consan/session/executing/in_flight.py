@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.armed import MOST_SLOTS, AlikeLaunches, ArmedSlot, Lent, MadeLaunches
-from consan.backends.base import THREAD_STREAM, Around, DeviceLost, Dim3, Handle, LaunchWork
-from consan.checker.logs.launch import Launch
+from consan.backends.base import THREAD_STREAM, Around, DeviceLost, LaunchWork
 from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
-from consan.session.executing.judging import Examined
+from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey, shape_but_log
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
@@ -30,71 +29,6 @@ if TYPE_CHECKING:
 MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then
 _MOST_OUT_ARMED: Final = 2  # where more are, the host is ahead of the device: C would find no slot
 _ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
-StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
-# The loaded module, its number, kernel, grid, block, cluster, room of its log, bytes of dynamic shared memory.
-Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int, int]
-shape_but_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
-
-
-@dataclass(eq=False)
-class ReceiptGroup:
-    """The account of the launches with one receipt. `examined`: None until it is known, or if it could not be examined."""
-
-    is_known: bool = False
-    examined: Examined | None = None
-    error: Exception | None = None
-    first: InFlightLaunch | None = None  # the launch that was examined
-    more: int = 0  # launches that did the same and are not counted yet
-
-    def serves(self) -> bool:
-        """Whether a launch with an equal receipt, but for its results, did the same."""
-        checked = self.examined.checked if self.examined is not None else None
-        return checked is not None and checked.is_whole and not (checked.unended or checked.by_address)
-
-    def serves_alike(self) -> bool:
-        """Whether launches with the same deciding bytes did the same, and have no findings."""
-        checked = self.examined.checked if self.examined is not None else None
-        return self.serves() and not (checked is None or checked.found or self.first is None or self.first.started.ending.stopped)
-
-
-@dataclass(eq=False)
-class InFlightLaunch:
-    """A launch that was made and is not concluded. `slip`: until its receipt has come."""
-
-    prepared: Prepared
-    shape: Shape
-    started: LaunchCheck
-    stream: StreamKey
-    slip: Slip | None
-    args: Parameters | None = None  # of a launch that bytes of them decide
-    account: ReceiptGroup | None = None
-    examined: bool = False  # by itself
-    retained: bool = False  # its memory is for the next launch
-    void: bool = False  # the driver has refused it
-    running_since: float | None = None
-    stopped_at: float | None = None
-    hangs: bool = False
-
-    @property
-    def entry(self) -> str:
-        """The kernel."""
-        return self.shape[2]
-
-    @property
-    def memory(self) -> Launch:
-        """Its memory."""
-        assert self.started.memory is not None
-        return self.started.memory
-
-    @property
-    def is_out(self) -> bool:
-        """Whether its receipt has not come, and may come."""
-        return self.slip is not None and not self.slip.is_there
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether it can be concluded."""
-        return (self.void and self.slip is None) or (self.account is not None and self.account.is_known)
 
 
 class Slot:

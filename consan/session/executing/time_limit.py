@@ -15,7 +15,7 @@ from typing import Final
 
 from consan.backends.base import DeviceLost
 from consan.session.executing import endings
-from consan.session.executing.in_flight import InFlightLaunch, StreamKey
+from consan.session.executing.in_flight_launch import InFlightLaunch, StreamKey
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 

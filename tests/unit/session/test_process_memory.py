@@ -12,7 +12,10 @@ import pytest
 
 from consan.backends import contexts
 from consan.reports.model import Report
+from consan.session import frameworks
 from consan.session.comparing import driver_calls, peers
+from consan.session.framework_launch import FrameworkLaunch
+from consan.session.repeated_launch import NOT_REPEATED
 
 sys.path.append(str(Path(__file__).parents[2] / "record"))
 from framework_support import FakeCalls, Framework
@@ -147,6 +150,30 @@ def test_memory_that_is_opened_later() -> None:
     assert program.report().verdict == "incomplete"
 
 
+def repeated_with(at: int) -> Report:
+    """A launch like those before it, behind a call that opens memory `at` bytes behind that of the launch."""
+    program = Program()
+    other = program.backend.alloc(BYTES)
+    program.calls.allocations[other + at] = BYTES
+    program.launch()
+    launch = FrameworkLaunch("fills", (2, 1, 1), (64, 1, 1), (1, 1, 1), 0, program.module)
+    repeated = program.session.frameworks.repeated(program.prepared, launch)
+    assert repeated is not None
+    program.calls.call("cuIpcOpenMemHandle", other + at)
+    values = (other.to_bytes(8, "little"), program.source.to_bytes(8, "little"), bytes(4))
+    for _ in range(3):
+        if repeated.make(lambda: values, lambda: None, ()) is NOT_REPEATED:
+            program.launch(out=other - program.out)
+    return program.report()
+
+
+@pytest.mark.parametrize(("at", "verdict"), [(0, "incomplete"), (1 << 40, "clean")], ids=["shared", "own"])
+def test_launches_that_repeat_are_looked_at(at: int, verdict: str) -> None:
+    report = repeated_with(at)
+    assert report.verdict == verdict, report.incomplete
+    assert sum(kernel.launches for kernel in report.kernels) == 4
+
+
 @pytest.mark.parametrize(("at", "verdict"), [(0, "incomplete"), (1 << 40, "clean")], ids=["shared", "own"])
 def test_the_accesses_of_a_pointer_that_is_loaded(at: int, verdict: str) -> None:
     """The launch may reach shared memory. Whether it does, its record says."""
@@ -159,6 +186,25 @@ def test_the_accesses_of_a_pointer_that_is_loaded(at: int, verdict: str) -> None
     program.launch("follows")
     report = program.report()
     assert report.verdict == verdict, report.incomplete
+
+
+def opened_behind_another() -> Report:
+    """Other memory was opened before, and the launch made once since."""
+    program = Program()
+    program.launch()
+    launch = FrameworkLaunch("fills", (2, 1, 1), (64, 1, 1), (1, 1, 1), 0, program.module)
+    repeated = program.session.frameworks.repeated(program.prepared, launch)
+    assert repeated is not None
+    values = (program.out.to_bytes(8, "little"), program.source.to_bytes(8, "little"), bytes(4))
+    for address in (1 << 50, program.out):
+        program.calls.call("cuIpcOpenMemHandle", address)
+        if repeated.make(lambda: values, lambda: None, ()) is NOT_REPEATED:
+            program.launch()
+    return program.report()
+
+
+def test_memory_that_is_opened_behind_other_memory() -> None:
+    assert opened_behind_another().verdict == "incomplete"
 
 
 FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] = {
@@ -185,6 +231,14 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] =
     "a number that was given before": (
         *(contexts, "ProcessMemory._new_handle", "self._handles.pop(handle, None)", "None"),
         *(lambda: launched(own_handle), "incomplete"),
+    ),
+    "launches that repeat": (
+        *(frameworks, "Frameworks.reaches_more", "if not self.peers.shares or", "if True or"),
+        *(lambda: repeated_with(0), "clean"),
+    ),
+    "what is apart is kept": (
+        *(peers, "PeerMemory.is_apart", "changes != self._changes or", "False or"),
+        *(opened_behind_another, "clean"),
     ),
     "what is freed": (contexts, "ProcessMemory._freed", "del self._opened[each]", "pass", lambda: launched(freed), "incomplete"),
     "what is unmapped": (

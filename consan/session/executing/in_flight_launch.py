@@ -1,0 +1,100 @@
+"""A launch beside which the program goes on, until it is concluded, and the account of the launches that have its receipt."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Final
+
+from consan.backends.base import Dim3, Handle
+from consan.checker.logs.launch import Launch
+from consan.checker.logs.receipts import Slip
+from consan.session.executing.judging import Examined
+from consan.session.executing.launch_check import LaunchCheck
+from consan.session.modules.parameters import Parameters
+from consan.session.modules.prepared import Prepared
+
+StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
+# The loaded module, its number, kernel, grid, block, cluster, room of its log, bytes of dynamic shared memory.
+Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int, int]
+shape_but_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
+
+
+@dataclass(eq=False)
+class ReceiptGroup:
+    """The account of the launches with one receipt. `examined`: None until it is known, or if it could not be examined."""
+
+    is_known: bool = False
+    examined: Examined | None = None
+    error: Exception | None = None
+    first: InFlightLaunch | None = None  # the launch that was examined
+    more: int = 0  # launches that did the same and are not counted yet
+
+    def serves(self) -> bool:
+        """Whether a launch with an equal receipt, but for its results, did the same."""
+        checked = self.examined.checked if self.examined is not None else None
+        return checked is not None and checked.is_whole and not (checked.unended or checked.by_address)
+
+    def stands_for_like(self) -> bool:
+        """Whether what it says of its first launch holds for those with the same deciding bytes."""
+        checked = self.examined.checked if self.examined is not None else None
+        stopped = self.first is None or bool(self.first.started.ending.stopped)
+        return not (checked is None or checked.unended or checked.by_address or stopped)
+
+    def serves_alike(self) -> bool:
+        """Whether launches with the same deciding bytes did the same, and have no findings."""
+        checked = self.examined.checked if self.examined is not None else None
+        return self.serves() and not (checked is None or checked.found or self.first is None or self.first.started.ending.stopped)
+
+
+@dataclass(eq=False)
+class InFlightLaunch:
+    """A launch that was made and is not concluded. `slip`: until its receipt has come."""
+
+    prepared: Prepared
+    shape: Shape
+    started: LaunchCheck
+    stream: StreamKey
+    slip: Slip | None
+    args: Parameters | None = None  # of a launch that bytes of them decide
+    account: ReceiptGroup | None = None
+    examined: bool = False  # by itself
+    retained: bool = False  # its memory is for the next launch
+    void: bool = False  # the driver has refused it
+    running_since: float | None = None
+    stopped_at: float | None = None
+    hangs: bool = False
+    like: int = 0  # launches with the same deciding bytes that were made while it was checked, without a log, and are not counted
+
+    @property
+    def is_checked_now(self) -> bool:
+        """Whether it has ended, by itself, and its check goes on."""
+        return self.examined and self.slip is None and not (self.is_decided or self.void or self.hangs or self.started.ending.stopped)
+
+    def decides(self, args: Parameters | None) -> bool:
+        """Whether it was made with the bytes that decide what a launch with these parameters does."""
+        wanted, given = self.memory.decided_by, self.args
+        if self.void or wanted is None or (wanted and None in (args, given)):
+            return False
+        return all(each.within(args or ()) == each.within(given or ()) for each in wanted)
+
+    @property
+    def entry(self) -> str:
+        """The kernel."""
+        return self.shape[2]
+
+    @property
+    def memory(self) -> Launch:
+        """Its memory."""
+        assert self.started.memory is not None
+        return self.started.memory
+
+    @property
+    def is_out(self) -> bool:
+        """Whether its receipt has not come, and may come."""
+        return self.slip is not None and not self.slip.is_there
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it can be concluded."""
+        return (self.void and self.slip is None) or (self.account is not None and self.account.is_known)

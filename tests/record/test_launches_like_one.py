@@ -1,0 +1,150 @@
+"""Launches like one that is checked now run as they are, wait for nothing, and count as that one does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from armed_support import Program, bench_launch
+from planted import plant
+from test_known_launches import PLAIN, known, launched
+
+from consan.session import repeated_launch
+from consan.session.executing import background, in_flight_launch
+from consan.session.executing.judging import Judge
+
+WHY = "they were made while a launch with the same parameters was checked, which does not stand for them"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrary:
+    return bench_launch.NullLibrary(str(tmp_path_factory.mktemp("driver")))
+
+
+@dataclass
+class Held:
+    """A program whose checks end when the test says so. `made`: launches so far, of which the last one ran as it is."""
+
+    program: Program
+    end: threading.Event
+    made: int = 0
+
+    def learn(self) -> None:
+        while launched(self.program) != PLAIN:
+            self.launch()
+            assert self.made < 20, "no launch runs as it is"
+
+    def launch(self, times: int = 1) -> None:
+        self.program.launch(times)
+        self.made += times
+
+    def report(self) -> Any:
+        self.end.set()
+        return self.program.session.report()
+
+
+@pytest.fixture
+def held(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Held]]:
+    """Opens a program. `result`: of its checks; None: as they are."""
+    opened: list[Held] = []
+
+    def open_program(given: str = "triton waits", result: Callable[..., Any] | None = None) -> Held:
+        opened.append(Held(known(given, library, monkeypatch), threading.Event()))
+        as_it_is, end = Judge.examined, opened[-1].end
+
+        def examined(*asked: Any) -> Any:
+            if threading.current_thread().name != "consan-checks":  # the program waits for this one
+                return as_it_is(*asked)
+            end.wait(20)
+            return (result or as_it_is)(*asked)
+
+        monkeypatch.setattr(Judge, "examined", examined)
+        return opened[-1]
+
+    yield open_program
+    for each in opened:
+        each.end.set()
+        each.program.close()
+
+
+def refused(*_: object) -> None:
+    raise ValueError("the check fails")
+
+
+@pytest.mark.parametrize("given", ["cupy waits", "triton waits", "cupy turns", "triton turns"])
+def test_they_count_as_the_one_that_is_checked(held: Callable[..., Held], given: str) -> None:
+    one = held(given)
+    one.learn()
+    one.launch(30)
+    assert launched(one.program) == PLAIN
+    report = one.report()
+    assert (report.verdict, sum(kernel.launches for kernel in report.kernels)) == ("clean", one.made)
+
+
+def test_once_the_check_has_ended_they_are_known(held: Callable[..., Held]) -> None:
+    one = held()
+    one.learn()
+    one.end.set()
+    one.program.session.frameworks.background.wait(one.program.session.frameworks.background.sent[-1])
+    one.launch(5)
+    assert launched(one.program) == PLAIN
+    assert sum(kernel.launches for kernel in one.report().kernels) == one.made
+
+
+def test_other_bytes_have_a_log(held: Callable[..., Held]) -> None:
+    one = held("triton turns")
+    one.learn()
+    one.program.values[2].value = 5
+    one.launch()
+    assert launched(one.program) != PLAIN
+    one.program.values[2].value = 0
+    assert sum(kernel.launches for kernel in one.report().kernels) == one.made
+
+
+def test_what_data_decide_has_a_log(held: Callable[..., Held]) -> None:
+    one = held("triton picks")
+    one.launch(10)
+    assert launched(one.program) != PLAIN
+
+
+def test_a_check_that_does_not_stand_for_them(held: Callable[..., Held]) -> None:
+    one = held(result=refused)
+    one.learn()
+    one.launch(4)
+    report = one.report()
+    assert report.verdict == "incomplete"
+    assert any(WHY in why for why in report.incomplete), report.incomplete
+
+
+FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
+    "they are not counted": (
+        repeated_launch,
+        "LaunchesLikeOne.tell",
+        "sum(times.values())",
+        "0",
+        test_they_count_as_the_one_that_is_checked,
+    ),
+    "all bytes are equal": (
+        *(repeated_launch, "LaunchesLikeOne.covers", "self.checked.is_checked_now and self.checked.decides(args)"),
+        *("self.checked.is_checked_now", test_other_bytes_have_a_log),
+    ),
+    "all checks stand": (
+        *(in_flight_launch, "ReceiptGroup.stands_for_like", "checked is None or checked.unended or checked.by_address or stopped"),
+        *("False", test_a_check_that_does_not_stand_for_them),
+    ),
+    "they are forgotten": (
+        *(background, "Background.counts_like", "if sent in self.sent or not sent.like:", "if True:"),
+        test_a_check_that_does_not_stand_for_them,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault(fault: str, held: Callable[..., Held], monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, old, new, test = FAULTS[fault]
+    plant(monkeypatch, module, old, new, name)
+    with pytest.raises(AssertionError):
+        test(held, **{"given": "triton waits"} if test is test_they_count_as_the_one_that_is_checked else {})
