@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from consan.backends import driver as api
+from consan.backends.armed import armed_functions
 
 _MEMORY_TYPE, _IS_MANAGED, _ORDINAL, _RANGE_START, _RANGE_SIZE = 2, 8, 9, 11, 12  # CU_POINTER_ATTRIBUTE_*
 _HOST: Final = 1  # CU_MEMORYTYPE_HOST
@@ -84,6 +85,7 @@ class ProcessMemory:
     peers: bool = False  # the program has enabled peer access
     shared: bool = False  # memory was opened or exported
     changes: int = 0  # of what is shared, or may be
+    _looks: bool = False  # where launches point
     _opened: dict[int, str] = field(default_factory=dict)  # by an address in it: what it is
     _spans: dict[int, Span] = field(default_factory=dict)  # of these, where the driver was asked
     _mapped: dict[int, tuple[int, int]] = field(default_factory=dict)  # by the first address: the end and the number of the handle
@@ -97,6 +99,14 @@ class ProcessMemory:
         if row is not None:
             row[1](self, *values)
             self._found, self.changes = None, self.changes + 1
+            if self.shared and not self._looks:
+                self._look_where_launches_point()
+
+    def _look_where_launches_point(self) -> None:
+        """C makes no launches without Python from now on, which looks (session/comparing/peers.py)."""
+        self._looks = True
+        if (functions := armed_functions()) is not None:
+            functions.shares(more=True)
 
     def holder(self, address: int) -> str:
         """Whose memory an address is in, if it is shared; empty: it is not."""

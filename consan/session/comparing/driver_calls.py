@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends import contexts as memory_of_processes
-from consan.backends.armed import armed_functions
 from consan.backends.base import THREAD_STREAM
 from consan.session.comparing.array_rows import rows_between
 from consan.session.comparing.followed_streams import FollowedStreams
@@ -57,7 +56,6 @@ class ProgramOrder:
 
     streams: FollowedStreams
     give_back: Callable[[], None]  # memory of the device that consan holds
-    looks: bool = False  # where each launch points
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
@@ -78,8 +76,6 @@ class ProgramOrder:
                     _ROWS[call.name][1](self, call)
             return
         self.captures.altered = self.captures.altered or _ALTERS.fullmatch(call.name) is not None
-        if self.streams.with_processes.shared and not self.looks:
-            self._look_where_launches_point()
         if self.streams.seen.why:
             return
         with self.streams.lock:
@@ -90,12 +86,6 @@ class ProgramOrder:
             else:
                 row[1](self, call)
                 self.streams.heard(call.context)
-
-    def _look_where_launches_point(self) -> None:
-        """Memory is shared with other processes from now on: C makes no launches without Python, which looks (peers.py)."""
-        self.looks = True
-        if (functions := armed_functions()) is not None:
-            functions.shares(more=True)
 
     def missed(self, why: str) -> None:
         """A call was not understood."""

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from consan.backends import contexts
+from consan.backends.armed import armed_functions
 from consan.reports.model import Report
 from consan.session import frameworks
 from consan.session.comparing import driver_calls, peers
@@ -265,3 +266,14 @@ def test_peer_access_that_was_enabled_before(monkeypatch: pytest.MonkeyPatch) ->
     assert Framework(calls=calls).session.followed.several
     monkeypatch.setattr(driver_calls.FollowedStreams, "reaches_others", lambda streams: None)
     assert not Framework(calls=calls).session.followed.several
+
+
+def test_c_makes_no_launches_once_memory_is_shared() -> None:
+    functions = armed_functions()
+    assert functions is not None
+    calls, before = FakeCalls(), functions.shares()
+    calls.call("cuMemCreate", HANDLE)
+    assert functions.shares() == before
+    calls.call("cuIpcOpenMemHandle", 1 << 50)
+    calls.call("cuIpcOpenMemHandle", 1 << 51)
+    assert functions.shares() == before + 1
