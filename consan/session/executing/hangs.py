@@ -21,7 +21,7 @@ from consan.reports.source.places import shown_at
 from consan.reports.verdict.speaking.shared import takes_lock
 from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.session.executing.endings import poll_of
-from consan.session.executing.positions import waiter
+from consan.session.modules.positions import waiter
 
 if TYPE_CHECKING:
     from consan.checker.judging.checked import Checked

@@ -24,7 +24,7 @@ from consan.checker.logs.shares import PairsOfLaunches
 from consan.checker.logs.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
-from consan.session.executing.positions import Waiters, positions
+from consan.session.modules.positions import Waiters, positions
 from consan.session.modules.prepared import LogShape
 from consan.session.planning.plan import NOTHING_KNOWN, KnownBefore
 

@@ -16,8 +16,8 @@ from consan.backends.base import DeviceLost
 from consan.reports.positions import unfinished
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.executing import endings
-from consan.session.executing.positions import positions
 from consan.session.modules.device import Device
+from consan.session.modules.positions import positions
 from consan.session.modules.prepared import Prepared
 
 if TYPE_CHECKING:
