@@ -270,7 +270,7 @@ class Frameworks:
         """Whether a launch that repeats may reach memory that other processes reach, and the report does not say so of its kernel yet."""
         if not self.peers.shares or self.judge.recording.kernels.is_beyond(prepared, entry):
             return False
-        return not self.peers.is_apart(prepared, entry, args)
+        return not self.peers.reaches_none(prepared, entry, args)
 
     def _waits_for_others(self, reaches: str) -> bool:
         """Whether a launch may wait for one of another GPU that this process makes later."""

@@ -11,7 +11,7 @@ from consan.session import frameworks, global_looks
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.repeated_launch import NOT_REPEATED
 
-APART = 4 * 256  # bytes
+BEHIND = 4 * 256  # bytes
 
 
 class Program(Framework):
@@ -33,10 +33,10 @@ class Program(Framework):
 
 
 def filled(*, out: int, ordered: bool = False, way: bool = True) -> Report:
-    """Two launches of `fills` in each stream, the second ones by the prepared way: they have other bytes if `out` is APART."""
+    """Two launches of `fills` in each stream, the second ones by the prepared way: they have other bytes if `out` is BEHIND."""
     program = Program()
     program.launch("fills")
-    program.launch("fills", out=APART, stream=program.second)
+    program.launch("fills", out=BEHIND, stream=program.second)
     if ordered:
         program.calls.edge(0, program.second)
     program.again("fills", way=way)
@@ -46,7 +46,7 @@ def filled(*, out: int, ordered: bool = False, way: bool = True) -> Report:
 
 
 @pytest.mark.parametrize("way", [True, False], ids=["prepared", "long"])
-@pytest.mark.parametrize(("out", "verdict"), [(0, "violations"), (APART, "clean")], ids=["race", "apart"])
+@pytest.mark.parametrize(("out", "verdict"), [(0, "violations"), (BEHIND, "clean")], ids=["race", "separate"])
 def test_launches_whose_bytes_are_known_are_compared(out: int, verdict: str, way: bool) -> None:
     report = filled(out=out, way=way)
     assert (report.verdict, [finding.situation for finding in report.findings]) == (verdict, ["no-stream-edge"] * (out == 0))
@@ -58,7 +58,7 @@ def test_the_order_of_the_streams_counts() -> None:
     assert filled(out=0, ordered=True).verdict == "violations"
     program = Program()
     program.launch("fills")
-    program.launch("fills", out=APART, stream=program.second)
+    program.launch("fills", out=BEHIND, stream=program.second)
     program.again("fills")
     program.calls.edge(0, program.second)
     program.again("fills", stream=program.second)
@@ -77,7 +77,7 @@ def test_launches_whose_bytes_nobody_looks_at(monkeypatch: pytest.MonkeyPatch, w
     program.backend.synchronize()
     program.calls.call("cuCtxSynchronize")
     program.again("scatters", number=1, way=way)
-    program.launch("fills", out=APART, stream=program.second)
+    program.launch("fills", out=BEHIND, stream=program.second)
     assert program.short == [way]
     said = gap(program.report())
     assert "fills: it was not compared with what may run at the same time in another stream: all accesses of scatters are not known" in said

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _WORD: Final = 8  # bytes
 _PAGE: Final = 21  # bits of an address within a page of the device
 _MOST_PAGES: Final = 64  # whose holders the driver is asked for
-_MOST_APART: Final = 1024  # launches
+_MOST_REACHING_NONE: Final = 1024  # launches
 NOT_COMPARED: Final = "it is not compared with launches of other GPUs"
 _OF_PROCESSES: Final = "what other processes do there is not known"
 _UNSEEN: Final = "all its accesses are not known, or its streams are not followed"
@@ -47,7 +47,7 @@ class PeerMemory:
     wanted: bool  # races in global memory are looked for
     streams: FollowedStreams
     _follows: dict[tuple[int, str], bool] = field(default_factory=dict)  # by kernel: all its addresses follow from its parameters
-    _apart: set[tuple[int, str, Parameters | None]] = field(default_factory=set)  # launches that reach no memory of others
+    _reaching_none: set[tuple[int, str, Parameters | None]] = field(default_factory=set)  # launches that reach no memory of others
     _changes: tuple[int, int] = (0, 0)  # of that memory, and of windows, since when they do not
 
     def reached(self, prepared: Prepared, entry: str, asked: Asked) -> str:
@@ -69,15 +69,15 @@ class PeerMemory:
         """Whether each launch may reach memory of other processes."""
         return self.wanted and self.contexts is not None and self.streams.with_processes.shared
 
-    def is_apart(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
+    def reaches_none(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
         """Whether a launch with these parameters reaches no memory of others."""
         changes = self.streams.with_processes.changes, 0 if self.streams.log is None else len(self.streams.log.windows) + 1
-        if changes != self._changes or len(self._apart) > _MOST_APART:
-            self._changes, self._apart = changes, set()
+        if changes != self._changes or len(self._reaching_none) > _MOST_REACHING_NONE:
+            self._changes, self._reaching_none = changes, set()
         launch = prepared.number, entry, args
-        if launch not in self._apart and not self.reached(prepared, entry, lambda: args):
-            self._apart.add(launch)
-        return launch in self._apart
+        if launch not in self._reaching_none and not self.reached(prepared, entry, lambda: args):
+            self._reaching_none.add(launch)
+        return launch in self._reaching_none
 
     @property
     def why_not(self) -> str:

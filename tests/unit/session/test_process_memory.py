@@ -237,8 +237,8 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] =
         *(frameworks, "Frameworks.reaches_more", "if not self.peers.shares or", "if True or"),
         *(lambda: repeated_with(0), "clean"),
     ),
-    "what is apart is kept": (
-        *(peers, "PeerMemory.is_apart", "changes != self._changes or", "False or"),
+    "what reaches none is kept": (
+        *(peers, "PeerMemory.reaches_none", "changes != self._changes or", "False or"),
         *(opened_behind_another, "clean"),
     ),
     "what is freed": (contexts, "ProcessMemory._freed", "del self._opened[each]", "pass", lambda: launched(freed), "incomplete"),
