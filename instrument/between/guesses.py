@@ -18,8 +18,10 @@ from consan.instrument.between.data import DataFlow
 from consan.instrument.between.value_uses import used
 from consan.instrument.control_flow import Graph, Key, guard_of, key_of, keys_read, written
 from consan.instrument.control_flow.places import Place, instructions_of, places_reached
-from consan.instrument.isa import compares_and_swaps, is_move, lookup, row_of, says_equal
+from consan.instrument.isa import adds, compares_and_swaps, is_move, lookup, row_of, says_equal
 from consan.instrument.ptx import Address, Instruction, Operand, Register, Symbol
+
+Terms = tuple[str, ...]
 
 
 @dataclass
@@ -94,18 +96,26 @@ class FirstGuess:
         atomics = (each for steps in self._steps for each in steps if compares_and_swaps(each) and row_of(each).is_atomic)
         return [each for each in atomics if self._place(each) == self._place(self.load) is not None]
 
-    def _place(self, access: Instruction) -> tuple[Key | str, int] | None:
-        """The base of an access, which does not change, and the offset from there. None: it may change."""
+    def _place(self, access: Instruction) -> tuple[Terms, int] | None:
+        """The terms that the base of an access is the sum of, and the offset from there. None: the base may change."""
         address = access.operands[1]
-        if not isinstance(address, Address):
+        terms = self._terms(access, address.base) if isinstance(address, Address) else None
+        return None if terms is None else (terms, address.offset)
+
+    def _terms(self, user: Instruction, operand: Operand) -> Terms | None:
+        """What an operand is the sum of: variables, and registers that are written once. None: something else."""
+        if isinstance(operand, Symbol):
+            return (operand.name,)
+        made = self.data.definition(user, operand.name) if isinstance(operand, Register) else None
+        if made is None or (key := _key(user, operand)) is None:
             return None
-        base = address.base
-        definition = self.data.definition(access, base.name) if isinstance(base, Register) else None
-        if isinstance(base, Register) and definition is None:
-            return None
-        if definition is not None and is_move(definition) and isinstance(definition.operands[1], Symbol):
-            base = definition.operands[1]
-        return (base.name if isinstance(base, Symbol) else _key(access, base) or str(base)), address.offset
+        whole: Terms = (str(key),)
+        if guard_of(made) is not None:
+            return whole
+        if is_move(made) or row_of(made).converts_address:
+            return self._terms(made, made.operands[1]) or whole
+        parts = [self._terms(made, each) for each in made.operands[1:]] if adds(made) else [None]
+        return whole if None in parts else tuple(sorted(term for each in parts for term in each or ()))
 
     def _says_whether_swapped(self, comparison: Instruction, key: Key) -> bool:
         """Whether an instruction compares the value with what a swap has found in its place."""

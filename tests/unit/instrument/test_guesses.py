@@ -33,6 +33,10 @@ SWAP = "atom.global.cas.b32 %r3, [%rd1], %r1, %r2;"
 REPEAT = "setp.ne.s32 %p1, %r1, %r3; mov.u32 %r1, %r3; @%p1 bra $L;"
 STORE = "st.global.u32 [%rd2], {};"
 LOOP = f"$L: {NEW} {SWAP} {REPEAT}"
+SUMS = (
+    "cvta.to.global.u64 %rd5, %rd1; mul.wide.s32 %rd4, %r8, 4; add.s64 %rd6, %rd1, %rd4; {} ld.global.u32 %r1, [%rd6]; "
+    f"{NEW} atom.global.cas.b32 %r3, [%rd7], %r1, %r2;"
+)
 
 CASES = {
     "a loop": (f"{LOAD} {LOOP}", True),
@@ -63,6 +67,9 @@ CASES = {
         "atom.global.cas.b32 %r3, [%rd3], %r1, %r2;",
         False,
     ),
+    "a place by two sums": (SUMS.format("add.s64 %rd7, %rd5, %rd4;"), True),
+    "a place by sums of other terms": (SUMS.format("add.s64 %rd7, %rd5, %rd2;"), False),
+    "a place by sums, a term of which changes": (SUMS.format("mov.u64 %rd4, 8; add.s64 %rd7, %rd5, %rd4;"), False),
     "no use": (LOAD, False),
 }  # fmt: skip
 
@@ -88,11 +95,13 @@ def test_a_guess(name: str) -> None:
         ("self._others <= self._swaps", "True", "another value is compared, too"),
         ("key == compared and is_copy", "key == compared", "what follows from it is compared"),
         ("self._place(each) == self._place(self.load) is not None", "True", "another address"),
-        ("address.offset\n", "0\n", "another offset"),
+        ("(terms, address.offset)", "(terms, 0)", "another offset"),
+        ("tuple(sorted(term for each in parts for term in each or ()))", "parts[0]", "a place by sums of other terms"),
+        ("whole if None in parts else", "whole if parts == [None] else", "a place by sums, a term of which changes"),
         ("return None if any(ends) else written(user)", "return written(user)", "it is stored"),
         ("is_wrong = node.guard.value !=", "is_wrong = node.guard.value ==", "stored where the swap has found another"),
         ("return found is not None and found in [", "return True or found in [", "it is compared with another number"),
-        ("        if isinstance(base, Register) and definition is None:\n            return None\n", "", "the address changes"),
+        ("return None if terms is None else", "return", "the address changes"),
     ],
 )
 def test_a_fault(old: str, new: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
