@@ -38,7 +38,7 @@ _PROLOGUE = """#define MAX(x, y) (((x) > (y)) ? (x) : (y))
 static const basic_t maxval = 2147483647;
 """
 _THREADS, _OF_TRIANGLES, _VERTICES, _DEGREE = 32, 64, 80, 4
-_CTAS = 8
+_CTAS = 80
 _EDGES, _PERSISTENT, _ITERATION = _VERTICES * _DEGREE, 2, 2
 
 
