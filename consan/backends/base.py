@@ -103,6 +103,9 @@ class StreamWork(Protocol):
     def launch(self, handle: Handle, entry: str, ctas: int, threads: int, numbers: Sequence[int], stream: int) -> None:
         """Launch a kernel whose parameters have at most 64 bits each."""
 
+    def launch_aside(self, handle: Handle, entry: str, ctas: int, threads: int, numbers: Sequence[int], stream: int) -> None:
+        """The same into a captured stream, for which nothing that is captured later need wait."""
+
     def run(self, handle: Handle, entry: str, ctas: int, threads: int, numbers: Sequence[int]) -> None:
         """Launch a kernel on a stream that waits for no other, and wait for it."""
 

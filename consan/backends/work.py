@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _EVENT_DISABLE_TIMING = 2
 _STREAM_NON_BLOCKING = 1
+_SET_DEPENDENCIES = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
 _MOST_PARAMETERS = 8
 _NAP = 5e-5  # seconds
 
@@ -65,6 +66,22 @@ class CudaWork:
         with self._lock:
             shape = (ctas, 1, 1, threads, 1, 1, 0)
             self._driver.call("cuLaunchKernel", ctypes.c_void_p(function), *shape, ctypes.c_void_p(stream), self.parameters(numbers), None)
+
+    def launch_aside(self, handle: CudaModule, entry: str, ctas: int, threads: int, numbers: Sequence[int], stream: int) -> None:
+        """See `StreamWork`. The driver's manual: nodes that are left out of the dependencies need not be joined."""
+        before = self._captured_so_far(stream)
+        self.launch(handle, entry, ctas, threads, numbers, stream)
+        if before is not None:
+            nodes, count = (ctypes.c_void_p * len(before))(*before), ctypes.c_size_t(len(before))
+            self._driver.call("cuStreamUpdateCaptureDependencies", ctypes.c_void_p(stream), nodes, count, _SET_DEPENDENCIES)
+
+    def _captured_so_far(self, stream: int) -> list[int | None] | None:
+        """The nodes for which the next one of a captured stream waits. None: the driver does not give them."""
+        of_capture = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
+        nodes, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
+        found = (ctypes.byref(each) for each in (*of_capture, nodes, count))
+        code = self._driver.status("cuStreamGetCaptureInfo_v2", ctypes.c_void_p(stream), *found)
+        return None if code else nodes[: count.value]
 
     def parameters(self, numbers: Sequence[int]) -> Any:
         """Pointers to the numbers, as the driver takes them."""

@@ -30,6 +30,10 @@ class RemoteWork(CudaWork):
         self._pages: tuple[mmap.mmap, int] | None = None
         self._client, self._next = backend, 0
 
+    def launch_aside(self, *given: Any) -> None:
+        """In order: the nodes of a capture are not known here."""
+        self.launch(*given)
+
     def parameters(self, numbers: Sequence[int]) -> Any:
         """Pointers to the numbers, in the other process."""
         if self._pages is None:

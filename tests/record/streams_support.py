@@ -127,6 +127,8 @@ class StreamsWork:
         run = VirtualBackend.launch
         self._backend.add(stream, lambda: self._did(run, self._backend, handle, entry, (ctas, 1, 1), (threads, 1, 1), args))
 
+    launch_aside = launch
+
     def run(self, handle: Any, entry: str, ctas: int, threads: int, numbers: Sequence[int]) -> None:
         args = [number.to_bytes(parameter.nbytes, "little") for number, parameter in zip(numbers, handle.entry(entry).params, strict=True)]
         VirtualBackend.launch(self._backend, handle, entry, (ctas, 1, 1), (threads, 1, 1), args)

@@ -80,7 +80,7 @@ FAULTS: dict[str, tuple[str, str, str, Callable[[Framework], None]]] = {
     "the log is cleared": ("arm", "if nbytes <= MOST_CLEARED]", "if not nbytes]", _repeated),
     "launches are counted": ("_put_front", "receipts.put_front(front, node, clears)", "pass", _repeated),
     "a front for each capture": ("_put_front", "shared[0] is capture", "True", _two_graphs),
-    "a front for each node": ("_put_front", "self._shared if capture is None else (capture, front)", "(capture, front)", _not_followed),
+    "a front for each node": ("_put_front", "if capture is not None:", "if True:", _not_followed),
     "receipts are counted": ("ended", ", counts=True)", ")", _repeated),
     "a receipt is asked for": ("ended", "self.device.receipts.ask(", "(lambda *_, counts: None)(", _repeated),
     "variables": ("begun", "self.device.backend.poke(address, data)", "pass", _repeated),

@@ -199,6 +199,10 @@ class Receipts:
         front.entries += struct.pack(_FRONT_ENTRY, *counts, *itertools.chain(*pieces))
         self._put(front)
 
+    def counts_aside(self, front: NodeFront, stream: int) -> None:
+        """Put a front into a captured stream that only counts: no node waits for it."""
+        self.memory.backend.work.launch_aside(self._module, _BEGINS, MOST_OF_FRONT, _WARP, (front.address,), stream)
+
     def begins(self, nbytes: int | None, front: NodeFront, stream: int) -> None:
         """Put a front into a captured stream. `nbytes`: those that it clears; None: not known yet."""
         most = _CTAS_OF_SM * self.memory.backend.sm_count

@@ -7,7 +7,8 @@ stands for those before it if their receipts are equal: the node counts them. A 
 Each node has a module of its own, whose variables are written once, so that nodes and other launches may run at the same time. Its memory
 is never given back, since the program may launch its graph at any time.
 
-A launch that is known to do what a checked one did (planning/decided.py) becomes a node that is the kernel as it is, and is only counted.
+A launch that is known to do what a checked one did (planning/decided.py) becomes a node that is the kernel as it is, and is only counted,
+by a kernel for which no node waits.
 
 Not handled: kernels that hang in a graph; how far the memory of a node that nobody launches any more could be used again.
 """
@@ -98,7 +99,7 @@ class GraphNodes:
     judge: Judge
     _nodes: list[RecordedNode] = field(default_factory=list)
     _known: list[KnownNode] = field(default_factory=list)
-    _shared: tuple[object, NodeFront] | None = None  # the front of the last capture
+    _shared: dict[bool, tuple[object, NodeFront]] = field(default_factory=dict)  # the fronts of the last capture; one only counts
     _bytes: int = 0
 
     def begun(self, prepared: Prepared, entry: str, launch: PlannedLaunch, stream: int, args: Parameters) -> RecordedNode | None:
@@ -175,14 +176,19 @@ class GraphNodes:
     def _put_front(self, stream: int, node: Slip | int, clears: list[tuple[int, int]], capture: object | None) -> None:
         work, receipts, outside = self.device.backend.work, self.device.receipts, self.device.backend.outside_captures
         assert work is not None
-        shared = self._shared
+        only_counts = isinstance(node, int)
+        shared = self._shared.get(only_counts)
         front = shared[1] if shared is not None and shared[0] is capture and not shared[1].is_full else None
         if front is None:
             with outside():
                 front = receipts.front()
             with work.entered():
-                receipts.begins(sum(nbytes for _, nbytes in clears) if capture is None else None, front, stream)
-            self._shared = self._shared if capture is None else (capture, front)
+                if only_counts:
+                    receipts.counts_aside(front, stream)
+                else:
+                    receipts.begins(sum(nbytes for _, nbytes in clears) if capture is None else None, front, stream)
+            if capture is not None:
+                self._shared[only_counts] = capture, front
         with outside():
             receipts.put_front(front, node, clears)
 
