@@ -46,7 +46,7 @@ class TorchProcesses(Seam):
         self._names: dict[int, str] = {}  # of allocations, by address
         self._keys: dict[int, str] = {}  # of allocations, by the addresses of the own memory
         self._watched: set[Any] = set()  # classes of handles, and that of work
-        self._works: WeakKeyDictionary[Any, tuple[str, bool, bool]] = WeakKeyDictionary()  # its meeting, of hosts, which the host waits for
+        self._works: WeakKeyDictionary[Any, tuple[str, bool, bool]] = WeakKeyDictionary()  # its exchange, of hosts, which the host waits for
 
     def _begin(self, module: ModuleType) -> None:
         for name in _COLLECTIVES:
@@ -82,16 +82,16 @@ class TorchProcesses(Seam):
         if module.Work not in self._watched:
             self._watched.add(module.Work)
             self._wrap(module.Work, "wait", self._waited)
-        meeting = log.numbered(key)
-        self._works[work] = meeting, on_host, waits
-        self._followed.met(meeting, None if on_host else _current_stream(), waits=False, receives=False)
+        exchange = log.numbered(key)
+        self._works[work] = exchange, on_host, waits
+        self._followed.met(exchange, None if on_host else _current_stream(), waits=False, receives=False)
         return True
 
     def _waited(self, original: Callable[..., Any], work: Any, *args: Any, **how: Any) -> Any:
         result = original(work, *args, **how)
         if self._session is not None and work in self._works:
-            meeting, on_host, waits = self._works[work]
-            self._followed.met(meeting, None if on_host else _current_stream(), waits=waits, sends=False)
+            exchange, on_host, waits = self._works[work]
+            self._followed.met(exchange, None if on_host else _current_stream(), waits=waits, sends=False)
         return result
 
     def _met(self, key: str, *, on_host: bool = False, waits: bool = False, sends: bool = True, receives: bool = True) -> None:

@@ -179,8 +179,8 @@ class FollowedStreams(ProgramStreams):
                 self.reaches_others()
             return self.concurrent.log
 
-    def met(self, meeting: str, handle: int | None, *, waits: bool, sends: bool = True, receives: bool = True) -> None:
-        """Processes meet in a stream, or their hosts. `meeting`: the same in all of them (`ProcessLog.numbered`).
+    def met(self, exchange: str, handle: int | None, *, waits: bool, sends: bool = True, receives: bool = True) -> None:
+        """Processes meet in a stream, or their hosts. `exchange`: the same in all of them (`ProcessLog.numbered`).
 
         `waits`: the host has waited for that; `sends`: others wait for what comes before; `receives`: it waits for others.
         """
@@ -190,7 +190,7 @@ class FollowedStreams(ProgramStreams):
                 return
             place = None if handle is None else self.captures.place(self.key(handle))
             if place is None or isinstance(place.stream, ProgramStream):
-                self.concurrent.met(meeting, None if place is None else place.stream, sends=sends, receives=receives)
+                self.concurrent.met(exchange, None if place is None else place.stream, sends=sends, receives=receives)
             if place is not None and waits and isinstance(place.stream, ProgramStream):
                 self.host_waits(place.stream)
 
