@@ -46,7 +46,7 @@ class TorchProcesses(Seam):
         self._names: dict[int, str] = {}  # of allocations, by address
         self._keys: dict[int, str] = {}  # of allocations, by the addresses of the own memory
         self._watched: set[Any] = set()  # classes of handles, and that of work
-        self._works: WeakKeyDictionary[Any, tuple[str, bool, bool]] = WeakKeyDictionary()  # its exchange, of hosts, which the host waits for
+        self._works: WeakKeyDictionary[Any, tuple[str, bool, bool]] = WeakKeyDictionary()  # the exchange, of hosts, the host waits for it
 
     def _begin(self, module: ModuleType) -> None:
         for name in _COLLECTIVES:
