@@ -106,6 +106,8 @@ def load(library: Library) -> ctypes.CDLL:
     if path is None:
         raise EnvironmentFailure(f"{library.purpose}, was not found (lib{library.stem}.so); install it with: {install('cpu')}")
     try:
+        for part in sorted(Path(path).parent.glob(f"lib{library.stem}-builtins.so*")):
+            ctypes.CDLL(str(part))  # NVRTC 13.0 looks for it by its name alone, and finds what is loaded
         return ctypes.CDLL(path)
     except OSError as error:
         raise EnvironmentFailure(f"{library.purpose}, cannot be loaded: {error}; reinstall it with: {install('cpu')}") from error

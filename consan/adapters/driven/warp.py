@@ -76,7 +76,7 @@ def _replaced(original: Callable[..., Any], runtime: Any, path: str) -> Any:
     """`Runtime.load_dll`: the library, with functions of our own."""
     loaded = original(runtime, path)
     if hasattr(loaded, "wp_memset_device"):  # not Warp's compiler for the CPU
-        for name, function in {**_Memory(loaded).functions(), **_graphs(), **warp_library.functions(loaded)}.items():
+        for name, function in {**_Memory(loaded).functions(), **_graphs(), **warp_library.functions(loaded, runtime)}.items():
             setattr(loaded, name, _Function(function))
     return loaded
 

@@ -22,25 +22,27 @@ _SCALARS: Final = ("float", "double", "int", "int64", "uint", "uint64")
 _OPERATIONS: Final = ("array_sum", "array_inner", "array_scan", "radix_sort_pairs", "segmented_sort_pairs", "runlength_encode")
 _ARRAY: Final = 80  # bytes: more than an array's description has
 _REGULAR: Final = 0
+_Work = Callable[[Callable[[], object]], None]  # does something in Warp's current stream
 
 # HashGrid_t: five arrays, then seven numbers; the grid's own numbers come last.
 _GRID: Final = 96
 _ARRAYS: Final = struct.Struct("<5Q7i")
 
 
-def functions(loaded: Any) -> dict[str, Callable[..., Any]]:
-    """By their names in the library."""
-    grids = _HashGrids(loaded)
+def functions(loaded: Any, runtime: Any) -> dict[str, Callable[..., Any]]:
+    """By their names in the library. `runtime`: Warp's own."""
+    work = functools.partial(_work, runtime)
+    grids = _HashGrids(loaded, work)
     names = (f"wp_{operation}_{scalar}" for operation in _OPERATIONS for scalar in _SCALARS)
     simple = {
-        f"{name}_device": functools.partial(_on_host, loaded, getattr(loaded, f"{name}_host"))
+        f"{name}_device": functools.partial(_on_host, work, getattr(loaded, f"{name}_host"))
         for name in names
         if hasattr(loaded, f"{name}_host")
     }
     return {
         **simple,
-        "wp_array_copy_device": functools.partial(_copy, loaded),
-        "wp_array_fill_device": functools.partial(_fill, loaded),
+        "wp_array_copy_device": functools.partial(_copy, loaded, work),
+        "wp_array_fill_device": functools.partial(_fill, loaded, work),
         **{f"wp_hash_grid_{action}_device": getattr(grids, action) for action in ("create", "destroy", "reserve", "update")},
     }
 
@@ -51,9 +53,9 @@ def _driver() -> StandInDriver:
     return driver
 
 
-def _work(driver: StandInDriver, loaded: Any, operation: Callable[[], object]) -> None:
-    """Do it in Warp's current stream, or in each launch of the graph that is captured there."""
-    driver.work(loaded.wp_cuda_context_get_stream(None) or 0, lambda stream: operation())
+def _work(runtime: Any, operation: Callable[[], object]) -> None:
+    """Do it in the device's current stream, or in each launch of the graph that is captured there."""
+    _driver().work(runtime.cuda_devices[0].stream.cuda_stream, lambda stream: operation())
 
 
 def _reached(driver: StandInDriver, address: int) -> int:
@@ -61,10 +63,10 @@ def _reached(driver: StandInDriver, address: int) -> int:
     return int(driver.view(address, 1).ctypes.data) if driver.is_device(address) else address
 
 
-def _on_host(loaded: Any, function: Any, *args: Any) -> bool:
+def _on_host(work: _Work, function: Any, *args: Any) -> bool:
     driver = _driver()
     given = [_reached(driver, each) if isinstance(each, int) else each for each in args]
-    _work(driver, loaded, lambda: function(*given))
+    work(lambda: function(*given))
     return True
 
 
@@ -76,23 +78,23 @@ def _array(driver: StandInDriver, place: int) -> Any:
     return described
 
 
-def _copy(loaded: Any, context: Any, to: Any, source: Any, to_type: int, source_type: int, element: int) -> bool:
+def _copy(loaded: Any, work: _Work, context: Any, to: Any, source: Any, to_type: int, source_type: int, element: int) -> bool:
     driver = _driver()
     if (to_type, source_type) != (_REGULAR, _REGULAR):
         driver.session.note("copies of indexed and fabric arrays of Warp do not run here")
         return False
     arrays = [_array(driver, _place(each)) for each in (to, source)]
-    _work(driver, loaded, lambda: loaded.wp_array_copy_host(*arrays, to_type, source_type, element))
+    work(lambda: loaded.wp_array_copy_host(*arrays, to_type, source_type, element))
     return True
 
 
-def _fill(loaded: Any, context: Any, to: Any, to_type: int, value: Any, nbytes: int) -> None:
+def _fill(loaded: Any, work: _Work, context: Any, to: Any, to_type: int, value: Any, nbytes: int) -> None:
     driver = _driver()
     if to_type != _REGULAR:
         driver.session.note("fills of indexed and fabric arrays of Warp do not run here")
         return
     array, kept = _array(driver, _place(to)), ctypes.create_string_buffer(ctypes.string_at(_place(value), nbytes), nbytes)
-    _work(driver, loaded, lambda: loaded.wp_array_fill_host(array, to_type, kept, nbytes))
+    work(lambda: loaded.wp_array_fill_host(array, to_type, kept, nbytes))
 
 
 def _place(pointer: Any) -> int:
@@ -103,8 +105,8 @@ def _place(pointer: Any) -> int:
 class _HashGrids:
     """Grids in memory of the host, each with a copy on the device, whose address is the grid's name."""
 
-    def __init__(self, loaded: Any) -> None:
-        self._loaded = loaded
+    def __init__(self, loaded: Any, work: _Work) -> None:
+        self._loaded, self._work = loaded, work
         self._hosts: dict[int, int] = {}
         self._copies: dict[
             int, dict[int, tuple[int, int]]
@@ -137,7 +139,7 @@ class _HashGrids:
             self._loaded.wp_hash_grid_update_host(self._hosts[grid], kind, width, *arrays)
             self._show(grid)
 
-        _work(driver, self._loaded, build)
+        self._work(build)
 
     def _show(self, grid: int) -> None:
         """Copy it to the device."""

@@ -99,3 +99,14 @@ def test_ptxas_on_path(machine: Path) -> None:
 
 def test_describe_says_what_is_not_there(machine: Path) -> None:
     assert set(find.describe().values()) == {"not found"}
+
+
+def test_what_nvrtc_looks_for_by_name_is_loaded_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = machine / "site" / "nvidia" / "cu13" / "lib"
+    for name in ("libnvrtc.so.13", "libnvrtc-builtins.so.13.0", "libnvrtc-builtins.alt.so.13.0"):
+        touch(folder / name)
+    opened: list[str] = []
+    monkeypatch.setattr("ctypes.CDLL", opened.append)
+    find.forget()
+    find.load(find.NVRTC)
+    assert [Path(each).name for each in opened] == ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13"]
