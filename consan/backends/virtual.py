@@ -27,7 +27,7 @@ _MEMORY = 2 << 30  # memory size reported to programs
 _MODULES_KEPT = 48  # a decoded one takes up to 50 MB
 
 
-class Turns:
+class DeviceTurns:
     """Host threads take turns. What a thread frees in its own turn, as finalisers do that may run anywhere, is freed at the turn's end."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class VirtualBackend:
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()
         self._texture_handles = 0  # how many were given
-        self._lock = Turns()  # only one launch at a time
+        self._lock = DeviceTurns()  # only one launch at a time
 
     @classmethod
     def in_place(cls) -> VirtualBackend:

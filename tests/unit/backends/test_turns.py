@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from consan.backends.virtual import Turns, VirtualBackend
+from consan.backends.virtual import DeviceTurns, VirtualBackend
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -31,7 +31,7 @@ def test_what_a_finaliser_frees_in_a_turn_is_freed_at_its_end(monkeypatch: pytes
 
 
 def test_another_thread_waits_for_its_turn() -> None:
-    turns, done = Turns(), threading.Event()
+    turns, done = DeviceTurns(), threading.Event()
     other = threading.Thread(target=turns.soon, args=(done.set,))
     with turns:
         other.start()
