@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import twin_file
 
 import consan
+from consan.commands.check import EXPLORES
 from consan.session.planning import exploration
 
 FILES = sorted((Path(__file__).parent / "schedules").glob("*.cu"))
@@ -36,6 +38,24 @@ def test_what_another_schedule_shows_is_found(path: Path) -> None:
         again, _ = _launch(path, racy=True, seed=finding.seed or 0)
         assert finding.kind in {each.kind for each in again.findings}, "its seed repeats it"
         assert {each.seed for each in again.findings} == {None}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_time_that_check_takes_by_default_is_enough(path: Path) -> None:
+    """`consan check` gives 2 s, of the processor where the machine is busy."""
+    began = time.process_time()
+    report, _ = _launch(path, racy=True, explore=EXPLORES)
+    assert report.verdict == "violations"
+    assert time.process_time() - began < EXPLORES
+
+
+def test_a_kernel_that_observes_nothing_is_not_explored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exploration.Exploration, "run", lambda each: pytest.fail("it costs nothing"))
+    path = Path(__file__).parent / "twins" / "war_loop.cu"
+    report, _ = _launch(path, racy=False, explore=LONG)
+    schedules = report.kernels[0].schedules
+    assert schedules is not None
+    assert (report.verdict, schedules.holds, schedules.explored) == ("clean", True, 0)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -41,10 +41,11 @@ def answer(path: Path, *, racy: bool) -> str:
     given = read(path)
     module = parse(kernel(path, racy).ptx, path.name)
     entry = next(each for each in module.functions if each.kind == "entry")
-    return prove(entry, module, given.block, (), [lambda environment: _grid(given, environment)], 20).answer
+    return prove(entry, module, given.block, (), [lambda environment: grid_of(given, environment)], 20).answer
 
 
-def _grid(given: KernelFile, environment: Environment) -> object:
+def grid_of(given: KernelFile, environment: Environment) -> object:
+    """The grid of a header."""
     return z3.And(*(size.term == ctas for size, ctas in zip(environment.grid, given.grid, strict=True)))
 
 

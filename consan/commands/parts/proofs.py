@@ -15,7 +15,7 @@ _ANSWERS: Final = {
     "unknown": "unknown: not proven",
 }
 ARRAYS: Final = (
-    "arrays that different pointers among the parameters point to do not overlap; no access leaves its array",
+    "arrays that different pointers among the parameters point to do not overlap; no access leaves its array or is misaligned",
     "pointers among the parameters point to global memory, not to variables of the file",
 )
 CALLED: Final = "calls through pointers reach functions of the file"

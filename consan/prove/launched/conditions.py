@@ -8,7 +8,7 @@
 - Integers do not overflow. Each assumed range is a question: may the term leave it, with the parameters and the grid of the launch? In the
   order in which a thread computes them, the ranges before it hold, so a question may use these (`_known`).
 
-What stays assumed: no access leaves its array.
+What stays assumed: no access leaves its array or is misaligned.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from consan.prove.solver import Formula, ask, z3
 _SECONDS: Final = 2.0
 _AXES: Final = "xyz"
 _BEFORE: Final = "before"  # in the name of a variable of the iteration before (walk.py)
-STAYS: Final = "no access leaves its array"
+STAYS: Final = "no access leaves its array or is misaligned"
 
 
 @dataclass(frozen=True)

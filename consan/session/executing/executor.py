@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -83,11 +82,11 @@ class Executor:
         prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
         taken = self.selection.accepts(prepared.number, asked.entry, (asked.grid, asked.block, asked.how["cluster"]))
         explores = self._explores(prepared, asked) if taken else None
-        began = time.monotonic()
+        passed = None if explores is None else late.exploration.stopwatch()
         while self._once(prepared, asked, taken=taken):
             pass
-        if explores is not None:
-            explores(time.monotonic() - began)
+        if explores is not None and passed is not None:
+            explores(passed())
         return taken
 
     def _explores(self, prepared: Prepared, asked: RequestedRun) -> Callable[[float], None] | None:
@@ -117,7 +116,7 @@ class Executor:
             if self.judge.reasons or not (refills or stuck):
                 return
             explored.ended = "" if stuck else explored.ended
-        after, began = machine.saved(late.exploration.MOST_MEMORY), time.monotonic()
+        after, passed, budget = machine.saved(late.exploration.MOST_MEMORY), late.exploration.stopwatch(), self.budget
 
         def launch(seed: int, left: float) -> tuple[list[Finding], bool]:
             restore()
@@ -125,7 +124,7 @@ class Executor:
 
         keys = {merge_key(each) for each in found}
         exploration = late.exploration.Exploration(
-            machine, launch, late.exploration.data_seed(asked.seed), began + self.budget, took, keys, explored
+            machine, launch, late.exploration.data_seed(asked.seed), lambda: budget - passed(), took, keys, explored
         )
         try:
             if refills:
@@ -134,7 +133,7 @@ class Executor:
                 exploration.run()
         finally:
             after()
-            self.budget -= time.monotonic() - began
+            self.budget -= passed()
         self.recording.findings.add(exploration.found)
 
     def _other(self, seconds: float) -> Executor:

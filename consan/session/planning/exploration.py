@@ -37,12 +37,12 @@ Launch = Callable[[int, float], tuple[list[Finding], bool]]
 
 @dataclass
 class Exploration:
-    """The schedules of one launch. `ends`: when the budget is spent, as time.monotonic() has it. `took`: seconds of the launch itself."""
+    """The schedules of one launch. `left`: seconds of the budget that are left. `took`: those of the launch itself."""
 
     machine: Machine
     launch: Launch
     data: int  # seed of random arguments
-    ends: float
+    left: Callable[[], float]
     took: float
     known: set[Any]  # keys of findings that the launch has
     explored: Explored
@@ -100,7 +100,7 @@ class Exploration:
 
     def _launched(self, steering: Steer) -> tuple[Steered | None, list[Finding]]:
         """Launch under a steering: the schedule, and what was not known. None if the budget is spent, or nothing could be judged."""
-        left = self.ends - time.monotonic()
+        left = self.left()
         if left < self.took:
             self.explored.ended = "budget ended"
             return None, []
@@ -109,7 +109,7 @@ class Exploration:
         found, judged = self.launch(seed, left)
         schedule = self._made[0] if self._made else None
         if not judged or not isinstance(schedule, Steered) or not hasattr(schedule, "scheduler"):
-            self.explored.ended = "budget ended" if time.monotonic() >= self.ends else "a schedule could not be judged"
+            self.explored.ended = "budget ended" if self.left() <= 0 else "a schedule could not be judged"
             return None, []
         return schedule, [replace(each, seed=seed) for each in found if merge_key(each) not in self.known]
 
@@ -119,6 +119,12 @@ class Exploration:
         looks = {number for number, each in enumerate(found) if each.observes}
         self.explored.observed |= {found[number].line for number, _ in schedule.seen.visits if number in looks}
         self.explored.outcomes |= {(found[number].line, late) for number, late in _outcomes(found, schedule.seen) if number in looks}
+
+
+def stopwatch() -> Callable[[], float]:
+    """Seconds from now on, of the clock or of the processor, whichever are fewer: other work on the machine takes no schedules away."""
+    clock, processor = time.monotonic(), time.process_time()
+    return lambda: min(time.monotonic() - clock, time.process_time() - processor)
 
 
 def unread_refills(found: Iterable[Finding]) -> set[Hashable]:

@@ -1,0 +1,74 @@
+"""Which kernels of `tests/kernels` `consan prove` proves, with the grid of their headers: a JSON object a line, then the sums.
+
+    PYTHONPATH=tests:tests/kernels python tests/bench/bench_prover.py [--racy] [--within SECONDS] [FOLDER ...]
+
+`--racy`: the forms with the fault. None of those whose header expects a race may be proven. `plain`: the kernel synchronises by nothing
+but barriers of all threads, `__syncwarp()` and `cp.async`. Seconds are of the processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from test_proven_twins import RACES, grid_of
+from twin_file import kernel, read
+
+from consan.instrument.ptx import parse
+from consan.prove.proof import prove
+
+KERNELS: Final = Path(__file__).parents[1] / "kernels"
+FOLDERS: Final = ("twins", "global", "clean", "blackwell")
+_ADDRESS: Final = 8  # bytes of a parameter that may be a pointer
+# What a kernel that is not plain has: other synchronisation, strong accesses, memory of other CTAs, calls.
+_OTHER: Final = re.compile(
+    r"\b(atom|red|mbarrier|fence|membar|barrier|mapa|wgmma|tcgen05|tensormap|clusterlaunchcontrol|cp\.async\.bulk|cp\.reduce|st\.async"
+    r"|st\.bulk|elect|griddepcontrol|tex|suld|sust|sured|wmma|call|consan_\w+)\b|\.(volatile|acquire|release|relaxed)\b|::cluster"
+    r"|bar\.(sync|arrive|red)\s+%?\w+,|bar\.\w+\s+(?![\s0])|bar\.warp\.sync\s+(?![\s-])"
+)
+
+
+def row(path: Path, within: float, *, racy: bool) -> dict[str, Any]:
+    """What is said of one form of a kernel."""
+    given, ptx = read(path), kernel(path, racy).ptx
+    module = parse(ptx, path.name)
+    entry = next(each for each in module.functions if each.kind == "entry")
+    pointers = [place for place, each in enumerate(entry.params) if each.nbytes == _ADDRESS]
+    began = time.process_time()
+    proof = prove(entry, module, given.block, pointers, [lambda environment: grid_of(given, environment)], within)
+    text = "\n".join(line for line in re.sub(r"//.*", "", ptx).splitlines() if not line.lstrip().startswith("."))
+    return {
+        "kernel": f"{path.parent.name}/{path.stem}",
+        "races": racy and any(RACES & set(each.kinds) for each in given.expected),
+        "plain": not _OTHER.search(text),
+        "answer": proof.answer,
+        "why": [f"{each.why} {each.lines}" for each in proof.reasons[:3]],
+        "seconds": round(time.process_time() - began, 2),
+    }
+
+
+def main() -> None:
+    """Print a line for each kernel, and the sums."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folders", nargs="*", default=FOLDERS)
+    parser.add_argument("--racy", action="store_true")
+    parser.add_argument("--within", type=float, default=20.0)
+    options = parser.parse_args()
+    rows = []
+    for folder in options.folders:
+        for path in sorted((KERNELS / folder).glob("*.cu")):
+            rows.append(row(path, options.within, racy=options.racy))
+            print(json.dumps(rows[-1]), flush=True)
+    seconds = sorted(each["seconds"] for each in rows)
+    print(f"of {len(rows)} kernels, seconds: median {seconds[len(rows) // 2]}, most {seconds[-1]}")
+    for plain in (True, False):
+        print("plain:" if plain else "others:", dict(collections.Counter(each["answer"] for each in rows if each["plain"] is plain)))
+
+
+if __name__ == "__main__":
+    main()
