@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -131,10 +131,9 @@ class _Checker:
     sample_size: int = 0  # at most
     skipped: int = 0  # clusters that were not, and do what others did at addresses of their own
     deadlocked: int = 0  # clusters that did not end
-    batches: Batches = field(default_factory=Batches)
 
     def __post_init__(self) -> None:
-        self.launched, self._window = self.checked.collected.launched, self.launch.window()
+        self.launched, self._window, self.batches = self.checked.collected.launched, self.launch.window(), Batches()
         # Addresses in global memory are no part of a history's name, so results of other processes say nothing of them.
         self.copies = not self.recorded.kernels[self.launched.entry].has_global and bool(self.recorded.blocks.global_sites)
         self.earlier = None if self.copies else self.earlier
