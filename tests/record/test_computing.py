@@ -23,7 +23,7 @@ from consan.checker.logs.program import LogProgram, program_of
 from consan.instrument.ptx import parse
 from consan.instrument.record.text import expansion, text
 
-THREADS, BLOCK = 200, (200, 1, 1)
+THREADS, BLOCK, WORDS = 200, (200, 1, 1), 4
 TYPES = ("u8", "s8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64", "pred")
 FORMS = [*program.SIMPLE, *program.OF_BITS, ("neg",), ("selp",), *(("shf", side, mode) for side in "lr" for mode in ("wrap", "clamp"))]
 COMPARISONS = [("setp", relation, *logic) for relation in program.COMPARED for logic in ((), ("and",), ("or",), ("xor",))]
@@ -97,10 +97,14 @@ def words() -> npt.NDArray[np.uint64]:
     return found
 
 
+def logs_of(made: LogProgram, data: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32] | None:
+    given = {expansion.LOGS: data, expansion.CTAS: np.zeros((1, 20), "<u4"), expansion.LEAVERS: np.zeros((1, 4), "<u4")}
+    return Computing(made, {**given, expansion.CONSTANTS: np.zeros(8, np.uint8)}, BLOCK, WORDS).logs()
+
+
 def computed(lines: str, data: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64] | None:
     """The words of each thread's log in pairs; None: the machine does not execute the text."""
-    given = {expansion.LOGS: data, expansion.CTAS: np.zeros((1, 20), "<u4"), expansion.LEAVERS: np.zeros((1, 4), "<u4")}
-    logs = Computing(program_for(lines), {**given, expansion.CONSTANTS: np.zeros(8, np.uint8)}, BLOCK, 4).logs()
+    logs = logs_of(program_for(lines), data)
     if logs is None:
         return None
     of_threads = logs.transpose(0, 2, 1).reshape(-1, logs.shape[1])[:THREADS].astype(np.uint64)
@@ -173,6 +177,23 @@ def test_lanes_that_part_store_their_own_words() -> None:
         wanted = diverged(value)
         assert flat[thread, : len(wanted)].tolist() == wanted
         assert not flat[thread, len(wanted) :].any()
+
+
+COUNTED = """ld.global.b32 %w0, [%k];
+ROUND: setp.eq.u32 %p0, %w0, 0; @%p0 exit; sub.u32 %w0, %w0, 1; st.global.u32 [%c], 7; add.u64 %c, %c, 128; bra ROUND;"""
+
+
+@pytest.mark.parametrize("first", [1, 10, 30, 100, 1000])
+def test_logs_may_be_longer_or_shorter_than_earlier_ones(first: int) -> None:
+    """Lines of zeros follow each log, however long those were for which there was room before."""
+    made = program_for(COUNTED)
+    for count in (first, *range(first, first + WORDS + 5), first // 3, first):
+        logs = logs_of(made, np.full((THREADS, 4), count, np.uint64))
+        assert logs is not None
+        assert (logs[0, :, 0] == 7).sum() == count
+        assert count + WORDS + 3 <= logs.shape[1] <= 2 * (count + 2 * WORDS + 10)
+        assert logs[:, :count].sum() == 7 * count * THREADS
+        assert not logs[:, count:].any()
 
 
 def both(monkeypatch: pytest.MonkeyPatch, work: Any) -> Iterator[npt.NDArray[np.uint32]]:

@@ -31,7 +31,7 @@ from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, Batches, PairsOfLaunches, Parts, Read, ReadOnce, spread
+from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, ReadOnce, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
@@ -87,7 +87,7 @@ def check(
     kernel, checked = recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1))
     checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
     shape = launched.module, launched.entry, launched.grid, launched.block, launched.cluster
-    parts = Parts(checker.read, shape, pairs or PairsOfLaunches(), pairs_seconds)
+    parts = Parts(checker.reader.read, shape, pairs or PairsOfLaunches(), pairs_seconds)
     mode, ctas = kernel.mode, checked.collected.cluster_ctas
     if sample:
         checker.takes_sample(found, -(-sample // ctas))
@@ -133,16 +133,16 @@ class _Checker:
     deadlocked: int = 0  # clusters that did not end
 
     def __post_init__(self) -> None:
-        self.launched, self._window, self.batches = self.checked.collected.launched, self.launch.window(), Batches()
+        self.launched, self._window = self.checked.collected.launched, self.launch.window()
         # Addresses in global memory are no part of a history's name, so results of other processes say nothing of them.
         self.copies = not self.recorded.kernels[self.launched.entry].has_global and bool(self.recorded.blocks.global_sites)
         self.earlier = None if self.copies else self.earlier
 
     @functools.cached_property
-    def read(self) -> Read:
+    def reader(self) -> ReadOnce:
         """Reads histories of clusters, for either memory."""
         twice = self.recorded.kernels[self.launched.entry].mode is not Mode.OFF
-        return ReadOnce(self.launch.histories, MOST_READ_ONCE * twice).read
+        return ReadOnce(self.launch.histories, MOST_READ_ONCE * twice)
 
     def one_by_one(self) -> Mode:
         """Check each CTA for itself: their logs have no hashes. What follows from the order of flags is missing."""
@@ -157,7 +157,7 @@ class _Checker:
 
     def check_all(self, groups: Sequence[Group]) -> None:
         """Check each history, new ones first."""
-        for at, some in self.batches.of(groups):
+        for at, some in self.reader.in_turn(groups):
             if self.patience.over(at, len(groups)):
                 self._leave(groups[at:])
                 return
@@ -232,7 +232,7 @@ class _Checker:
         if known is not None and not (known.by_address or self.exhaustive):
             self.checked.add(group.members[0], len(group.members), known)
             return
-        for at, clusters in self.batches.of(members):
+        for at, clusters in self.reader.in_turn(members):
             if self.patience.over(at, len(members)):
                 self._give_up(len(members) - at)
                 return
@@ -270,8 +270,7 @@ class _Checker:
         """Replay clusters in both orders, but those for which the first one decides (Blocks.in_any_order)."""
         if not clusters:
             return []
-        histories = self.read(clusters)
-        self.batches.measure(histories)
+        histories = self.reader.read(clusters)
 
         def each(history: History, order: bool | None) -> Any:
             return self._copies(history) if order is None else self._replayed(history, opened, closed, order)

@@ -43,16 +43,31 @@ class Computing:
     words: int
 
     def logs(self) -> npt.NDArray[np.uint32] | None:
-        """The full logs of the warps; None: the machine does not execute the text."""
-        ctas = len(self.given[expansion.CTAS])
-        used = np.zeros(ctas * self._warps, np.uint32)
-        if not self._run(None, used, ctas):
+        """The full logs of the warps; None: the machine does not execute the text.
+
+        What earlier logs had room for is mostly enough for these, and then their length need not be known beforehand.
+        """
+        used = np.zeros(len(self.given[expansion.CTAS]) * self._warps, np.uint32)
+        for longest in self.program.used[-1:]:
+            logs, needed = self._made(longest, used), int(used.max(initial=0))
+            if logs is not None and needed <= longest:  # lines of zeros follow each log
+                return logs if 2 * needed >= longest else np.ascontiguousarray(logs[:, : self._lines(needed)])
+        if not self._run(None, used):
             return None
-        lines = int(used.max(initial=0)) + self.words + 3
+        longest = int(used.max(initial=0))
+        self.program.used.append(max(longest, *self.program.used, 0))
+        return self._made(longest, used)
+
+    def _made(self, longest: int, used: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32] | None:
+        """The logs with room for so many lines; None: there are more, or too many bytes."""
+        lines = self._lines(longest)
         if len(used) * lines * LINE_BYTES > _MOST_BYTES:
             return None
         logs = np.zeros((len(used), lines, LANES), "<u4")
-        return logs if self._run(logs, used, ctas) else None
+        return logs if self._run(logs, used) else None
+
+    def _lines(self, used: int) -> int:
+        return used + self.words + 3
 
     @property
     def _threads(self) -> int:
@@ -62,8 +77,9 @@ class Computing:
     def _warps(self) -> int:
         return -(-self._threads // LANES)
 
-    def _run(self, logs: npt.NDArray[np.uint32] | None, used: npt.NDArray[np.uint32], ctas: int) -> bool:
+    def _run(self, logs: npt.NDArray[np.uint32] | None, used: npt.NDArray[np.uint32]) -> bool:
         """Run the program for all CTAs, and store their logs if there is room for them."""
+        ctas = len(self.given[expansion.CTAS])
         lines = logs.shape[1] if logs is not None else _MOST_LINES
         log = logs.ctypes.data if logs is not None else _NOWHERE
         written = {name: np.zeros(nbytes // 8 * max(1, ctas * self._threads), "<u8") for name, nbytes in _OF_THREADS.items()}
@@ -83,9 +99,8 @@ class Computing:
             task = filled(EXPANSION, {**fields, "first": first, "end": end})
             return int(library().consan_expand(ctypes.c_void_p(task.ctypes.data))) == ExpansionEnd.EXPANDED
 
-        # What the first CTA has stored says whether it is worth while to start threads for the others.
-        nbytes = (ctas - 1) * self._warps * LINE_BYTES
-        return some(0, 1) and all(in_threads(some, [(cta, cta + 1) for cta in range(1, ctas)], nbytes * int(used.max())))
+        tasks = [(cta, cta + 1) for cta in range(ctas)]
+        return all(in_threads(some, tasks, self.given[expansion.LOGS].nbytes))
 
     def _special(self, ctas: int) -> dict[str, int]:
         """Special registers. Nobody reads what comes of those of shared memory."""

@@ -69,6 +69,7 @@ class LogProgram:
     steps: npt.NDArray[np.void]
     values: npt.NDArray[np.uint64]
     given: Mapping[str, int]
+    used: list[int] = field(default_factory=list, repr=False)  # lines of the longest log so far, or nothing
 
     @functools.cached_property
     def whole(self) -> bool:

@@ -16,7 +16,7 @@ from consan.checker.compiled.replay import MOST_SHARED, History
 
 AT_ONCE, _MANY_AT_ONCE = 16, 64  # histories that are read at once, and those whose logs are short
 _SHORT_LOG: Final = 1 << 20  # bytes
-MOST_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 26  # histories, and bytes of their logs: threads take time to start
+MOST_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 28  # histories, and bytes of their logs: threads take time to start
 LEAST: Final = 2  # clusters of a share: one alone meets no other
 MOST_READ_ONCE: Final = 1 << 28  # bytes of logs that are replayed for shared memory, and again for global memory
 
@@ -31,26 +31,6 @@ _Thing = TypeVar("_Thing")
 
 
 @dataclass
-class Batches:
-    """Takes things in turn: as many at a time as the size of their histories allows."""
-
-    count: int = AT_ONCE
-
-    def of(self, things: Sequence[_Thing]) -> Iterator[tuple[int, Sequence[_Thing]]]:
-        """Some things, with the place of the first one."""
-        at = 0
-        while at < len(things):
-            some = things[at : at + self.count]
-            yield at, some
-            at += len(some)
-
-    def measure(self, histories: Sequence[History]) -> None:
-        """The next ones are as large as these."""
-        largest = max(history.log.nbytes for history in histories)
-        self.count = max(AT_ONCE, min(MOST_AT_ONCE, _BYTES_AT_ONCE // max(1, largest)))
-
-
-@dataclass
 class ReadOnce:
     """Reads the histories of clusters, and keeps them for the next reader: to compute a log takes longer than to replay it.
 
@@ -59,12 +39,24 @@ class ReadOnce:
 
     histories: Read
     most_bytes: int
+    count: int = AT_ONCE  # of the next histories that are replayed at a time
     _known: dict[int, History] = field(default_factory=dict)
+
+    def in_turn(self, things: Sequence[_Thing]) -> Iterator[tuple[int, Sequence[_Thing]]]:
+        """Some things, with the place of the first one: as many at a time as the size of the histories allows that were read last."""
+        at = 0
+        while at < len(things):
+            some = things[at : at + self.count]
+            yield at, some
+            at += len(some)
 
     def read(self, clusters: Sequence[int]) -> list[History]:
         """The histories of some clusters."""
         missing = [each for each in clusters if each not in self._known]
         found = dict(zip(missing, self.histories(missing) if missing else (), strict=True))
+        if found:
+            largest = max(history.log.nbytes for history in found.values())
+            self.count = max(AT_ONCE, min(MOST_AT_ONCE, _BYTES_AT_ONCE // max(1, largest)))
         for cluster, history in found.items():
             if history.log.nbytes <= self.most_bytes:
                 self.most_bytes -= history.log.nbytes

@@ -11,7 +11,7 @@ import consan
 from consan.checker.compiled.replay import History
 from consan.checker.judging import recorder
 from consan.checker.logs.launch import Launch
-from consan.checker.logs.shares import Batches, ReadOnce
+from consan.checker.logs.shares import ReadOnce
 
 WORDS = 64
 
@@ -68,10 +68,13 @@ def test_a_launch_is_read_once_for_both_memories(monkeypatch: pytest.MonkeyPatch
 
 
 def test_more_short_histories_are_taken_at_a_time() -> None:
-    batches, taken = Batches(), []
-    for at, some in batches.of(range(400)):
-        taken.append((at, len(some)))
-        batches.measure([History(np.zeros((1, 1 << 12, 32), np.uint32), 32, 0, 0)] * len(some))  # half a MiB each
+    def made(clusters: Sequence[int], lines: int) -> list[History]:
+        return [History(np.zeros((1, lines, 32), np.uint32), 32, 0, 0) for _ in clusters]
+
+    once, taken = ReadOnce(lambda clusters: made(clusters, 1 << 14), 0), []  # two MiB each
+    for at, some in once.in_turn(range(400)):
+        taken.append((at, len(once.read(some))))
     assert taken == [(0, 16), (16, 128), (144, 128), (272, 128)]
-    batches.measure([History(np.zeros((1, 1 << 17, 32), np.uint32), 32, 0, 0)])
-    assert batches.count == 16
+    once.histories = lambda clusters: made(clusters, 1 << 18)
+    once.read([0])
+    assert once.count == 16
