@@ -147,17 +147,18 @@ def test_sigterm_reports_what_there_is(here: Path) -> None:
     assert f"child: {-signal.SIGTERM}" in done.out
 
 
-# A race, then rounds whose replay takes half a minute or more. The file `running` is made some time after `OWNER.NAME` began.
+# A race, then rounds whose replay takes half a minute or more: each has a store, since rounds that only load are not replayed. The file `running` is made some time after `OWNER.NAME` began.
 LONG = '''
 import importlib, pathlib, threading
 import cupy as cp
 CODE = """extern "C" __global__ void racy(int* out, int rounds) {
     __shared__ int tile[1024];
+    __shared__ volatile int own[1024];
     int t = threadIdx.x, sum = 0;
     tile[t] = t;
     out[t] = tile[t ^ 32];
     __syncthreads();
-    for (int i = 0; i < rounds; ++i) sum += tile[(t + i * i) & 1023];
+    for (int i = 0; i < rounds; ++i) own[t] = sum += tile[(t + i * i) & 1023];
     out[t] += sum;
 }"""
 owner = importlib.import_module("OWNER")

@@ -38,7 +38,7 @@ _PROLOGUE = """#define MAX(x, y) (((x) > (y)) ? (x) : (y))
 static const basic_t maxval = 2147483647;
 """
 _THREADS, _OF_TRIANGLES, _VERTICES, _DEGREE = 32, 64, 80, 4
-_CTAS = 80
+_CTAS = 24
 _EDGES, _PERSISTENT, _ITERATION = _VERTICES * _DEGREE, 2, 2
 
 
@@ -75,7 +75,9 @@ def _case(path: Path, made: Path, helpers: str, arrays: dict[str, str]) -> Case:
 
 
 def _item(name: str, kernel: str) -> str:
-    """The array of a worklist depends on what it lists."""
+    """The array of a worklist depends on what it lists; triangles are counted in a graph that has many."""
+    if name == "nlist" and kernel.startswith("TC"):
+        return "nlist of triangles"
     return f"{name} of edges" if name in ("wl1", "wl1size") and "_E_" in kernel else name
 
 
@@ -96,6 +98,7 @@ def _arrays(made: Path) -> dict[str, str]:
         "label_n": np.arange(_VERTICES), "goagain": np.zeros(1), "wl1": np.arange(_VERTICES), "wl1 of edges": np.arange(_EDGES),
         "wl2": np.zeros(_EDGES * (_DEGREE + 1)), "wl2size": np.zeros(1), "time": np.zeros(_EDGES),
         "g_count": np.zeros(1),
+        "nlist of triangles": np.sort((np.arange(_VERTICES)[:, None] + (-2, -1, 1, 2)) % _VERTICES).ravel(),
     }  # fmt: skip
     for name, array in arrays.items():
         np.save(made / f"{name}.npy", array.astype(np.int32))
