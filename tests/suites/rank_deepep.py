@@ -75,11 +75,8 @@ FAULTS: Final[Mapping[str, tuple[Edit, ...]]] = {
 }
 _RETURNED: Final = "(channel_tail_idx.buffer(), current_channel_tail_idx)"
 _SENDERS: Final = 'asm volatile("bar.sync %0, %1;" ::"r"(send_rank_id), "r"(num_threads_per_rank));'
-_MEET: Final = "        barrier_block<kNumRanks{}>(barrier_signal_ptrs, rank);\n{}"
-_CLEAN, _ELSE = (
-    "\n        // Clean\n        auto thread_id = static_cast<int>(threadIdx.x), num_threads",
-    "    } else {\n        const auto channel_id",
-)
+_MEET: Final = "        barrier_block<kNumRanks>(barrier_signal_ptrs, rank);\n"
+_ELSE: Final = "    } else {\n        const auto channel_id"
 COMBINE_FAULTS: Final[Mapping[str, tuple[Edit, ...]]] = {
     "sums: tail without a release": ((_NODE, f"st_release_sys_global{_RETURNED}", f"st_relaxed_sys_global{_RETURNED}"),),
     "sums: tail without an acquire": ((_NODE, _TAIL, _TAIL.replace("acquire_sys", "volatile")),),
@@ -87,8 +84,7 @@ COMBINE_FAULTS: Final[Mapping[str, tuple[Edit, ...]]] = {
     "sums: tail before other warps": ((_NODE, _SENDERS, ""),),
     "sums: slots released too early": ((_NODE, f"st_release_sys_global{_MOVED}", f"st_relaxed_sys_global{_MOVED}"),),
     "sums: head handed on, no fence": ((_NODE, f"{_READ} // Update head", "// Update head"),),
-    "sums: queues cleared too early": ((_NODE, _MEET.format(", true", _CLEAN), _CLEAN),),
-    "sums: queues cleared too late": ((_NODE, _MEET.format("", _ELSE), _ELSE),),
+    "sums: queues cleared too late": ((_NODE, f"{_MEET}{_ELSE}", _ELSE),),
 }
 _MADE: Final = (*SMALLER, *MENDED)
 ROWS: Final = {_AS_IT_IS: SMALLER, "mended": _MADE, **{row: (*_MADE, *edits) for row, edits in {**FAULTS, **COMBINE_FAULTS}.items()}}

@@ -35,12 +35,36 @@ __device__ void await(unsigned *flag, unsigned value) { if (!threadIdx.x) while 
 extern "C" __global__ void raises(unsigned* out, unsigned* from, int value) { put(out); __syncthreads(); raise(FLAG + blockIdx.x, value); }
 extern "C" __global__ void raises_early(unsigned* out, unsigned* from, int value) { raise(FLAG + blockIdx.x, value); put(out); }
 extern "C" __global__ void raises_alone(unsigned* out, unsigned* from, int value) { put(out); raise(FLAG + blockIdx.x, value); }
+extern "C" __global__ void raises_often(unsigned* out, unsigned* from, int value) {
+    put(out);
+    __syncthreads();
+    for (int each = 1; each <= value; ++each) raise(FLAG + blockIdx.x, each);
+}
 extern "C" __global__ void fences(unsigned* out, unsigned* from, int value) {
     put(out);
     __syncthreads();
     if (threadIdx.x) return;
     __threadfence_system();
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
+}
+extern "C" __global__ void fences_in_gpu(unsigned* out, unsigned* from, int value) {
+    put(out);
+    __syncthreads();
+    if (threadIdx.x) return;
+    __threadfence();
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
+}
+extern "C" __global__ void raises_in_gpu(unsigned* out, unsigned* from, int value) {
+    put(out);
+    __syncthreads();
+    if (!threadIdx.x) asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(FLAG + blockIdx.x), "r"(value) : "memory");
+}
+extern "C" __global__ void awaits_in_gpu(unsigned* out, unsigned* from, int value) {
+    unsigned seen = 0;
+    if (!threadIdx.x)
+        while (seen != value) asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(FLAG + blockIdx.x) : "memory");
+    __syncthreads();
+    take(out, from);
 }
 extern "C" __global__ void relaxes(unsigned* out, unsigned* from, int value) {
     if (threadIdx.x == 1) __threadfence_system();  // of another thread, and too early
@@ -151,6 +175,8 @@ PAIRS = {
     ("swaps", "swaps_back"): [],
     ("all_fence", "awaits"): [],
     ("all_fence", "awaits_and_all_fence"): [],
+    ("fences_in_gpu", "awaits"): ["RAW"],
+    ("raises_in_gpu", "awaits"): ["RAW", "RAW"],  # the flag, too
     ("raises_early", "awaits"): ["RAW"],
     ("relaxes", "awaits"): ["RAW"],
     ("fences_beside", "awaits"): ["RAW"],
@@ -208,6 +234,21 @@ def test_a_flag_that_nobody_is_seen_to_wait_for(members: list[Member], tmp_path:
     """A kernel that is not recorded may have."""
     members[0].made("raises")
     members[1].made("takes")
+    assert judged(members, tmp_path) == ([], [UNCERTAIN])
+
+
+@pytest.mark.parametrize(("times", "reasons"), [(16, []), (17, [UNCERTAIN])])
+def test_a_launch_with_many_releases(members: list[Member], tmp_path: Path, times: int, reasons: list[str]) -> None:
+    """Two CTAs release as often. Of more than 32 releases in a launch none is known."""
+    members[0].made("raises_often", value=times)
+    members[1].made("awaits", holds=times, value=times)
+    assert judged(members, tmp_path) == ([], reasons)
+
+
+def test_an_acquire_of_a_narrow_scope_orders_nothing(members: list[Member], tmp_path: Path) -> None:
+    """Nobody is seen to wait for the flag, then."""
+    members[0].made("raises")
+    members[1].made("awaits_in_gpu", holds=1)
     assert judged(members, tmp_path) == ([], [UNCERTAIN])
 
 
