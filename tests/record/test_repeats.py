@@ -13,12 +13,13 @@ import pytest
 import test_background
 from framework_support import FakeCalls
 from leaving_support import SOURCE, slow_clock
+from planted import plant
 from streams_support import Streams
 from test_background import BLOCK, GRID, RACES
 
 from consan.backends.driver import MADE
 from consan.reports.source.variables import Argument
-from consan.session.executing import in_flight, time_limit, watch
+from consan.session.executing import in_flight, recording, time_limit, watch
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.repeated_launch import NOT_REPEATED
 
@@ -97,6 +98,59 @@ def test_launches_that_repeat_are_counted(backend: Streams) -> None:
     assert framework.short[-12:] == [True] * 12
     assert framework.counts() == ("clean", made, 2 * made, 1)
     assert len(backend.done) == made
+
+
+NOTES = """
+extern "C" __global__ void notes(unsigned* out, int number) {
+    __shared__ unsigned value;
+    if (threadIdx.x == 0) value = 0;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0 && number < 9) value = 1;
+    __syncthreads();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = value + number;
+}
+extern "C" __global__ void races(unsigned* out, int number) {
+    __shared__ unsigned value;
+    if (threadIdx.x == 0) value = 0;
+    __syncthreads();
+    value = threadIdx.x;
+    __syncthreads();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = value + number;
+}
+"""
+
+
+def noted(backend: Streams, entry: str, more: int) -> tuple[int, int, str]:
+    """Launch until a launch takes the prepared way, and `more`. Gives launches, how often the report has its note, and the verdict."""
+    framework = Framework(backend, NOTES)
+    made = framework.learn(entry=entry) if more else 1
+    framework.repeat(more or 1, entry=entry)
+    report = framework.session.report()
+    (finding,) = report.findings
+    assert sum(kernel.launches for kernel in report.kernels) == made + more
+    return made + more, finding.count, report.verdict
+
+
+def test_launches_that_repeat_a_note(backend: Streams) -> None:
+    _, once, _ = noted(Streams(), "notes", 0)
+    made, count, verdict = noted(backend, "notes", 12)
+    assert (count, verdict) == (made * once, "clean")
+
+
+def test_a_note_is_counted_for_each_launch(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted."""
+    plant(monkeypatch, recording, "launches < 2", "True", "_times")
+    with pytest.raises(AssertionError):
+        test_launches_that_repeat_a_note(backend)
+
+
+def test_launches_that_repeat_a_race_are_reported_one_by_one(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend, NOTES)
+    framework.repeat(12, entry="races")
+    assert framework.short == [False] * 12
+    monkeypatch.setattr(recording.Recording, "only_notes", lambda *_: True)  # planted
+    other = Framework(Streams(), NOTES)
+    assert other.learn(entry="races")
 
 
 def test_launches_that_repeat_read_no_buffers_and_hold_no_arguments(backend: Streams) -> None:

@@ -85,7 +85,7 @@ class Checked:
         self.collected.add(cluster, clusters, known.found, known.geometry)
 
     def again(self, times: int) -> Checked:
-        """The same for so many launches that did the same: one if something was found."""
+        """The same for so many launches that did the same."""
         return replace(self, tally=Tally(times, times * self.tally.ctas))
 
     @property

@@ -310,13 +310,13 @@ class Background:
             return
         if sent.examined:
             self.repeating.retire_outdated(sent.prepared)
-            self.judge.concluded(sent.prepared, sent.entry, sent.started, account.examined)
+            account.only_notes = self.judge.concluded(sent.prepared, sent.entry, sent.started, account.examined)
             self.repeating.concluded(sent, account)
             return
         if not sent.retained:
             self._keep(sent)
         account.more += 1
-        if account.examined.checked.found:
+        if account.tells_each:
             self._tell_count(account)
 
     def _tell_counts(self) -> None:

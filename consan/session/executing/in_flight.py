@@ -225,7 +225,7 @@ class Repeating:
     """Those of one session. What they cannot do is left to `background`."""
 
     background: Background
-    # The last receipt that served, behind its number, unless it has findings.
+    # The last receipt that served, behind its number, unless it has findings other than notes.
     _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)
     _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)
     # Of kernels in which nothing but parameters decides what a launch does: what their launches did, by the bytes that decide.
@@ -239,14 +239,13 @@ class Repeating:
 
     def serves(self, shape: Shape, receipt: Receipt, account: ReceiptGroup) -> None:
         """A launch has a receipt that an earlier one had, too."""
-        assert account.examined is not None
-        if account.examined.checked.found:  # each of them is reported by itself
+        if account.tells_each:
             self._usual.pop(shape, None)
             return
         self._usual[shape] = receipt.sums + _ALL_ENDED + receipt.results, account
 
     def concluded(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
-        """A launch was checked: what those do that have its deciding bytes is known, if it has no findings."""
+        """A launch was checked: what those do that have its deciding bytes is known, if it has no findings but notes."""
         decides = sent.memory.decided_by
         if decides is not None and account.serves_alike():
             self._decided.setdefault(shape_but_log(sent.shape), DecidedLaunches(decides)).add(sent.memory.constants(), account)

@@ -29,6 +29,12 @@ class ReceiptGroup:
     error: Exception | None = None
     first: InFlightLaunch | None = None  # the launch that was examined
     more: int = 0  # launches that did the same and are not counted yet
+    only_notes: bool = False  # its findings are no more
+
+    @property
+    def tells_each(self) -> bool:
+        """Whether each of its launches is reported at once: it has findings."""
+        return self.examined is not None and bool(self.examined.checked.found) and not self.only_notes
 
     def serves(self) -> bool:
         """Whether a launch with an equal receipt, but for its results, did the same."""
@@ -42,9 +48,8 @@ class ReceiptGroup:
         return not (checked is None or checked.unended or checked.by_address or stopped)
 
     def serves_alike(self) -> bool:
-        """Whether launches with the same deciding bytes did the same, and have no findings."""
-        checked = self.examined.checked if self.examined is not None else None
-        return self.serves() and not (checked is None or checked.found or self.first is None or self.first.started.ending.stopped)
+        """Whether launches with the same deciding bytes did the same, and have no findings but notes."""
+        return self.serves() and not (self.tells_each or self.first is None or self.first.started.ending.stopped)
 
 
 @dataclass(eq=False)

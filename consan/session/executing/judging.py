@@ -235,17 +235,18 @@ class Judge:
             started.patience.interrupted = True
             return {}
 
-    def concluded(self, prepared: Prepared, entry: str, started: LaunchCheck, examined: Examined) -> None:
-        """Keep what was found in a launch."""
-        checked = examined.checked
+    def concluded(self, prepared: Prepared, entry: str, started: LaunchCheck, examined: Examined) -> bool:
+        """Keep what was found in a launch. Returns whether that is no more than notes."""
+        checked, sites = examined.checked, self.sites_of(prepared)
         if self.keeper is not None:
             self.keeper.add(prepared, entry, started)
         self.watch.findings.add(filter(None, (examined.hang,)))
-        self.recording.note(prepared, entry, started, checked, replace(self.sites_of(prepared), fixes=examined.fixes))
+        self.recording.note(prepared, entry, started, checked, replace(sites, fixes=examined.fixes))
         if started.ending.stopped:
             self._stopped(prepared, entry, started, checked)
         self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ending.reported))
         self.news.tell()
+        return self.recording.only_notes(prepared, checked, sites)
 
     def repeated(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, times: int) -> None:
         """Count launches that did what a launch did that is concluded."""

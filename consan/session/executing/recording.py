@@ -190,7 +190,7 @@ class Recording:
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
-            found = self._decode(checked, prepared, sites)
+            found = _times(self._decode(checked, prepared, sites), checked.tally.launches)
             self.findings.add(each for each in found if not (self.options.global_excluded and each.kind == _GLOBAL_RACE))
         launched = checked.collected.launched
         undefined = UndefinedShuffles(entry, launched.block, launched.ctaid, sites)
@@ -206,6 +206,10 @@ class Recording:
             yield
         finally:
             accesses.wanted = before
+
+    def only_notes(self, prepared: Prepared, checked: Checked, sites: ModuleSites) -> bool:
+        """Whether the findings of a launch are no more than notes."""
+        return bool(checked.found) and all(each.severity == "note" for each in self._decode(checked, prepared, sites))
 
     def _decode(self, checked: Checked, prepared: Prepared, sites: ModuleSites) -> list[model.Finding]:
         """The findings of a launch. Most launches repeat those of an earlier one."""
@@ -269,6 +273,11 @@ def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
 def sentences(entry: str, gaps: Mapping[str, int]) -> list[str]:
     """CTAs of a kernel that were not checked, a sentence for each reason."""
     return [f"{entry}: {plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
+
+
+def _times(found: list[model.Finding], launches: int) -> list[model.Finding]:
+    """The findings of so many launches that did the same."""
+    return found if launches < 2 else [replace(each, count=launches * each.count) for each in found]
 
 
 def _as_instrumented(read: Callable[[], Module], done: Recorded, waits: bool) -> Instrumented:
