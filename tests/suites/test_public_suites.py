@@ -45,6 +45,15 @@ INDIGO3 = {
     for order in ("Determ", "NonDeterm")
     for unit in ("Block", "Warp")
 }
+_UNWRITTEN = "the first warp adds 32 words, and the two warps have written two of them"
+INDIGO3 |= {
+    f"TC_CUDA_{items}_{unit}_{how}_Reduction_IntType_Atomic_NoSyncBug_{precedence}_NoNbrBoundsBug_{bounds}": _UNWRITTEN
+    for items in "EV"
+    for unit in ("Block", "Thread", "Warp")
+    for how, bounds in (("NonPersist", "NoExcessThreadsBug"), ("Persist", "NoBoundsBug"))
+    for precedence in ("NoPrecedenceBug", "PrecedenceBug")
+    if precedence == "NoPrecedenceBug" or (unit, how) == ("Warp", "NonPersist")
+}
 _LANES = "lanes of a warp do not run in step: the tail of the reduction lacks __syncwarp()"
 APPLICATIONS = {"red reduceSinglePass": _LANES, "red reduceSinglePass RACEY": _VOLATILE}
 
