@@ -147,8 +147,8 @@ def test_sigterm_reports_what_there_is(here: Path) -> None:
     assert f"child: {-signal.SIGTERM}" in done.out
 
 
-# A race, then rounds whose replay takes half a minute or more: each has a store, since rounds that only load are not replayed. The file `running` is
-# made some time after `OWNER.NAME` began.
+# A race, then rounds whose replay takes half a minute or more: each has a store, since rounds that only load are not replayed.
+# The file `running` is made some time after `OWNER.NAME` began.
 LONG = '''
 import importlib, pathlib, threading
 import cupy as cp
