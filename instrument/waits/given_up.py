@@ -1,6 +1,6 @@
 """Polls of mbarriers that give up, and after which a thread goes on as if the phase were over (R-M14).
 
-A loop polls if nothing in it but the wait touches memory or synchronises. It gives up if a branch that leaves it may do so while the wait
+A loop polls if nothing in it but the wait touches memory or synchronises; fences may be there. It gives up if a branch that leaves it may do so while the wait
 has returned false: its guard does not come from the result, or joins the result with something else so that this alone ends the loop.
 A loop within it that only the result ends is a wait, and the loop around it another work, such as one wait after the other.
 Where all its exits lead to one place, and nothing behind the loop reads a register that the loop has written, what follows is the same
@@ -69,7 +69,7 @@ def _may_end(graph: Graph, loop: Collection[int], wait: Instruction, made: dict[
 def _loop(graph: Graph, number: int, wait: Instruction) -> set[int]:
     """The nodes of the poll around a wait: those on ways back to it on which only it matters."""
     steps = [[step.instruction for step in node.steps] for node in graph.nodes]
-    plain = {at for at, some in enumerate(steps) if all(each is wait or not _matters(each) for each in some)}
+    plain = {at for at, some in enumerate(steps) if all(each is wait or row_of(each).is_fence or not _matters(each) for each in some)}
     if number not in plain:
         return set()
     ahead, back = (behind(edges, (number,), plain) for edges in (graph.successors, graph.predecessors))

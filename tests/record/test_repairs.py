@@ -304,6 +304,12 @@ RERUNS = [
     ("divergent_stmatrix", "without the condition at divergent_stmatrix.cu:"),
     ("flag_handshake", "with st.release.cta.shared.u32 at"),
     ("tensormap_not_acquired", "with fence.proxy.tensormap::generic.acquire.gpu"),
+    ("mbarrier_result_ignored", "with mbarrier.try_wait.parity.shared::cta.b64 in a loop until it returns true at"),
+    ("mbarrier_parity_of_step", "with a parity that is 0, and changes after every 4 waits at"),
+    ("mbarrier_parity_constant", "with a parity that is 0, and changes after each wait at"),
+    ("mbarrier_phase_lap", "with mbarrier.try_wait of its token in a loop after"),
+    ("bulk_bytes_announced_alone", "with mbarrier.arrive.expect_tx.shared::cta.b64 at"),
+    ("shuffle_not_in_mask", "with shfl.sync.idx.b32 with the mask 0xffffffff at"),
     ("mbarrier_copies_arrive_is_no_release", "with mbarrier.init.shared::cta.b64 with twice the count at"),
 ]
 
@@ -314,7 +320,9 @@ def test_what_a_replay_cannot_tell_a_run_of_the_changed_kernel_does(rerun: tuple
     kernel, report = twin_file.kernel(TWINS / f"{name}.cu", True), _launch(name, True)
     assert all(finding.verified is None for finding in report.findings)
     spec = twin_file.read(TWINS / f"{name}.cu")
-    fixed = Reruns(kernel.module, lambda ptx, seed: Ran(_again(name, ptx, seed)), spec.block, (1, 1, 1), clock=STILL).confirmed(report)
+    fixed = Reruns(
+        kernel.module, lambda ptx, seed: Ran(_again(name, ptx, seed)), spec.block, (1, 1, 1), clock=STILL, works=STILL
+    ).confirmed(report)
     for finding in fixed.findings:
         assert finding.verified is not None
         assert finding.verified.rerun
@@ -332,7 +340,7 @@ def test_the_search_ends_when_its_allowance_is_spent(cost: int, tries: int) -> N
         ran.append(seed)
         return Ran(report, executed=cost)  # no repair
 
-    search = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), clock=STILL)
+    search = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), clock=STILL, works=STILL)
     assert search.confirmed(report).findings[0].verified is None
     assert len(ran) == search.tried <= tries
     assert len(ran) == 5 or tries != 5
@@ -348,7 +356,7 @@ def test_no_repair_is_begun_when_the_time_is_over(ends: float, last: float) -> N
         now[0] += 0.3
         return Ran(report)
 
-    Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), ends, lambda: now[0]).confirmed(report)
+    Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), ends, lambda: now[0], works=lambda: now[0]).confirmed(report)
     assert last <= now[0] < last + 0.3
 
 
@@ -370,7 +378,7 @@ def test_a_repair_that_some_schedule_refutes_is_none() -> None:
         asked.append(seed)
         return Ran(report if seed == 7 else replace(report, findings=()))
 
-    confirmed = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), clock=STILL).confirmed(report)
+    confirmed = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), clock=STILL, works=STILL).confirmed(report)
     assert all(finding.verified is None for finding in confirmed.findings)
     assert max(asked) == 7
 
@@ -380,7 +388,9 @@ def test_a_repair_leaves_notes_only(kind: str, verifies: bool) -> None:
     kernel, report = twin_file.kernel(TWINS / "divergent_shfl.cu", True), _launch("divergent_shfl", True)
     other = Finding("data-race", "kernel", severity=kind)
     both = replace(report, findings=(*report.findings, other))
-    reruns = Reruns(kernel.module, lambda ptx, seed: Ran(replace(report, findings=(other,))), (64, 1, 1), (1, 1, 1), clock=STILL)
+    reruns = Reruns(
+        kernel.module, lambda ptx, seed: Ran(replace(report, findings=(other,))), (64, 1, 1), (1, 1, 1), clock=STILL, works=STILL
+    )
     assert (reruns.confirmed(both).findings[0].verified is not None) is verifies
 
 
@@ -388,7 +398,7 @@ def test_a_repair_leaves_notes_only(kind: str, verifies: bool) -> None:
 def test_a_repair_gives_the_same_results_in_all_schedules(results: tuple[bytes, bytes], verifies: bool) -> None:
     kernel, report = twin_file.kernel(TWINS / "divergent_shfl.cu", True), _launch("divergent_shfl", True)
     clean = replace(report, findings=())
-    reruns = Reruns(kernel.module, lambda ptx, seed: Ran(clean, results[seed % 2]), (64, 1, 1), (1, 1, 1), clock=STILL)
+    reruns = Reruns(kernel.module, lambda ptx, seed: Ran(clean, results[seed % 2]), (64, 1, 1), (1, 1, 1), clock=STILL, works=STILL)
     assert (reruns.confirmed(report).findings[0].verified is not None) is verifies
 
 
@@ -432,7 +442,7 @@ def test_repairs_of_two_findings_are_tried_together() -> None:
         left = [each for each, text in ((one, "@%p1"), (other, "@%p2")) if text in ptx]
         return Ran(replace(report, findings=tuple(left), incomplete=()))
 
-    fixed = Reruns(module, run, (32, 1, 1), (1, 1, 1), clock=STILL).confirmed(report)
+    fixed = Reruns(module, run, (32, 1, 1), (1, 1, 1), clock=STILL, works=STILL).confirmed(report)
     assert [len(each.verified.steps) for each in fixed.findings if each.verified] == [2, 2]
 
 
@@ -440,7 +450,7 @@ def test_a_fix_of_the_replay_that_runs_refute_is_none() -> None:
     kernel, report = twin_file.kernel(TWINS / "raw.cu", True), _launch("raw", True)
     assert report.findings[0].verified
     run = lambda ptx, seed: Ran(replace(report, findings=()), bytes([seed]))  # noqa: E731
-    refuted = Reruns(kernel.module, run, (128, 1, 1), (1, 1, 1), clock=STILL).confirmed(report).findings[0]
+    refuted = Reruns(kernel.module, run, (128, 1, 1), (1, 1, 1), clock=STILL, works=STILL).confirmed(report).findings[0]
     assert refuted.verified is None
     assert refuted.fix == (report.findings[0].verified.instead_of or report.findings[0].fix)
 

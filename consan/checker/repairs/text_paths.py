@@ -176,7 +176,7 @@ class PathForms:
         if self.kind not in OF_BARRIERS:
             return
         for function, instruction in self._own:
-            for branch in _loops_around(function, instruction):
+            for branch in loops_around(function, instruction):
                 for test in _tests(function, branch):
                     old = next(each for each in test.operands if isinstance(each, Immediate))
                     for new in (_plus(old, -1), _plus(old, 1)):
@@ -190,7 +190,7 @@ class PathForms:
             return
         for function, arrival in self._of_kinds((effects.MbarrierArrive,)):
             opcode = arrival.opcode.replace(".arrive.", ".arrive_drop.", 1)
-            for branch in _loops_around(function, arrival) if opcode != arrival.opcode and not announces_bytes(opcode) else ():
+            for branch in loops_around(function, arrival) if opcode != arrival.opcode and not announces_bytes(opcode) else ():
                 step = RepairStep("add", opcode, "after", self._site(function, branch))
                 yield TextRepair((step,), ((branch.end, branch.end, f" {arrival.text.replace(arrival.opcode, opcode, 1)}"),))
 
@@ -253,7 +253,7 @@ def _condition_of(function: Function, branch: Instruction) -> Instruction:
     return before if before.predicate is not None and _target(function, before) == behind else branch
 
 
-def _loops_around(function: Function, instruction: Instruction) -> list[Instruction]:
+def loops_around(function: Function, instruction: Instruction) -> list[Instruction]:
     """The conditional branches backwards over an instruction, the nearest first."""
     behind = (each for each in function.instructions() if each.start > instruction.start and each.predicate is not None)
     return [each for each in behind if 0 < _target(function, each) <= instruction.start]

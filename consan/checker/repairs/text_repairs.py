@@ -14,7 +14,8 @@ from typing import Final
 
 from consan.checker.questions.changes import line_of
 from consan.checker.repairs.forms import RepairStep
-from consan.checker.repairs.text_paths import OF_BARRIERS, PathForms, TextRepair
+from consan.checker.repairs.text_paths import OF_BARRIERS, TextRepair
+from consan.checker.repairs.text_waits import WaitForms
 from consan.instrument import effects
 from consan.instrument.control_flow import definitions, keys_read, read, written
 from consan.instrument.control_flow.slices import backward_slice
@@ -30,6 +31,7 @@ _MAP: Final = re.compile(r"\[\s*(%\w+)\s*,\s*\{")
 _ACQUIRE: Final = "fence.proxy.tensormap::generic.acquire.gpu"
 _UPDATES: Final = ("@update", "same-value", "replicated")  # an update within a lock is none
 _HALVES: Final = (0xFFFF, 0xFFFF0000)
+_MASKED: Final = re.compile(r"(?:shfl|vote|match|redux)\b.*\.sync\b")
 _UPDATE: Final = re.compile(r"(add|min|max|and|or|xor)\.(?:rn\.)?([usbf])(32|64)$")
 _SCALED: Final = re.compile(r"(?:fma|mad)\.(rn|lo)\.([usf](?:32|64))$")
 _OF_THREAD: Final = re.compile(r"%tid\b|%lane(?:id|mask)")
@@ -48,14 +50,15 @@ _CLEAR: Final = (
 
 
 @dataclass
-class TextRepairs(PathForms):
+class TextRepairs(WaitForms):
     """Those for one finding, the likeliest first."""
 
     def __iter__(self) -> Iterator[TextRepair]:
         forms = (
-            self._out_of_branches, self._earlier, self._unaligned, self._masks, self._atomic, self._by_one, self._ordered, self._counted,
-            self._released, self._initialised, self._numbers, self._as_one, self._unconditional, self._turns, self._dropped,
-            self._ranks, self._by_fewer, self._around_branches, self._cleared, self._maps_fenced,
+            self._by_fewer, self._out_of_branches, self._earlier, self._unaligned, self._masks, self._atomic, self._by_one, self._ordered,
+            self._counted, self._released, self._initialised, self._repeated, self._constant, self._announced, self._of_tokens,
+            self._numbers, self._as_one, self._unconditional, self._turns, self._dropped, self._ranks, self._around_branches,
+            self._cleared, self._maps_fenced, self._alternating,
         )  # fmt: skip
         for form in () if self.situation == "lane-gone" else forms:  # its condition may keep the lane from what it must not touch
             yield from form()
@@ -102,11 +105,17 @@ class TextRepairs(PathForms):
             yield TextRepair(steps, tuple((each.start, each.end, _strengthened(each)) for _, each in found))
 
     def _masks(self) -> Iterator[TextRepair]:
-        """The mask of a `__syncwarp`: half a warp."""
+        """The mask of a `__syncwarp`: half a warp; of shuffles, votes and matches, all of the finding: the warp, or a half of it."""
         for function, each in self._own:
             if row_of(each).is_warp_barrier:
                 for mask in _HALVES:
                     yield from self._other((function, each), f"bar.warp.sync {mask:#x};")
+        masked = [each for each in self._own if _MASKED.match(each[1].opcode)]
+        for mask in (0xFFFFFFFF, *_HALVES) if masked else ():
+            texts = [_with_mask(each, mask) for _, each in masked]
+            steps = tuple(RepairStep("alter", f"{at[1].opcode} with the mask {mask:#x}", "at", self._site(*at)) for at in masked)
+            if texts != [each.text for _, each in masked]:
+                yield TextRepair(steps, tuple((each.start, each.end, text) for (_, each), text in zip(masked, texts, strict=True)))
 
     def _counted(self) -> Iterator[TextRepair]:
         """Arrivals of copies that the count of the mbarrier includes, or does not."""
@@ -222,6 +231,11 @@ def _unaligned(instruction: Instruction) -> str:
     if row_of(instruction).is_cta_barrier:
         opcode = f"barrier.{opcode.partition('.')[2]}"
     return instruction.text.replace(instruction.opcode, opcode, 1)
+
+
+def _with_mask(instruction: Instruction, mask: int) -> str:
+    before, _, behind = instruction.text.rpartition(instruction.operands[-1].text)
+    return f"{before}{mask:#x}{behind}"
 
 
 def _strengthened(instruction: Instruction) -> str:

@@ -7,8 +7,8 @@ same results. What the finding's fix names is also tried as new lines of the CUD
 What removes a finding and leaves others is kept, and repairs of the others are tried together with it. Findings are compared by their
 places in the source, which edits do not move.
 
-The search is bounded by work, so that runs are equal on all machines of ordinary speed; and in time, so that a user does not wait for a
-fix that does not exist.
+The search is bounded by work, so that runs are equal on all machines of ordinary speed; and in processor time, so that a user does not
+wait for a fix that does not exist. A busy machine finds the same fixes, unless the search takes `BUSY` times as long there.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ __all__ = ["LONGEST", "CudaSource", "Ran", "Reruns", "outcomes"]  # both kinds o
 
 SCHEDULES: Final = 20
 FEWEST_SCHEDULES: Final = 3  # of a large kernel
-MOST_REPAIRS: Final = 40  # that are run for a report
-MORE_REPAIRS: Final = 3  # once one removes the finding and leaves others
+MOST_REPAIRS: Final = 60  # that are run for a report
+MORE_REPAIRS: Final = 10  # once one removes the finding and leaves others
 MOST_LISTED: Final = 160  # of a finding, among which what its fix names comes first
 FIRST_OF_RACES: Final = 12  # repairs of events before those of the text: a barrier of a warp, or an arrival that moves
 MOST_PIECES: Final = 2  # that are tried as lines of the source
 MOST_TEXT: Final = 1 << 21  # characters of PTX that are run for a report
 LARGE_TEXT: Final = 1 << 19  # that one repair may have in all schedules
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
-LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
+LONGEST: Final = 2.8  # seconds of processor time in which repairs are begun, with those of the replays
+BUSY: Final = 4  # times as long on a busy machine
 _RACES: Final = ("data-race", "missing-wait", "missing-order")
 _CONFLICTS: Final = frozenset(each.name for each in KINDS.values() if each.conflicts)
 _REGISTERS: Final = "register-hazard"
@@ -117,7 +118,8 @@ class CudaSource:
 
 @dataclass
 class Reruns:
-    """The search. `block`, `cluster`: of the launch. `ends`: when it must end, as `clock` has it. `longest`: seconds, if that is sooner.
+    """The search. `block`, `cluster`: of the launch. `ends`: when it must end, as `clock` has it. `longest`: seconds, if that is sooner, as
+    `works` has them.
 
     `source`: if the kernel was compiled from one.
     """
@@ -129,6 +131,7 @@ class Reruns:
     ends: float = math.inf
     clock: Callable[[], float] = time.monotonic
     longest: float = LONGEST
+    works: Callable[[], float] = time.process_time
     source: CudaSource | None = None
     tried: int = 0  # repairs
     _schedules: int = 0  # in which the last repair left nothing, and equal results
@@ -150,7 +153,7 @@ class Reruns:
 
     def _fix_of(self, findings: list[Finding], found: frozenset[_Name]) -> VerifiedFix | None:
         """One repair of all findings."""
-        begun = self.clock()
+        ends, worked = min(self.clock() + BUSY * self.longest, self.ends), self.works()
         whole: VerifiedFix | None = None
         base, left, text = VerifiedFix((), rerun=True), frozenset(map(merge_key, findings)), TextPlaces(self.module)
         for finding in findings if all(each.kind in _KINDS for each in findings) else ():
@@ -158,7 +161,7 @@ class Reruns:
                 continue
             best, most = None, MOST_REPAIRS
             for fix in self._fixes(text, finding, base):
-                if self.tried >= most or self._spent or self.clock() >= min(begun + self.longest, self.ends):
+                if self.tried >= most or self._spent or self.clock() >= ends or self.works() >= worked + self.longest:
                     break
                 remains = self._left(fix, finding, found)
                 if remains is not None and not remains:

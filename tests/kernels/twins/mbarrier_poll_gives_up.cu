@@ -1,5 +1,5 @@
 // Threads look a number of times whether the phase is over, and go on in any case. Where a look has succeeded, by luck, it orders nothing
-// all the same (R-M14): the thread would read if none had.
+// all the same (R-M14): the thread would read if none had. A fence in such a loop changes nothing of that.
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[64]=arange
 // arg: out f32[3,64]=zeros
@@ -22,7 +22,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
 #ifdef RACY
     for (int i = 0; i < 1000; i++) { ATTEMPT(ok, "test_wait.parity", &all, "r", 0u); if (ok) break; }
     out[t] = tile[63 - t];  /*@read*/
-    do { ATTEMPT(ok, "try_wait.parity", &all, "r", 0u); } while (!ok && ++n < 1000);
+    do { ATTEMPT(ok, "try_wait.parity", &all, "r", 0u); FENCE(); } while (!ok && ++n < 1000);
     out[64 + t] = tile[63 - t];  /*@later*/
     long long began = clock64();
     for (ok = 0; !ok && clock64() - began < 1000000;) ATTEMPT(ok, "try_wait.parity", &all, "r", 0u);

@@ -12,6 +12,7 @@ COUNT = "add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 1000;"
 READ = "ld.shared.u32 %r3, [%r1+8];"
 GIVES_UP = {
     "both end it": f"L: {WAIT} {COUNT} not.pred %p3, %p1; and.pred %p4, %p2, %p3; @%p4 bra L; {READ}",
+    "a fence behind each look": f"L: {WAIT} fence.acq_rel.cta; {COUNT} not.pred %p3, %p1; and.pred %p4, %p2, %p3; @%p4 bra L; {READ}",
     "either ends it": f"L: {WAIT} {COUNT} not.pred %p3, %p2; or.pred %p4, %p3, %p1; @!%p4 bra L; {READ}",
     "two exits": f"L: {COUNT} @!%p2 bra M; {WAIT} @!%p1 bra L; M: {READ}",
     "within a loop": f"K: mov.u32 %r2, 0; L: {WAIT} {COUNT} not.pred %p3, %p1; and.pred %p4, %p2, %p3; @%p4 bra L; @%p5 bra K; {READ}",
