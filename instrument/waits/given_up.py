@@ -1,7 +1,8 @@
 """Polls of mbarriers that give up, and after which a thread goes on as if the phase were over (R-M14).
 
-A loop polls if nothing in it but the wait touches memory or synchronises; fences may be there. It gives up if a branch that leaves it may do so while the wait
-has returned false: its guard does not come from the result, or joins the result with something else so that this alone ends the loop.
+A loop polls if nothing in it but the wait touches memory or synchronises; fences may be there. It gives up if a branch that leaves it may
+do so while the wait has returned false: its guard does not come from the result, or joins the result with something else so that this
+alone ends the loop.
 A loop within it that only the result ends is a wait, and the loop around it another work, such as one wait after the other.
 Where all its exits lead to one place, and nothing behind the loop reads a register that the loop has written, what follows is the same
 whether the phase is over or not. So the wait orders nothing, as one whose result is ignored. A loop that ends in a trap, or whose result

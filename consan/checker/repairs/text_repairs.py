@@ -110,7 +110,7 @@ class TextRepairs(WaitForms):
             if row_of(each).is_warp_barrier:
                 for mask in _HALVES:
                     yield from self._other((function, each), f"bar.warp.sync {mask:#x};")
-        masked = [each for each in self._own if _MASKED.match(each[1].opcode)]
+        masked = [each for each in self._own if self.situation == "not-in-mask" and _MASKED.match(each[1].opcode)]
         for mask in (0xFFFFFFFF, *_HALVES) if masked else ():
             texts = [_with_mask(each, mask) for _, each in masked]
             steps = tuple(RepairStep("alter", f"{at[1].opcode} with the mask {mask:#x}", "at", self._site(*at)) for at in masked)
