@@ -23,7 +23,10 @@ from consan.instrument.waits.given_up import given_up
 
 _OF_PHASES: Final = ("data-race", "missing-wait", "uninitialized-read", "barrier-misuse", "deadlock", "lifetime")
 _STAGES: Final = (1, 2, 4, 3)  # mbarriers that a wait is for in turn
-_WAIT: Final = re.compile(r"mbarrier\.(?:try|test)_wait(?P<parity>\.parity)?\b")
+_WAIT: Final = re.compile(r"mbarrier\.(?:try|test)_wait\b")
+_PARITY: Final = re.compile(r"\.parity\b")
+_EXPECT: Final = re.compile(r"mbarrier\.expect_tx(?:\.relaxed\.\w+)?")
+_OWN_ARRIVAL: Final = re.compile(r"mbarrier\.arrive\b(?!.*(?:noComplete|cluster))")  # returns the phase
 _TARGET: Final = re.compile(r"\.target\s+sm_(\d+)")
 _At = tuple[Function, Instruction]
 
@@ -62,7 +65,7 @@ class WaitForms(PathForms):
 
     def _parities(self) -> list[_At]:
         """Those that a thread may execute for several phases: in a loop that is not their own, or in several copies."""
-        found = [each for each in self._waits() if each[1].predicate is None and ".parity" in each[1].opcode]
+        found = [each for each in self._waits() if each[1].predicate is None and _PARITY.search(each[1].opcode)]
         copies = Counter(self._statement(*each) for each in found)
         return [each for each in found if copies[self._statement(*each)] > 1 or any(not own for own in _loops(*each))]
 
@@ -79,7 +82,9 @@ class WaitForms(PathForms):
         """A wait for the phase of an arrival, behind it."""
         if self.kind not in ("data-race", "uninitialized-read") and self.situation != "phase-lapped":
             return
-        arrivals = [each for each in self._of_kinds((effects.MbarrierArrive,)) if _gives_token(each[1])]
+        arrivals = [
+            each for each in self._of_kinds((effects.MbarrierArrive,)) if _OWN_ARRIVAL.match(each[1].opcode) and each[1].predicate is None
+        ]
         for statement in dict.fromkeys(self._statement(*each) for each in arrivals):
             found = [each for each in arrivals if self._statement(*each) == statement]
             steps = {
@@ -91,10 +96,10 @@ class WaitForms(PathForms):
 
     def _announced(self) -> Iterator[TextRepair]:
         """Bytes that an arrival announces, and a count that includes it."""
-        alone = [each for each in self._of_kinds((effects.MbarrierTransaction,)) if each[1].opcode.startswith("mbarrier.expect_tx")]
+        alone = [each for each in self._of_kinds((effects.MbarrierTransaction,)) if _EXPECT.match(each[1].opcode)]
         inits = self._of_kinds((effects.MbarrierInit,))
         for at in alone if self.kind in _OF_PHASES else ():
-            opcode = re.sub(r"\.expect_tx(\.relaxed\.\w+)?", ".arrive.expect_tx", at[1].opcode, count=1)
+            opcode = _EXPECT.sub("mbarrier.arrive.expect_tx", at[1].opcode)
             text = f"{opcode} _, {', '.join(operand.text for operand in at[1].operands)};"
             more: list[Edit] = [(each.start, each.end, _plus_one(each)) for _, each in inits]
             steps = [
@@ -141,12 +146,6 @@ def _counted_wait(wait: Instruction, stages: int, count: str) -> str:
         f"{{ .reg .b32 parity; div.u32 parity, {count}, {stages}; and.b32 parity, parity, 1; {wait.opcode} {operands};"
         f" @{done} add.u32 {count}, {count}, 1; }}"
     )
-
-
-def _gives_token(arrival: Instruction) -> bool:
-    """Whether an arrival is one at the mbarrier of the own CTA that returns the phase."""
-    plain = arrival.opcode.startswith("mbarrier.arrive") and ".noComplete" not in arrival.opcode and ".cluster" not in arrival.opcode
-    return plain and "::cluster" not in arrival.opcode and arrival.predicate is None
 
 
 def _waited(arrival: Instruction, wait: str) -> str:
