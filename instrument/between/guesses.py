@@ -99,7 +99,9 @@ class FirstGuess:
     def _place(self, access: Instruction) -> tuple[Terms, int] | None:
         """The terms that the base of an access is the sum of, and the offset from there. None: the base may change."""
         address = access.operands[1]
-        terms = self._terms(access, address.base) if isinstance(address, Address) else None
+        if not isinstance(address, Address):
+            return None
+        terms = self._terms(access, address.base)
         return None if terms is None else (terms, address.offset)
 
     def _terms(self, user: Instruction, operand: Operand) -> Terms | None:
