@@ -31,7 +31,7 @@ from consan.reports.model import (
 from consan.reports.source.names import kernel_name
 from consan.reports.verdict.coverage import proof_rows, schedule_rows
 from consan.reports.verdict.speaking.causes import causes
-from consan.reports.words.values import outcomes_sentence, value_sentence
+from consan.reports.words.values import outcomes_sentence, torn_sentence, value_sentence
 from consan.reports.words.verified import sentence_of
 from consan.reports.words.wording import place
 
@@ -46,6 +46,7 @@ def facts(finding: Finding, level: ReportLevel = DETAILS) -> Iterator[tuple[str,
     yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --device cpu --seed {finding.seed} repeats it"
     yield "text", UNOPTIMIZED if finding.unoptimized else ""
     yield "value", value_sentence(finding.value) if finding.value is not None else ""
+    yield "value", torn_sentence(finding)
     yield "outcomes", outcomes_sentence(finding.outcomes) if finding.outcomes is not None and finding.outcomes.output else ""
     yield "missing", finding.missing
     yield "fix", finding.fix

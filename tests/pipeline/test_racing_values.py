@@ -22,7 +22,7 @@ from consan.reports.formats import json_format
 from consan.reports.model import Finding, Report
 from consan.reports.racing_value import Outcomes, RacingValue
 from consan.reports.verdict.speaking.merging import merge_findings, sort_findings
-from consan.reports.words.values import outcomes_sentence
+from consan.reports.words.values import outcomes_sentence, torn_sentence
 
 LAUNCH = ("--device", "cpu", "--grid", "1", "--block", "64", "--arg", "f32[64]=arange", "--arg", "f32[64]=zeros")
 SOURCE = Path(__file__).parents[1] / "kernels" / "racing_values.cu"
@@ -139,3 +139,38 @@ def test_words_of_outcomes() -> None:
     assert outcomes_sentence(Outcomes("y[37]", ("4.0", "2.0"), 2)) == "y[37] = 4.0 or 2.0, by the order of (1) and (2)"
     assert outcomes_sentence(Outcomes("y[37]", ("4.0", "2.0"), 5)) == "y[37] = 4.0 or 2.0, in two schedules"
     assert outcomes_sentence(Outcomes(schedules=6)) == "no difference in the buffers of 6 schedules"
+
+
+# --- torn values ---
+
+TORN = {
+    ("ld.shared.v4.f32", "st.shared.v4.f32"): "may be torn: 4 parts of 4 bytes come one by one, some before and some behind",
+    ("ld.shared.u64", "st.shared.v2.u32"): "may be torn: 2 parts of 4 bytes come one by one, some before and some behind",
+    ("ld.shared.u16", "st.shared.v4.u8"): "may be torn: 2 parts of 1 byte come one by one, some before and some behind",
+    ("ld.shared.f32", "st.shared.v4.f32"): "",
+    ("ld.shared.b64", "st.shared.b64"): "",
+    ("ld.shared.v4.f32", "st.shared.f32"): "",
+    ("ld.shared.v4.f32", "cp.async.ca.shared.global"): "",
+}
+
+
+@pytest.mark.parametrize("ops", TORN)
+@pytest.mark.parametrize("end", ["store", ""])
+def test_torn_values(ops: tuple[str, str], end: str) -> None:
+    """Parts of both orders, where somebody uses the value."""
+    finding = _finding(end, 7)
+    first, second = finding.accesses[:2]
+    racing = replace(finding, accesses=(replace(first, op=ops[0]), replace(second, op=ops[1])))
+    assert torn_sentence(racing) == (TORN[ops] if end else "")
+
+
+def test_a_torn_value_is_in_the_report(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("""extern "C" __global__ void kernel(int* out) {
+    __shared__ alignas(16) int line[256];
+    ((int4*)line)[threadIdx.x] = make_int4(1, out[threadIdx.x], 2, 3);
+    int4 found = ((int4*)line)[threadIdx.x ^ 32];
+    out[threadIdx.x] = found.x + found.y + found.z + found.w;
+}""")
+    report = consan.launch(consan.Kernel(source), 1, 64, [np.zeros(64, np.int32)], device="cpu")
+    assert "may be torn: 4 parts of 4 bytes" in " ".join(consan.reports.render(report, details=True).split())
