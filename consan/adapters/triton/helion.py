@@ -3,7 +3,8 @@
 Helion writes Triton into a file of its own and puts above each statement `# src[program.py:24]: ...`, with the file's name alone. In the
 PTX the place of such a statement becomes the line of the program, if exactly one file of the program has that name. Read against 1.5.
 
-Without a GPU nothing is tuned: a kernel without a configuration runs with Helion's default.
+Without a GPU nothing is tuned: a kernel without a configuration runs with Helion's default. Persistent kernels have the processors of the
+virtual machine.
 
 Not handled: what no comment stands above (the place in the generated file stays).
 """
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import bisect
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from consan.adapters import sources
 from consan.adapters.base import SessionLike
@@ -41,9 +43,16 @@ class HelionUntuned(Seam):
         super().install(session)
         if self.available():
             self._set(HELION_AUTOTUNE_EFFORT="none")
+            self._when("helion.runtime", lambda runtime: self._wrap(runtime, "get_num_sm", self._processors))
 
     def _begin(self, helion: ModuleType) -> None:
-        """Nothing is replaced."""
+        """All is done where its runtime is imported."""
+
+    def _processors(self, original: Callable[..., int], device: Any, *, reserved_sms: int = 0) -> int:
+        """`get_num_sm`, by which persistent kernels and barriers of the grid choose it; tensors lie on the CPU here."""
+        if device.type != "cpu":
+            return original(device, reserved_sms=reserved_sms)
+        return max(1, int(self._open.backend.sm_count) - reserved_sms)
 
 
 def with_lines(ptx: str) -> str:
