@@ -155,3 +155,18 @@ def test_tensors_of_the_host_are_apart() -> None:
         data.fill_(3)  # on a GPU `x` is a copy
     assert report.verdict == "clean"
     assert any("those of the host here" in note for note in report.notes)
+
+
+def test_a_tensor_that_refuses_questions_is_left_alone() -> None:
+    """As those do with which compilers trace a function (Helion's tiles)."""
+
+    class Tile(torch.Tensor):  # type: ignore[misc,name-defined,unused-ignore]
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is not torch.Tensor.__getitem__:
+                raise TypeError("a tile is an index only")
+            return args[0].sum()
+
+    with consan.triton.cpu():
+        x = torch.ones(4, device="cuda")
+        assert float(x[Tile()]) == 4

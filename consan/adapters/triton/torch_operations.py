@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from consan.adapters.triton.host import without_modes
 from consan.adapters.triton.streams import CurrentStream
 from consan.session.comparing.array_rows import HOST, Placed
 
@@ -72,15 +73,16 @@ def _tensors(value: Any) -> Iterator[Any]:
     if isinstance(value, (tuple, list)):
         for each in value:
             yield from _tensors(each)
-    elif (
-        hasattr(value, "untyped_storage") and value.device.type == "cpu" and not value.is_sparse and not _is_fake(value) and _storage(value)
-    ):
+    elif hasattr(value, "untyped_storage") and _has_memory(value):
         yield value
 
 
-def _is_fake(tensor: Any) -> bool:
-    """Whether it has no memory, as those that compilers work with (Helion, torch.compile)."""
-    return hasattr(tensor, "fake_mode")
+def _has_memory(tensor: Any) -> bool:
+    """Not those that compilers work with (Helion, torch.compile): they refuse some questions, or have no storage."""
+    with without_modes():
+        if hasattr(tensor, "fake_mode") or tensor.device.type != "cpu" or tensor.is_sparse:
+            return False
+        return bool(_storage(tensor))
 
 
 def _storage(tensor: Any) -> int:
