@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 import time
 from collections.abc import Iterator
 
@@ -18,6 +19,10 @@ RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: the calls of a thread are no part
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
 
 
+class _Outside(threading.local):
+    entered = False
+
+
 class Streams:
     """The last event of each stream, by the stream's handle."""
 
@@ -25,6 +30,7 @@ class Streams:
         self._driver = driver
         self._events: dict[int, ctypes.c_void_p] = {}
         self._awaited: set[int] = set()  # streams whose event may not have come
+        self._outside = _Outside()  # whether this thread is within `outside_captures`
 
     def watch(self, stream: int) -> None:
         """Note an event behind the work queued so far."""
@@ -47,12 +53,17 @@ class Streams:
 
     @contextlib.contextmanager
     def outside_captures(self) -> Iterator[None]:
-        """Inside the block this thread's calls are no part of a capture, and do not end one."""
+        """Inside the block this thread's calls are no part of a capture, and do not end one. Blocks may nest."""
+        if self._outside.entered:
+            yield
+            return
         mode = ctypes.c_int(RELAXED)
         self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        self._outside.entered = True
         try:
             yield
         finally:
+            self._outside.entered = False
             self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
     def over(self, deadline: float) -> bool:

@@ -313,10 +313,13 @@ class Frameworks:
     def _into_graph(self, prepared: Prepared, launch: FrameworkLaunch) -> Generator[Handle | None, None, Prepared]:
         """Launch into a graph. Returns the form that was launched."""
         capture = self.streams.capture_of(launch.stream)
-        tell = None if self._may_differ(prepared, launch) else self.known_in_graphs.teller(prepared, launch, _shape(prepared, launch))
-        if tell is not None and (known := self.graphs.known(launch.entry, launch.stream, tell, capture)) is not None:
+        with self.device.backend.outside_captures():
+            tell = None if self._may_differ(prepared, launch) else self.known_in_graphs.teller(prepared, launch, _shape(prepared, launch))
+            known = None if tell is None else self.graphs.known(launch.entry, launch.stream, tell, capture)
+            plain = None if known is None else self._unrecorded(prepared, launch)
+        if known is not None:
             with known.refused():
-                yield self._unrecorded(prepared, launch)
+                yield plain
             return prepared
         with self.device.backend.outside_captures():
             planned = PlannedLaunch(launch.grid, launch.block, launch.cluster)

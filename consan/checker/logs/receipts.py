@@ -181,10 +181,8 @@ class Receipts:
         return int.from_bytes(self.memory.backend.peek(counter, _COUNTER_BYTES), "little")
 
     def front(self) -> NodeFront:
-        """A front that no node has yet."""
-        front = NodeFront(self.memory.take("fronts of nodes", _FRONT_BYTES, clear=False))
-        self._put(front)
-        return front
+        """A front that no node has yet. Its table is not written: `put_front` follows."""
+        return NodeFront(self.memory.take("fronts of nodes", _FRONT_BYTES, clear=False))
 
     def _put(self, front: NodeFront) -> None:
         self.memory.backend.poke(front.address, struct.pack("<Q56x", front.nodes) + front.entries)

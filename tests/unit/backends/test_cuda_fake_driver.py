@@ -6,10 +6,12 @@ The fake implements the few entry points in Python over host memory; it checks a
 from __future__ import annotations
 
 import _thread
+import contextlib
 import ctypes
 import struct
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -326,6 +328,24 @@ def test_cubin_that_the_driver_is_too_old_for(backend: CudaBackend, fake: FakeCu
     fake.codes["cuModuleLoadDataEx"] = 209
     with pytest.raises(EnvironmentFailure, match=r"driver \(CUDA 13.2\) does not load this cubin for sm_90a"):
         backend.load_cubin(b"")
+
+
+def test_blocks_outside_of_captures_nest(backend: CudaBackend, fake: FakeCuda) -> None:
+    """Within one block the mode of the thread is exchanged once, and back; another thread has a mode of its own."""
+    name = "cuThreadExchangeStreamCaptureMode"
+
+    def enter() -> None:
+        with backend.outside_captures():
+            assert fake.calls[name] == 2
+
+    with backend.outside_captures():
+        with contextlib.suppress(ValueError), backend.outside_captures():
+            raise ValueError
+        assert fake.calls[name] == 1
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(enter).result()
+        assert fake.calls[name] == 3
+    assert fake.calls[name] == 4
 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
