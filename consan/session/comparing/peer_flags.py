@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, PeerFlagKind, Rows, conflicts
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, PeerFlagKind, RetainedFlag, Rows, conflicts
 
 if TYPE_CHECKING:
     from consan.session.comparing.streams import Stream
 
 _ST, _EXCH, _ADD, _CAS = 2, 3, 4, 5  # FlagOrder::Operation
 _MOST_AT_ONE_PLACE, _MOST_STATES = 128, 1 << 14
+_STRONG_READ: Final = np.uint32(RetainedFlag.STRONG | RetainedFlag.READS)
 _FIRST: Final = -1  # stands for what was there at first
 Place = tuple[int, int]
 FirstValues = dict[Place, set[int]]
@@ -175,10 +176,16 @@ class PeerFlags:
         if not released and not any(self._is_earlier(first, edge.first) for edge in self._edges):
             return False
         looked_at = {each.place for each in self._accesses if each.launch.rank == second.rank and each.has(PeerFlagKind.OBSERVES)}
-        if any(each.place not in looked_at for each in released):  # a kernel that is not recorded may wait for it
+        if any(each.place not in looked_at and not self._is_read(second.rank, *each.place) for each in released):
+            # a kernel that is not recorded may wait for it
             return True
         acquired = (each for launch in (first, second) for each in self._of(launch) if int(each.row["acquired"]))
         return self._leads(first, second) or any(each not in self.sources for each in acquired)
+
+    def _is_read(self, rank: int, address: int, nbytes: int) -> bool:
+        """Whether a launch of a GPU has a strong read there: one of a narrower scope acquires nothing."""
+        found = (each.rows[(each.rows["flags"] & _STRONG_READ) == _STRONG_READ] for each in self._launches if each.rank == rank)
+        return any(((rows["address"] < address + nbytes) & (rows["address"] + rows["bytes"] > address)).any() for rows in found)
 
     def _leads(self, first: FlaggedLaunch, second: FlaggedLaunch) -> bool:
         """Whether flags lead from a launch to another one by way of a third."""

@@ -177,6 +177,7 @@ PAIRS = {
     ("all_fence", "awaits_and_all_fence"): [],
     ("fences_in_gpu", "awaits"): ["RAW"],
     ("raises_in_gpu", "awaits"): ["RAW", "RAW"],  # the flag, too
+    ("raises", "awaits_in_gpu"): ["RAW", "RAW"],
     ("raises_early", "awaits"): ["RAW"],
     ("relaxes", "awaits"): ["RAW"],
     ("fences_beside", "awaits"): ["RAW"],
@@ -245,13 +246,6 @@ def test_a_launch_with_many_releases(members: list[Member], tmp_path: Path, time
     assert judged(members, tmp_path) == ([], reasons)
 
 
-def test_an_acquire_of_a_narrow_scope_orders_nothing(members: list[Member], tmp_path: Path) -> None:
-    """Nobody is seen to wait for the flag, then."""
-    members[0].made("raises")
-    members[1].made("awaits_in_gpu", holds=1)
-    assert judged(members, tmp_path) == ([], [UNCERTAIN])
-
-
 @pytest.mark.parametrize("pair", [("raises", "looks"), ("raises_early", "looks")], ids="-".join)
 def test_two_gpus_of_one_process(monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]) -> None:
     process = gpus.Process(monkeypatch)
@@ -294,7 +288,8 @@ MUTANTS = {
     "the acquires before an access": ("bool(begins & edge.acquired)", "True", ("raises", "awaits_behind")),
     "the place of a flag": ('int(self.row["address"]), int(self.row["bytes"])', "0, 0", ("raises", "awaits_other")),
     "a value": ("value not in (None, access.old)", "False", ("raises", "awaits")),
-    "who may have waited": ("if any(each.place not in looked_at for each in released)", "if False", ("raises", "takes")),
+    "who may have waited": ("if any(each.place not in looked_at and", "if any(False and", ("raises", "takes")),
+    "who has waited with a narrow scope": ("not self._is_read(second.rank, *each.place)", "True", ("raises", "awaits_in_gpu")),
 }
 
 
