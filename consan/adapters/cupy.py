@@ -21,6 +21,7 @@ LTO callbacks of cuFFT and nvcc with `-rdc` (listed), HIP, and direct use of
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import ctypes
 import functools
@@ -31,7 +32,7 @@ import itertools
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +50,7 @@ from consan.session.without_optimisation import CudaText
 from consan.toolchain.nvrtc import UNOPTIMISED
 
 _OLDEST = (13, 0)
+_OWN = "cupy_"  # how CuPy's own kernels are called
 # The name of the function that turns source into bytes, newest CuPy first.
 _COMPILERS = ("_compile_using_nvrtc_no_warning", "compile_using_nvrtc")
 _REQUIRED = ("_compile_module_with_cache", "_get_arch_for_options_for_nvrtc", "_get_arch", "compile_using_nvcc")
@@ -164,16 +166,16 @@ class CupyAdapter(Seam):
         at, began = sources.place(text, self._folder()), time.process_time()
 
         def compiled(text: str, *more: str) -> tuple[bytes, Any]:
-            token = _to_ptx.set(True)
-            try:
+            with _made_to_ptx():
                 made: tuple[bytes, Any] = original(at.directive() + text, (*_with_line_info(options), *more), *args, **kwargs)
-                return made
-            finally:
-                _to_ptx.reset(token)
+            return made
 
         ptx, mapping = compiled(text)
         took = time.process_time() - began
-        known = CudaText(at.path, at.line, text, lambda text, optimised: _again(compiled, text, optimised=optimised), took)
+        known: CudaText | None = CudaText(
+            at.path, at.line, text, lambda text, optimised: _compiled_again(compiled, text, optimised=optimised), took
+        )
+        known = None if sources.kernel_name(text).startswith(_OWN) else known
         return self._instrument(ptx, sources.kernel_name(text), relocatable=_is_relocatable(options), source=known), mapping
 
     def _compile_nvcc(
@@ -319,7 +321,20 @@ def _choose_arch(compiler: ModuleType, original: Callable[..., Any], arch: Any =
     return f"-arch=compute_{arch if arch is not None else compiler._get_arch()}", "ptx"
 
 
-def _again(compiled: Callable[..., tuple[bytes, Any]], text: str, *, optimised: bool) -> str:
+@contextlib.contextmanager
+def _made_to_ptx() -> Iterator[None]:
+    """Inside the block CuPy compiles to PTX, also when the session is over and nothing of CuPy is replaced."""
+    compiler: Any = importlib.import_module("cupy.cuda.compiler")
+    before, token = compiler._get_arch_for_options_for_nvrtc, _to_ptx.set(True)
+    compiler._get_arch_for_options_for_nvrtc = functools.partial(_choose_arch, compiler, before)
+    try:
+        yield
+    finally:
+        compiler._get_arch_for_options_for_nvrtc = before
+        _to_ptx.reset(token)
+
+
+def _compiled_again(compiled: Callable[..., tuple[bytes, Any]], text: str, *, optimised: bool) -> str:
     try:
         return compiled(text, *(() if optimised else UNOPTIMISED))[0].rstrip(b"\0").decode()
     except Exception as error:  # as CuPy raises it

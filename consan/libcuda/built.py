@@ -22,6 +22,7 @@ _MANGLED: Final = re.compile(r"\.entry\s+_Z")  # a kernel of C++
 _SUFFIX: Final = ".cu"
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _PLACES: Final = re.compile(r"^\s*\.(?:file|loc|version|target)\b")
+_START: Final = 1.0  # seconds of the processor that nvcc takes for a small file
 _LATER: Final = 60.0  # seconds that nvcc may take for a text whose first compilation was quick enough
 
 
@@ -53,7 +54,7 @@ def _text_of(ptx: str, seconds: float) -> CudaText:
             f"nvcc makes another kernel of {path.name} here: it was built from another text, by another version, or with options that "
             "NVCC_APPEND_FLAGS can name"
         )
-    return CudaText(str(path), 1, own, partial(compiled, own=own), took)
+    return CudaText(str(path), 1, own, partial(compiled, own=own), max(took - _START, 0.0))
 
 
 def _instructions(ptx: str) -> Iterator[str]:

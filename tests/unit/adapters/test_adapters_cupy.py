@@ -83,6 +83,15 @@ def test_control_block_is_planted_after_the_load(adapter: CupyAdapter, session: 
     assert len(session.attached) == 1
 
 
+def test_the_source_compiles_to_ptx_without_optimisation_behind_the_session(adapter: CupyAdapter, session: FakeSession) -> None:
+    compiler()._compile_module_with_cache(SOURCE)
+    (text,) = session.unoptimised.texts.values()
+    adapter.remove()
+    assert text.compiled("other source", False).startswith("ptx:")
+    source, options, method = compiler().log[-1]
+    assert (source.endswith("other source"), "-G" in options, method) == (True, True, "ptx")
+
+
 def test_name_expressions_keep_their_mapping(adapter: CupyAdapter) -> None:
     module = compiler()._compile_module_with_cache(SOURCE, name_expressions=("k<int>",))
     assert module.mapping == {"k<int>": "_Zk<int>"}
