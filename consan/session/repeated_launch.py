@@ -227,9 +227,11 @@ class RepeatedLaunch:
         if alike.instead:
             given = (*given[:at], alike.instead, *given[at + 1 :])
         with frameworks.device.lock:
-            counted, streams = self.asks or alike.asks, frameworks.streams
-            args = asked() if counted or streams.compares or frameworks.peers.shares else None
-            shape = frameworks.among_streams(self.prepared, self.launch, args) if streams.compares else None
+            counted, streams, shared = self.asks or alike.asks, frameworks.streams, frameworks.peers.memory.shared
+            args = asked() if counted or streams.several or shared else None
+            shape = frameworks.among_streams(self.prepared, self.launch, args) if streams.several else None
+            if shared and frameworks.reaches_more(self.prepared, self.launch.entry, args):
+                return NOT_REPEATED
             taken = self._begins(alike, args, placed=shape is not None)
             if taken is None:
                 return NOT_REPEATED
@@ -263,7 +265,7 @@ class RepeatedLaunch:
 
     def _begins(self, alike: AlikeLaunches[Any], args: Parameters | None, *, placed: bool) -> Any:
         """What the launch takes. None: it takes the long way. `placed`: its place among those of several streams is given to it."""
-        if (alike.instead and not alike.covers(args)) or self.frameworks.reaches_more(self.prepared, self.launch.entry, args):
+        if alike.instead and not alike.covers(args):
             return None
         if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
             taken = alike.resume()

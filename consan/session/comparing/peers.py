@@ -50,6 +50,9 @@ class PeerMemory:
     _reaching_none: set[tuple[int, str, Parameters | None]] = field(default_factory=set)  # launches that reach no memory of others
     _changes: tuple[int, int] = (0, 0)  # of that memory, and of windows, since when they do not
 
+    def __post_init__(self) -> None:
+        self.memory = self.streams.with_processes
+
     def reached(self, prepared: Prepared, entry: str, asked: Asked) -> str:
         """How a launch may reach memory of others; empty: it does not. `asked`: reads its parameters."""
         if (
@@ -67,11 +70,11 @@ class PeerMemory:
     @property
     def shares(self) -> bool:
         """Whether each launch may reach memory of other processes."""
-        return self.wanted and self.contexts is not None and self.streams.with_processes.shared
+        return self.wanted and self.contexts is not None and self.memory.shared
 
     def reaches_none(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
         """Whether a launch with these parameters reaches no memory of others."""
-        changes = self.streams.with_processes.changes, 0 if self.streams.log is None else len(self.streams.log.windows) + 1
+        changes = self.memory.changes, 0 if self.streams.log is None else len(self.streams.log.windows) + 1
         if changes != self._changes or len(self._reaching_none) > _MOST_REACHING_NONE:
             self._changes, self._reaching_none = changes, set()
         launch = prepared.number, entry, args
