@@ -199,7 +199,12 @@ OF_PHASES: dict[str, tuple[ModuleType, str, str, str]] = {
     "what others waited for before": (model, "+ lead - 1 - followed.lag", "+ lead - 1", "readers that write beside each other"),
     "counters of no wait": (model, "both(waited >= 0, waited + lead", "both(True, waited + lead", "writers that read beside each other"),
     "threads that arrive": (order, "both(arrives, self._model", "both(self._model", "a reader that does not arrive"),
-    "pairs of proxies": (intervals, "if one.late and other.writes and", "if False and", "a stage that was written before, without a fence"),
+    "pairs of proxies": (
+        intervals,
+        "if not one.late or not other.writes or",
+        "if True or",
+        "a stage that was written before, without a fence",
+    ),
     "copies at the end of a ring": (
         order,
         "if questions.reach(",
