@@ -49,8 +49,9 @@ test-frameworks: $(FRAMEWORKS_VENV)/.test ## programs of other frameworks on the
 # Of each framework the oldest and the newest version that consan knows; of the others of `make test-frameworks` it knows one version.
 # Without the tests that count calls, or take a GPU for one without CUPTI: those are for an environment without torch (test-triton).
 test-versions: $(VERSIONS_VENVS:=/.test) ## the adapters on the CPU with the oldest and the newest versions of torch, Triton, CuPy and Numba
-	for each in $(VERSIONS_VENVS); do $$each/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" -k "(triton or installed or numba) and not triton_gpu and not calls_of" \
-		tests/adapters_triton tests/unit/adapters/test_adapters_torch_kernels.py tests/unit/adapters/test_adapters_numba_real.py tests/frameworks || exit 1; done
+	for each in $(VERSIONS_VENVS); do $$each/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" -k "(triton or installed or numba or cupy_itself) and not triton_gpu and not calls_of" \
+		tests/adapters_triton tests/unit/adapters/test_adapters_torch_kernels.py tests/unit/adapters/test_adapters_numba_real.py \
+		tests/unit/adapters/test_cupy_driver.py tests/frameworks || exit 1; done
 
 test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)
 	$(BIN)/python -m pytest --durations=15 -m gpu
