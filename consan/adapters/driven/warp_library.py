@@ -55,7 +55,11 @@ def _driver() -> StandInDriver:
 
 def _work(runtime: Any, operation: Callable[[], object]) -> None:
     """Do it in the device's current stream, or in each launch of the graph that is captured there."""
-    _driver().work(runtime.cuda_devices[0].stream.cuda_stream, lambda stream: operation())
+
+    def work(_stream: object) -> None:
+        operation()
+
+    _driver().work(runtime.cuda_devices[0].stream.cuda_stream, work)
 
 
 def _reached(driver: StandInDriver, address: int) -> int:
