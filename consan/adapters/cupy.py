@@ -53,7 +53,8 @@ _OLDEST = (13, 0)
 _OWN = "cupy_"  # how CuPy's own kernels are called
 # The name of the function that turns source into bytes, newest CuPy first.
 _COMPILERS = ("_compile_using_nvrtc_no_warning", "compile_using_nvrtc")
-_REQUIRED = ("_compile_module_with_cache", "_get_arch_for_options_for_nvrtc", "_get_arch", "compile_using_nvcc")
+_CHOOSES_ARCH = "_get_arch_for_options_for_nvrtc"
+_REQUIRED = ("_compile_module_with_cache", _CHOOSES_ARCH, "_get_arch", "compile_using_nvcc")
 _LINE_INFO = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
 _EDGE = " (second.wait_event(first.record()))"  # how a program lets one stream wait for another
 # Why kernels run as they are.
@@ -128,7 +129,7 @@ class CupyAdapter(Seam):
         name = next(name for name in _COMPILERS if hasattr(compiler, name))
         self._wrap(compiler, name, self._compile_nvrtc)
         self._wrap(compiler, "compile_using_nvcc", self._compile_nvcc)
-        self._wrap(compiler, "_get_arch_for_options_for_nvrtc", _choose_arch, compiler)
+        self._wrap(compiler, _CHOOSES_ARCH, _choose_arch, compiler)
         self._wrap(compiler, "_compile_module_with_cache", self._compile_module)
         self._wrap(raw, "_get_raw_module", self._raw_module)
         self._bypass_cache(compiler)
@@ -325,12 +326,12 @@ def _choose_arch(compiler: ModuleType, original: Callable[..., Any], arch: Any =
 def _made_to_ptx() -> Iterator[None]:
     """Inside the block CuPy compiles to PTX, also when the session is over and nothing of CuPy is replaced."""
     compiler: Any = importlib.import_module("cupy.cuda.compiler")
-    before, token = compiler._get_arch_for_options_for_nvrtc, _to_ptx.set(True)
-    compiler._get_arch_for_options_for_nvrtc = functools.partial(_choose_arch, compiler, before)
+    before, token = getattr(compiler, _CHOOSES_ARCH), _to_ptx.set(True)
+    setattr(compiler, _CHOOSES_ARCH, functools.partial(_choose_arch, compiler, before))
     try:
         yield
     finally:
-        compiler._get_arch_for_options_for_nvrtc = before
+        setattr(compiler, _CHOOSES_ARCH, before)
         _to_ptx.reset(token)
 
 
