@@ -246,6 +246,24 @@ def _holds(test: Callable[[], None]) -> bool:
     return True
 
 
+PACKED = """ld.global.b16 %h1, [%k]; mov.b64 %d0, {-1, %h1, -2, 0}; mov.b32 %w0, {-1, %h1}; mov.b64 {%a, %b}, %d0;
+st.global.u32 [%c], %a; st.global.u32 [%c+128], %b; st.global.u32 [%c+256], %w0;"""
+
+
+def test_constants_that_are_packed_are_as_wide_as_their_elements() -> None:
+    data = words()
+    found = computed(PACKED, data)
+    assert found is not None
+    assert found[:, 0].tolist() == [0xFFFE0000FFFF | (value & 0xFFFF) << 16 for value in data[:, 0].tolist()]
+    assert (found[:, 1] & np.uint64(0xFFFFFFFF)).tolist() == [0xFFFF | (value & 0xFFFF) << 16 for value in data[:, 0].tolist()]
+
+
+def test_packed_constants_with_more_bits_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "packed_element", lambda writer, operand, scope, _: writer.source(operand, scope))
+    with pytest.raises(AssertionError):
+        test_constants_that_are_packed_are_as_wide_as_their_elements()
+
+
 STEPS_THAT_ARE_WRONG = {StepCode.LESS: StepCode.AT_MOST, StepCode.LEFT_SHIFT: StepCode.RIGHT_SHIFT, StepCode.MAD_WIDE: StepCode.MAD}
 
 

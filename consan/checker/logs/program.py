@@ -307,13 +307,18 @@ def _moved(writer: _Writer, instruction: Instruction) -> _Steps:
 def _packed(writer: _Writer, scope: Block, into: Operand, source: Vector, bits: int) -> _Steps:
     """The first element is lowest (ISA "mov")."""
     each, (target, _), word, other = bits // len(source.elements), writer.target(into, scope), writer.temporary(), writer.temporary(1)
-    parts = [writer.source(element, scope) for element in source.elements]
+    parts = [packed_element(writer, element, scope, each) for element in source.elements]
     whole = {"type": StepType.U64, "bits": bits}
     yield {**whole, "code": StepCode.MOVE, "into": word, "a": parts[0]}
     for number, part in enumerate(parts[1:], 1):
         yield {**whole, "code": StepCode.LEFT_SHIFT, "into": other, "a": part, "b": writer.constant(number * each)}
         last = number == len(parts) - 1
         yield {**whole, "code": StepCode.OR, "into": target if last else word, "a": word, "b": other}
+
+
+def packed_element(writer: _Writer, operand: Operand, scope: Block, bits: int) -> int:
+    """The slot of an element that is packed: a constant has no bits beyond it."""
+    return writer.constant(_bits_of(operand) & (1 << bits) - 1) if isinstance(operand, Immediate) else writer.source(operand, scope)
 
 
 def _unpacked(writer: _Writer, scope: Block, into: Vector, source: Operand, bits: int) -> _Steps:
