@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-_LIBRARIES: Final = ("libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1")
+LIBRARIES: Final = ("libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1")
 _FIRST: Final = 0  # the ordinal of the device that a session takes
 
 
 def library() -> ctypes.CDLL | None:
     """NVIDIA's driver; None: there is none, or only the stand-in over the virtual machine (consan/libcuda)."""
-    return next(filter(None, map(_opened, _LIBRARIES)), None)
+    return next(filter(None, map(_opened, LIBRARIES)), None)
 
 
 def _opened(name: str) -> ctypes.CDLL | None:

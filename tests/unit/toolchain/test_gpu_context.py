@@ -56,7 +56,7 @@ def test_nothing_is_opened_where_there_is_no_use(monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_a_driver_the_block_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_context, "_LIBRARIES", ("libdoes-not-exist.so",))
+    monkeypatch.setattr(gpu_context, "LIBRARIES", ("libdoes-not-exist.so",))
     with gpu_context.opened_in_background("gpu") as wait:
         wait()
     assert gpu_context.library() is None
