@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 UPDATE: Final = "update"  # the shape of a pair: the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
+LAPPED: Final = "phase-lapped"  # an mbarrier goes on unwaited for
 GENERAL: Final = "general"  # the situation of a kind if the decoder knows no better
 
 

@@ -78,6 +78,7 @@ def test_some_bugs_need_another_schedule() -> None:
 
 def test_the_readers_of_an_overwritten_copy_need_a_schedule_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exploration, "unread_refills", lambda found: set())
+    monkeypatch.setattr(exploration, "unread_laps", lambda found: set())
     (path,) = (path for path in FILES if path.stem == "refilled_before_read")
     report, _ = _launch(path, racy=True, explore=LONG)
     assert report.verdict == "violations"
@@ -89,3 +90,20 @@ def test_behind_a_wait_that_never_ends_other_schedules_are_run(monkeypatch: pyte
     (path,) = (path for path in FILES if path.stem == "token_of_last_round")
     report, _ = _launch(path, racy=True, explore=LONG)
     assert {each.kind for each in report.findings} == {"deadlock"}
+
+
+def _ring(**how: Any) -> tuple[str, ...]:
+    report, _ = _launch(Path(__file__).parent / "twins" / "mbarrier_empty_not_waited.cu", racy=True, **how)
+    return tuple(each.kind for each in report.findings)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_stage_that_is_overwritten_comes_before_the_phase_that_nobody_has_waited_for(seed: int) -> None:
+    """Its readers come too late in the schedules of these seeds."""
+    assert "data-race" not in _ring(seed=seed)
+    assert _ring(seed=seed, explore=LONG)[0] == "data-race"
+
+
+def test_the_readers_of_a_lapped_stage_need_a_schedule_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exploration, "unread_laps", lambda found: set())
+    assert "data-race" not in _ring(seed=0, explore=LONG)

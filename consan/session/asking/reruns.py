@@ -37,6 +37,7 @@ from consan.instrument.findings import KINDS, FindingFlags, Kind, Operation, Rea
 from consan.instrument.ptx import Module
 from consan.instrument.sites import Site
 from consan.reports.catalogue.global_races import NO_SIDE
+from consan.reports.catalogue.situations import LAPPED
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.source.patches import fixed
 from consan.reports.source.places import waiting_places
@@ -142,12 +143,16 @@ class Reruns:
     def confirmed(self, report: Report) -> Report:
         """The report with the fix that was confirmed; without any, if none was."""
         counting = [finding for finding in report.active if finding.severity != "note"]
-        if any(finding.seed is not None for finding in counting):
-            return report  # its schedule steers at places of this text: in a changed one it would be another
+        plain = [finding for finding in counting if finding.seed is None]
+        # A schedule that steers at places of this text would be another one in a changed text. An overwrite that only such a one shows laps
+        # a phase in each other one: what removes the lap keeps the writer back.
+        laps = [finding for finding in plain if finding.situation == LAPPED] if len(plain) < len(counting) else []
+        if len(plain) < len(counting) and not laps:
+            return report
         known = [finding.verified for finding in counting]
         if not counting or (all(known) and not any(fix.edits for fix in known if fix)):
             return report  # nothing can be run
-        fix = self._fix_of(counting, frozenset(map(merge_key, report.findings)))
+        fix = self._fix_of([*laps, *(each for each in plain if each not in laps)], frozenset(map(merge_key, report.findings)))
         chosen = {id(finding): fix for finding in counting}
         return replace(report, findings=tuple(with_fix(finding, chosen.get(id(finding))) for finding in report.findings))
 

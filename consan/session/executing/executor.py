@@ -108,12 +108,12 @@ class Executor:
     def _explore(self, machine: Any, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float) -> None:
         """Repeat a launch under other schedules, as long as the budget allows. The memory is then as the launch has left it."""
         found = [*self.recording.findings, *self.watch.findings]
-        refills = set[Hashable]()
+        refills, laps = set[Hashable](), set[Hashable]()
         if self.judge.reasons or any(each.severity == "error" for each in found):
             explored.ended = "not explored: what this schedule shows comes first"
-            refills = late.exploration.unread_refills(found)
+            refills, laps = late.exploration.unread_refills(found), late.exploration.unread_laps(found)
             stuck = late.exploration.stuck_at_phases(found)
-            if self.judge.reasons or not (refills or stuck):
+            if self.judge.reasons or not (refills or laps or stuck):
                 return
             explored.ended = "" if stuck else explored.ended
         after, passed, budget = machine.saved(late.exploration.MOST_MEMORY), late.exploration.stopwatch(), self.budget
@@ -127,8 +127,8 @@ class Executor:
             machine, launch, late.exploration.data_seed(asked.seed), lambda: budget - passed(), took, keys, explored
         )
         try:
-            if refills:
-                exploration.find_readers(refills)
+            if refills or laps:
+                exploration.find_readers(refills, laps)
             else:
                 exploration.run()
         finally:

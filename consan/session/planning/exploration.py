@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan._errors import ConsanError
 from consan.backends.cpu.engine.steered import Action, Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
 from consan.backends.cpu.state.schedule import STEERED
+from consan.reports.catalogue.situations import LAPPED
 from consan.reports.model import Access, Finding
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.session.planning.schedules import RACES, Explored
@@ -62,15 +63,18 @@ class Exploration:
                 if self._run_once(steering) is None:
                     return
 
-    def find_readers(self, refills: Collection[Hashable]) -> None:
-        """Find who reads what copies of these sites overwrite: copies land at once, and those who come to a point before one are held."""
+    def find_readers(self, refills: Collection[Hashable], lapped: Collection[Hashable]) -> None:
+        """Find who reads what is overwritten by copies of these sites, or before arrivals of others that lap a phase.
+
+        Copies land at once, and those who come to a point before one are held.
+        """
         with _schedules(self.machine, self._made_for):
             chosen, shown = [0], list[Finding]()
             while chosen and not shown:
                 schedule, fresh = self._launched(Steer(1, Action.LAST, point=chosen.pop(0)))
                 if schedule is None:
                     return
-                shown = [each for each in fresh if _reads(each) and each.pair[-1].site in refills]
+                shown = [each for each in fresh if _reads(each) and (lapped or each.pair[-1].site in refills)]
                 if not self.found_points:
                     self.found_points = points(schedule.scheduler.plan.reach)
                     chosen = self._signals(schedule.seen)
@@ -132,6 +136,13 @@ def unread_refills(found: Iterable[Finding]) -> set[Hashable]:
     known = list(found)
     over: set[Hashable] = {each.pair[-1].site for each in known if each.hazard == "WAW" and _is_refill(each.pair)}
     return over - {access.site for each in known if _reads(each) for access in each.pair}
+
+
+def unread_laps(found: Iterable[Finding]) -> set[Hashable]:
+    """Sites of arrivals that lap a phase, where no race with a read was seen: the readers had no time."""
+    known = list(found)
+    laps: set[Hashable] = {each.pair[-1].site for each in known if each.situation == LAPPED and each.pair}
+    return set() if any(map(_reads, known)) else laps
 
 
 def stuck_at_phases(found: Iterable[Finding]) -> bool:
