@@ -16,7 +16,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from consan._errors import EnvironmentFailure
 from consan.backends.base import FollowedLaunch
@@ -210,6 +210,7 @@ class AlikeLaunches(ABC, Generic[S]):
     times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
     instead: int = 0  # the handle of the kernel that is launched in place of the recorded one; 0: none
     armed: Armed | None = None  # C has them
+    may_lend: ClassVar[bool] = True  # whether C may get them at all
     _taken: Sequence[S] = ()
     _resumed: S | None = None  # of the launch that is made now, if it is an armed one
 

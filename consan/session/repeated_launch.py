@@ -98,6 +98,7 @@ class LaunchesByProof(PlainLaunches):
     """
 
     asks = True
+    may_lend = False
     proves: Callable[[Parameters], AllLaunchesProof | None]
     _proof: AllLaunchesProof | None = None
 
@@ -162,6 +163,7 @@ class LaunchesLikeOne(PlainLaunches):
 
     background: Background
     checked: InFlightLaunch
+    may_lend = False
 
     @classmethod
     def of(cls, frameworks: Frameworks, prepared: Prepared, launch: FrameworkLaunch, shape: Shape) -> LaunchesLikeOne | None:
@@ -280,7 +282,7 @@ class RepeatedLaunch:
 
         `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
         """
-        if self.alike.armed is not None:
+        if self.alike.armed is not None or not self.alike.may_lend:
             return
         work = self.frameworks.device.backend.work
         if work is None or (functions := armed_functions()) is None:
