@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from consan.checker.judging import grid
 from consan.reports.model import Report
 from consan.session import other_contexts
 from consan.session.framework_launch import FrameworkLaunch
@@ -189,8 +190,10 @@ def test_a_signal_of_system_scope_may_order_two_gpus(process: Process) -> None:
     assert any("they may synchronise through memory" in why for why in report.incomplete)
 
 
+@pytest.mark.parametrize("room", [grid.MOST_PEER_FLAGS, 0])  # 0: flags are not known
 @pytest.mark.parametrize("entry", ["signals_in_gpu", "signals_relaxed"])
-def test_a_signal_of_a_narrower_scope_orders_no_two_gpus(process: Process, entry: str) -> None:
+def test_a_signal_of_a_narrower_scope_orders_no_two_gpus(process: Process, monkeypatch: pytest.MonkeyPatch, entry: str, room: int) -> None:
+    monkeypatch.setattr(grid, "MOST_PEER_FLAGS", room)
     report = two_launches(process, NO_ORDERS["nothing"], entry=entry)
     assert {finding.situation for finding in report.findings} == {"no-device-edge"}
     assert not report.incomplete

@@ -1,7 +1,7 @@
 """Faults planted in R-RK6 and R-RK7 change what is found in programs of several GPUs, and of several processes.
 
-Whether a launch may synchronise at all (`may_signal`, `releases`) only chooses those that R-RK8 judges, by the same scopes
-(test_peer_flags.py).
+Whether a launch may synchronise at all (`may_signal`, `releases`) chooses those that R-RK8 judges, by the same scopes
+(test_peer_flags.py). It decides by itself where a launch has more flags than there is room for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import test_processes as members
 from planted import plant
 
 from consan.checker.compiled import concurrent_launches as checked
+from consan.checker.judging import grid
 from consan.session.comparing import concurrent_launches, followed_streams, process_log, processes
 
 Program = Callable[[pytest.MonkeyPatch, Path], Any]
@@ -45,6 +46,16 @@ def _of_processes(first: str, second: str, between: members.Between, number: int
     return ran
 
 
+def _without_flags(program: Program) -> Program:
+    """No launch's flags of other GPUs are known."""
+
+    def ran(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
+        monkeypatch.setattr(grid, "MOST_PEER_FLAGS", 0)
+        return program(monkeypatch, folder)
+
+    return ran
+
+
 def _handed_on(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
     monkeypatch.setattr(process_log, "now", clock := members.Clock())
     return members.handed_on(folder, clock)
@@ -62,6 +73,14 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         _of_gpus(_APART, entry="adds"),
     ),
     "GPUs: signals": (checked, "may_signal", "return bool(", "return False and bool(", _of_gpus(_APART, entry="signals")),
+    "GPUs: the scope of fences": (
+        *(checked, "_orders", "fences >= scope", "fences >= 0"),
+        _without_flags(_of_gpus(_APART, entry="signals_in_gpu")),
+    ),
+    "GPUs: releases and acquires": (
+        *(checked, "_orders", "fences >= scope", "True"),
+        _without_flags(_of_gpus(_APART, entry="signals_relaxed")),
+    ),
     "GPUs: default streams": (
         *(followed_streams, "FollowedStreams.key", "self.context << 2 | _LEGACY if self.context and handle in DEFAULT_STREAMS else handle"),
         *("handle", _of_gpus(_APART, default=True)),
@@ -85,6 +104,14 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
     "processes: signals": (
         *(processes, "_judge", 'first.about["signals"] or second.about["signals"]', "False"),
         _of_processes("raises", "reads", _nothing, at=0),
+    ),
+    "processes: the scope of signals": (
+        *(process_log, "ProcessLog.add", "releases(rows, done.fences, SYS_SCOPE)", "releases(rows, done.fences, 2)"),
+        _without_flags(_of_processes("raises_in_gpu", "reads", _nothing, at=0)),
+    ),
+    "processes: the scope of what is signalled": (
+        *(checked, "_strong", ' & (rows["scope"] >= scope)', ""),
+        _without_flags(_of_processes("raises_narrow", "reads", _nothing, at=0)),
     ),
     "processes: what ran at other times": (
         *(processes, "_judge", "not _overlap(first, second)", "False"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from consan.checker.judging import grid
 from consan.reports.model import Finding
 from consan.session.comparing import process_log, processes
 from consan.session.comparing.array_rows import rows_between
@@ -202,9 +203,13 @@ def test_a_kernel_that_may_signal_is_not_judged(ranks: list[Rank], tmp_path: Pat
     assert "they may synchronise through memory" in reason
 
 
+@pytest.mark.parametrize("room", [grid.MOST_PEER_FLAGS, 0])  # 0: flags are not known
 @pytest.mark.parametrize("entry", ["raises_in_gpu", "raises_relaxed", "raises_narrow"])
-def test_a_signal_of_no_other_gpu_orders_nothing(ranks: list[Rank], tmp_path: Path, entry: str) -> None:
+def test_a_signal_of_no_other_gpu_orders_nothing(
+    ranks: list[Rank], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, room: int
+) -> None:
     """A release, or the write that others may see, is of a narrower scope than that of the system, or there is no release."""
+    monkeypatch.setattr(grid, "MOST_PEER_FLAGS", room)
     ranks[0].launch(entry)
     ranks[1].launch("reads")
     (finding,), reasons = compared(ranks, tmp_path)
