@@ -28,10 +28,13 @@ _MODULES_KEPT = 48  # a decoded one takes up to 50 MB
 
 
 class DeviceTurns:
-    """Host threads take turns. What a thread frees in its own turn, as finalisers do that may run anywhere, is freed at the turn's end."""
+    """Host threads take turns. What a thread frees in its own turn, as finalisers do that may run anywhere, is freed at the turn's end.
+
+    A finaliser may also run between the lock and `_holder`: nothing is under way then, so it may take the lock again.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._holder = threading.Lock(), 0
+        self._lock, self._holder = threading.RLock(), 0
         self._later: list[Callable[[], None]] = []
 
     def __enter__(self) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import threading
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -38,3 +41,32 @@ def test_another_thread_waits_for_its_turn() -> None:
         assert not done.wait(0.05)
     other.join()
     assert done.is_set()
+
+
+def test_a_finaliser_that_runs_where_a_turn_begins_or_ends_waits_for_nobody() -> None:
+    """One runs at each line of the two methods."""
+    turns, freed, seen = DeviceTurns(), list[int](), set[int]()
+
+    def at_each_line(frame: FrameType, event: str, _value: Any) -> Any:
+        if frame.f_code.co_name not in ("__enter__", "__exit__"):
+            return None
+        if event == "line" and frame.f_lineno not in seen:
+            seen.add(frame.f_lineno)
+            sys.settrace(None)
+            turns.soon(functools.partial(freed.append, frame.f_lineno))
+            sys.settrace(at_each_line)
+        return at_each_line
+
+    def turn() -> None:
+        sys.settrace(at_each_line)
+        with turns:
+            pass
+        sys.settrace(None)
+
+    thread = threading.Thread(target=turn, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    turns.soon(lambda: None)  # another thread has its turn
+    assert sorted(freed) == sorted(seen)
+    assert len(seen) > 4
