@@ -4,7 +4,7 @@ Of each kernel the inputs of the first launch are kept, where the virtual machin
 (`WithoutOptimisation`), or schedules are to be explored. What is kept are the parameters, and the allocations that words in them point
 into. When the report is made, the virtual machine makes the launch from these. Races that only it shows are added.
 
-Not kept, and why the report says so: large launches, and such with large memory; launches into graphs; parameters that are not known;
+Not kept (a note of the report says why): large launches, and such with large memory; launches into graphs; parameters that are not known;
 kernels of modules with variables. A launch that ends otherwise on the virtual machine, such as by an address that is loaded from memory,
 shows nothing.
 """
@@ -22,7 +22,6 @@ from consan.backends.cost import COST
 from consan.reports.counts import some
 from consan.reports.model import Report
 from consan.reports.verdict.machine import with_machine
-from consan.session.modules.parameters import unknown
 from consan.session.modules.variables import keeps_state
 from consan.session.planning.options import MOST_THREADS, OFF, SessionOptions
 from consan.session.without_optimisation import MOST_MEMORY, WithoutOptimisation, processor_time
@@ -37,12 +36,13 @@ _LONGEST: Final = 2.0  # seconds of one launch
 _PATIENCE: Final = 1.0  # seconds in which work before a launch must end
 _WORD: Final = 8  # bytes of an address
 _PIECE: Final = 1 << 20  # bytes that are read at a time
+MOST_KEPT: Final = 8 * MOST_MEMORY  # bytes for all launches together
 _LONG: Final = "there was no time for more launches on the virtual machine"
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """The inputs of a launch: its parameters, and memory by its address. `grid`: in CTAs."""
+    """The inputs of a launch: its parameters, and memory by its address."""
 
     prepared: Prepared
     launch: FrameworkLaunch
@@ -62,6 +62,7 @@ class KeptLaunches:
     _seen: set[tuple[str, str]] = field(default_factory=set)  # text and name of kernels
     kept: list[_Kept] = field(default_factory=list)
     _left: dict[str, list[str]] = field(default_factory=dict)  # why kernels were not looked at
+    _bytes: int = 0  # of memory that is kept
 
     def before(self, prepared: Prepared, launch: FrameworkLaunch) -> None:
         """A launch is about to be made."""
@@ -93,7 +94,7 @@ class KeptLaunches:
         with COST.working(), backend.outside_captures():
             if not backend.synchronize(_PATIENCE):
                 raise _NotKept("earlier work has not ended")
-            return _Kept(prepared, replace(launch, args=unknown, buffers=None), args, self._memory(args))
+            return _Kept(prepared, launch.without_arguments, args, self._memory(args))
 
     def _memory(self, args: Sequence[bytes]) -> dict[int, bytes]:
         """The allocations that words of the parameters point into."""
@@ -102,8 +103,12 @@ class KeptLaunches:
             place = backend.allocation(word)
             if place is not None:
                 found |= [place]
-        if sum(found.values()) > MOST_MEMORY:
+        nbytes = sum(found.values())
+        if nbytes > MOST_MEMORY:
             raise _NotKept("its memory is too large to be kept")
+        if nbytes + self._bytes > MOST_KEPT:
+            raise _NotKept("the memory of other launches is kept")
+        self._bytes += nbytes
         return {address: b"".join(self._pieces(address, nbytes)) for address, nbytes in found.items()}
 
     def _pieces(self, address: int, nbytes: int) -> Iterator[bytes]:
@@ -114,7 +119,7 @@ class KeptLaunches:
 
     def added(self, report: Report) -> Report:
         """The report, with what the virtual machine shows of the launches that were kept."""
-        kept, self.kept = self.kept, []
+        kept, self.kept, self._bytes = self.kept, [], 0
         began = processor_time()
         for each in kept:
             if any(finding.severity == "error" and finding.kernel == each.launch.entry for finding in report.findings):
@@ -142,7 +147,7 @@ class KeptLaunches:
 
 
 def _words(args: Sequence[bytes]) -> Iterator[int]:
-    """What may be addresses in parameters."""
+    """Words of parameters that may be addresses."""
     for each in args:
         for at in range(0, len(each) - _WORD + 1, _WORD):
             yield int.from_bytes(each[at : at + _WORD], "little")

@@ -112,6 +112,7 @@ def test_a_kernel_without_a_race_is_clean_in_other_schedules_behind_a_gpu() -> N
 WHY_NOT = {
     "its parameters are not known": lambda made: setattr(made, "knows", False),
     "its memory is too large to be kept": lambda made: setattr(kept_launches, "MOST_MEMORY", 4),
+    "the memory of other launches is kept": lambda made: setattr(kept_launches, "MOST_KEPT", 4),
     "the launch is large for the virtual machine": lambda made: setattr(kept_launches, "MOST_THREADS", 4),
     "earlier work has not ended": lambda made: setattr(made.backend, "synchronize", lambda timeout=None: False),
 }
@@ -119,7 +120,7 @@ WHY_NOT = {
 
 @pytest.mark.parametrize("why", WHY_NOT)
 def test_what_is_not_kept_is_named(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MOST_MEMORY", "MOST_THREADS"):  # brought back afterwards
+    for name in ("MOST_MEMORY", "MOST_KEPT", "MOST_THREADS"):  # brought back afterwards
         monkeypatch.setattr(kept_launches, name, getattr(kept_launches, name))
     made = framework(racy(WEIGHTS))
     synchronize = made.backend.synchronize
