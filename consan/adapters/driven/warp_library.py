@@ -1,4 +1,4 @@
-"""What Warp's library computes by kernels of its own: its functions for the CPU do it, on the memory of the virtual machine.
+"""Functions that Warp's library has as kernels of its own: those for the CPU run instead, on the memory of the virtual machine.
 
 Sums, inner products, scans, sorts, run lengths, copies and fills of arrays with gaps, hash grids. Read against Warp 1.19. As on a GPU, the
 library's kernels are not checked; a note says so. Where streams are compared, such an operation has no accesses.
@@ -63,7 +63,7 @@ def _work(runtime: Any, operation: Callable[[], object]) -> None:
 
 
 def _reached(driver: StandInDriver, address: int) -> int:
-    """Where the host has what a parameter points to; numbers and addresses of the host are given back."""
+    """The address by which the host reaches what a parameter points to; numbers and addresses of the host are given back."""
     return int(driver.view(address, 1).ctypes.data) if driver.is_device(address) else address
 
 
@@ -112,9 +112,8 @@ class _HashGrids:
     def __init__(self, loaded: Any, work: _Work) -> None:
         self._loaded, self._work = loaded, work
         self._hosts: dict[int, int] = {}
-        self._copies: dict[
-            int, dict[int, tuple[int, int]]
-        ] = {}  # of a grid, by the number of each array: its place on the device, and bytes
+        # Of a grid, by the number of each array: its place on the device, and bytes.
+        self._copies: dict[int, dict[int, tuple[int, int]]] = {}
 
     def create(self, context: Any, kind: int, *dims: int) -> int:
         """A new grid."""
