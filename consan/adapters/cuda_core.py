@@ -115,7 +115,7 @@ class CudaCoreAdapter(Seam):
         return self._session is not None and caller() not in OWN_ADAPTER
 
     def place(self, code: str) -> sources.SourceStart:
-        """Where the C++ source can be read."""
+        """The place at which the C++ source can be read."""
         return sources.place(code, sources.source_folder(self._session))
 
     def made(self, plain: Any, text: str, name: str, mapping: Any = None, source: CudaText | None = None) -> Any:
@@ -267,7 +267,7 @@ def with_lines(options: Any, options_type: Any) -> Any:
 
 
 def cuda_text(base: Any, given: Any, options_type: Any, at: sources.SourceStart, code: str, names: Any, took: float) -> CudaText:
-    """What a `Program` was compiled from. `base`: cuda.core's. `took`: seconds of processor time."""
+    """The text that a `Program` was compiled from. `base`: cuda.core's. `took`: seconds of processor time."""
 
     def compiled(text: str, optimised: bool) -> str:
         options = with_lines(given, options_type) if optimised else dataclasses.replace(given, lineinfo=True, debug=True)

@@ -173,11 +173,11 @@ class CupyAdapter(Seam):
 
         ptx, mapping = compiled(text)
         took = time.process_time() - began
-        known: CudaText | None = CudaText(
-            at.path, at.line, text, lambda text, optimised: _compiled_again(compiled, text, optimised=optimised), took
-        )
-        known = None if sources.kernel_name(text).startswith(_OWN) else known
-        return self._instrument(ptx, sources.kernel_name(text), relocatable=_is_relocatable(options), source=known), mapping
+        name, known = sources.kernel_name(text), None
+        if not name.startswith(_OWN):
+            again = lambda text, optimised: _compiled_again(compiled, text, optimised=optimised)  # noqa: E731
+            known = CudaText(at.path, at.line, text, again, took)
+        return self._instrument(ptx, name, relocatable=_is_relocatable(options), source=known), mapping
 
     def _compile_nvcc(
         self,

@@ -34,7 +34,7 @@ class Assumption:
         self._check(self._tree)
 
     def formula(self, environment: Environment) -> Formula:
-        """What it says of the launch. A parameter whose value it gives is that number from then on: masks and shifts by it are known."""
+        """The condition on a launch. A parameter whose value it gives is that number from then on: masks and shifts by it are known."""
         for name, value in _values(self._tree):
             if name in self._names:
                 environment.give(*self._names[name], value)

@@ -105,7 +105,7 @@ class FirstGuess:
         return None if terms is None else (terms, address.offset)
 
     def _terms(self, user: Instruction, operand: Operand) -> Terms | None:
-        """What an operand is the sum of: variables, and registers that are written once. None: something else."""
+        """The terms of the sum that an operand is: variables, and registers that are written once. None: something else."""
         if isinstance(operand, Symbol):
             return (operand.name,)
         made = self.data.definition(user, operand.name) if isinstance(operand, Register) else None

@@ -1,4 +1,4 @@
-"""What a call of the stand-in driver costs, and a launch through it, beside the same launch without it. No GPU.
+"""The cost of a call of the stand-in driver, and of a launch through it, beside the same launch without it. No GPU.
 
     consan run --device cpu tests/bench/bench_driver.py        needs cuda.bindings
 

@@ -1,4 +1,4 @@
-"""What the programs of tests/frameworks cost without a GPU, checked and plain: start, first call, later calls. In their environment.
+"""The cost of the programs of tests/frameworks without a GPU, checked and plain: start, first call, later calls. In their environment.
 
     .venv-frameworks/bin/python tests/bench/bench_frameworks_cpu.py [PROGRAM ...]
 

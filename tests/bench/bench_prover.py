@@ -25,7 +25,7 @@ from consan.prove.proof import prove
 KERNELS: Final = Path(__file__).parents[1] / "kernels"
 FOLDERS: Final = ("twins", "global", "clean", "blackwell")
 _ADDRESS: Final = 8  # bytes of a parameter that may be a pointer
-# What a kernel that is not plain has: other synchronisation, strong accesses, memory of other CTAs, calls.
+# Instructions of a kernel that is not plain: other synchronisation, strong accesses, memory of other CTAs, calls.
 _OTHER: Final = re.compile(
     r"\b(atom|red|mbarrier|fence|membar|barrier|mapa|wgmma|tcgen05|tensormap|clusterlaunchcontrol|cp\.async\.bulk|cp\.reduce|st\.async"
     r"|st\.bulk|elect|griddepcontrol|tex|suld|sust|sured|wmma|call|consan_\w+)\b|\.(volatile|acquire|release|relaxed)\b|::cluster"
@@ -34,7 +34,7 @@ _OTHER: Final = re.compile(
 
 
 def row(path: Path, within: float, *, racy: bool) -> dict[str, Any]:
-    """What is said of one form of a kernel."""
+    """The answer for one form of a kernel."""
     given, ptx = read(path), kernel(path, racy).ptx
     module = parse(ptx, path.name)
     entry = next(each for each in module.functions if each.kind == "entry")

@@ -283,7 +283,7 @@ def on_the_machine(seed: int, arch: str, global_memory: str) -> Session:
 
 
 def without_gsan() -> None:
-    """GSan's pools give memory as any other, and its shadow memory is not asked."""
+    """GSan's pools give memory as any other, and nothing reads its shadow memory."""
     import torch
     from triton._C.libtriton import gsan_testing
     from triton.experimental import gsan

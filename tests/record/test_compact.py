@@ -284,8 +284,8 @@ def test_many_programs(strategy: str) -> None:
 
 
 def test_texts_share_a_machine_and_are_unloaded_with_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_the_virtual_machine(monkeypatch)
     """A process has address space for some hundred machines, and programs have more kernels."""
+    by_the_virtual_machine(monkeypatch)
     texts = []
     for _ in range(2):
         work = work_with(MORE["a count out of memory"])

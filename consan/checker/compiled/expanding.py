@@ -1,4 +1,4 @@
-"""The numbers of the steps of which a program for the host consists (source/expansion/expansion.hpp)."""
+"""The numbers of the steps of a program for the host (source/expansion/expansion.hpp)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class StepCode(enum.IntEnum):
-    """What a step does with its registers a, b, c, d. The rows of `program.py` say of which instructions it is a part."""
+    """The operation of a step on its registers a, b, c, d. The rows of `program.py` list the steps of each instruction."""
 
     UNKNOWN = 0  # this machine does not execute it
     JUMP = enum.auto()

@@ -53,7 +53,7 @@ COMPARED: Final = {
     "hi": (StepCode.LESS, True), "hs": (StepCode.AT_MOST, True),
 }  # fmt: skip
 _SPECIAL: Final = dict(zip(("%tid.x", "%tid.y", "%tid.z", "%laneid", "%ctaid.x"), StepSlot, strict=False))
-# What each launch gives: the same for all threads.
+# Values that each launch gives: the same for all threads.
 OF_LAUNCH: Final = frozenset((
     expansion.GIVEN, text.PLACES, text.LAUNCH, *(f"%{name}.{axis}" for name in ("ntid", "nctaid") for axis in "xyz"),
     "%ctaid.y", "%ctaid.z", "%reserved_smem_offset_begin", "%reserved_smem_offset_cap", "%total_smem_size",
@@ -156,7 +156,7 @@ class _Writer:
             self.values.append(value)
         return self.slots[key]
 
-    def landed(self) -> None:
+    def resolve_jumps(self) -> None:
         """Set the targets of jumps: a label is that of the nearest scope."""
         for number, scope, name in self.jumps:
             within: Block | None = scope
@@ -184,7 +184,7 @@ def program_of(kernel: Function) -> LogProgram:
         elif isinstance(statement, Instruction):
             writer.add(statement)
     writer.steps.append({"code": StepCode.LEAVE})
-    writer.landed()
+    writer.resolve_jumps()
     kind = dtype(EXPAND_STEP)
     names = kind.names or ()
     steps = np.array([tuple(step.get(name, 0) for name in names) for step in writer.steps], kind)

@@ -1,7 +1,7 @@
 """Repairs of waits for phases of mbarriers, as edits of the text (see text_repairs.py).
 
-A wait is repeated until it returns true, its parity changes with the phases, or an arrival waits for its own phase; bytes are announced by
-an arrival, which the count includes.
+A wait is repeated until it returns true, its parity changes with the phases, or a thread that arrives waits for the phase of its
+arrival; an arrival expects the bytes, and the count includes it.
 """
 
 from __future__ import annotations
@@ -87,15 +87,12 @@ class WaitForms(PathForms):
         ]
         for statement in dict.fromkeys(self._statement(*each) for each in arrivals):
             found = [each for each in arrivals if self._statement(*each) == statement]
-            steps = {
-                RepairStep("add", f"{self._blocking('mbarrier.test_wait')} of its token in a loop", "after", self._site(*each)): None
-                for each in found
-            }
             wait = self._blocking("mbarrier.test_wait")
-            yield TextRepair(tuple(steps)[:1], tuple((each.start, each.end, _waited(each, wait)) for _, each in found))
+            step = RepairStep("add", f"{wait} of its token in a loop", "after", self._site(*found[0]))
+            yield TextRepair((step,), tuple((each.start, each.end, _waited(each, wait)) for _, each in found))
 
     def _announced(self) -> Iterator[TextRepair]:
-        """Bytes that an arrival announces, and a count that includes it."""
+        """Bytes that an arrival expects, and a count that includes it."""
         alone = [each for each in self._of_kinds((effects.MbarrierTransaction,)) if _EXPECT.match(each[1].opcode)]
         inits = self._of_kinds((effects.MbarrierInit,))
         for at in alone if self.kind in _OF_PHASES else ():
@@ -121,7 +118,7 @@ def _is_repeated(function: Function, wait: Instruction) -> bool:
 
 
 def _loops(function: Function, wait: Instruction) -> Iterator[bool]:
-    """Of each branch backwards over a wait: whether what that returns decides about it."""
+    """For each branch backwards over a wait: whether the result of the wait decides about it."""
     known = set(written(wait))
     for each in function.instructions():
         if each.start > wait.start and known & set(keys_read(each)):

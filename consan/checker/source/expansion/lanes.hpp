@@ -19,7 +19,6 @@ template <typename T> struct Of {
     static constexpr u32 BITS = 8 * sizeof(T);
     static constexpr bool IS_SIGNED = std::is_signed_v<T>;
 
-    static u64 add(u64 a, u64 b) { return a + b; }
     static u64 divided(u64 a, u64 b) {
         if (!(T)b) return ~0ull;
         if (IS_SIGNED && (T)b == (T)-1) return 0 - a;

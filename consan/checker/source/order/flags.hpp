@@ -190,8 +190,8 @@ class Flags {
 
     static Value stored(const FlagAccess &access) { return (access.operation & 255) == FlagOrder::CAS ? access.second : access.first; }
 
-    // A store of the thread whose own flag a place is, or -1. No table says which word that is. Another thread may have stored what was there at first: once, and no other has
-    // read it before the owner's first store.
+    // A store of the thread whose own flag a place is, or -1. No index in a table names that word. Another thread may have stored what was there
+    // at first: once, and no other has read it before the owner's first store.
     i32 owner_of(std::vector<u32> places) const {
         std::sort(places.begin(), places.end(), [&](u32 a, u32 b) { return all_[a].rank < all_[b].rank; });
         std::vector<Value> values;
