@@ -21,7 +21,7 @@ from consan._errors import ConsanError
 from consan.backends.cost import COST
 from consan.reports.counts import some
 from consan.reports.model import Report
-from consan.reports.verdict.machine import with_machine
+from consan.reports.verdict.machine import with_machine_findings
 from consan.session.modules.variables import keeps_state
 from consan.session.planning.options import MOST_THREADS, OFF, SessionOptions
 from consan.session.without_optimisation import MOST_MEMORY, WithoutOptimisation, processor_time
@@ -143,7 +143,7 @@ class KeptLaunches:
         shown = [each for each in made.findings if each.unoptimized or each.seed is not None or each in races]
         if why := late.reruns.why_not_compared(made, shown):
             self._left.setdefault(why, []).append(kept.launch.entry)
-        return with_machine(report, made, shown)
+        return with_machine_findings(report, made, shown)
 
 
 def _words(args: Sequence[bytes]) -> Iterator[int]:

@@ -13,7 +13,7 @@ from consan.reports.verdict.conclusion import with_gaps
 _NOTE: Final = "the virtual machine made the launch again, to look at what a GPU does not show"
 
 
-def with_machine(report: Report, ran: Report, found: Iterable[Finding]) -> Report:
+def with_machine_findings(report: Report, ran: Report, found: Iterable[Finding]) -> Report:
     """The report of a GPU, with findings of the virtual machine, and what it says of schedules."""
     known = set(map(_key, report.findings))
     new = [_repeated(each, ran.seed) for each in found if each.severity != "note" and _key(each) not in known]

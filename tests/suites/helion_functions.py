@@ -60,7 +60,7 @@ def jagged(*columns: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def gradient(function: Callable[..., torch.Tensor], out: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
-    """By the first argument of a function, of the gradient of its result."""
+    """The gradient of a function by its first argument. `out`: that of its result."""
     first = given[0].detach().clone().requires_grad_()
     function(first, *given[1:]).backward(out)
     return first.grad

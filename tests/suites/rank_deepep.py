@@ -122,7 +122,7 @@ def _sender(session: Session, ptx: str) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class Node:
-    """What a rank's launches share: `data` and `flags` are handles of symmetric memory."""
+    """Values that all launches of a rank share: `data` and `flags` are handles of symmetric memory."""
 
     rank: int
     send: Callable[..., None]
@@ -162,7 +162,7 @@ def node(session: Session, ptx: str) -> Node:
 
 @dataclass(frozen=True)
 class Handle:
-    """What dispatch leaves for combine."""
+    """Results of dispatch that combine reads."""
 
     values: Any
     places: Any

@@ -102,7 +102,7 @@ def _without_gsan(count: int) -> None:
 
 
 def _run_as_rank(path: Path, test: str) -> None:
-    """What a test spawns, in this rank."""
+    """The function that a test spawns, in this rank."""
     count, worker, args = TESTS[test]
     rank = int(os.environ["RANK"])
     _without_gsan(count)

@@ -19,7 +19,7 @@ from consan.commands.parts.unoptimised import with_unoptimised
 from consan.launching.room import bytes_of
 from consan.launching.source import is_cuda
 from consan.reports.model import VIOLATIONS, KernelSummary, Report
-from consan.reports.verdict.machine import with_machine as with_machine_findings
+from consan.reports.verdict.machine import with_machine_findings
 from consan.session.planning.options import MOST_THREADS, OFF
 
 if TYPE_CHECKING:
