@@ -100,6 +100,7 @@ class Frameworks:
         self._forget_repeated()
         self.background.forget()
         self.looks.forget()
+        self.kept.forget()
         self.streams.seen.forget()
 
     def tell_repeated(self) -> None:

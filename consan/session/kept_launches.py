@@ -20,7 +20,7 @@ from consan import late
 from consan._errors import ConsanError
 from consan.backends.cost import COST
 from consan.reports.counts import some
-from consan.reports.model import Report
+from consan.reports.model import Finding, Report
 from consan.reports.verdict.machine import with_machine_findings
 from consan.session.modules.variables import keeps_state
 from consan.session.planning.options import MOST_THREADS, OFF, SessionOptions
@@ -37,6 +37,7 @@ _PATIENCE: Final = 1.0  # seconds in which work before a launch must end
 _WORD: Final = 8  # bytes of an address
 _PIECE: Final = 1 << 20  # bytes that are read at a time
 MOST_KEPT: Final = 8 * MOST_MEMORY  # bytes for all launches together
+_INTERRUPTED: Final = "interrupted by Ctrl-C"
 _LONG: Final = "there was no time for more launches on the virtual machine"
 
 
@@ -62,6 +63,7 @@ class KeptLaunches:
     _seen: set[tuple[str, str]] = field(default_factory=set)  # text and name of kernels
     kept: list[_Kept] = field(default_factory=list)
     _left: dict[str, list[str]] = field(default_factory=dict)  # why kernels were not looked at
+    _made: list[tuple[Report, list[Finding]]] = field(default_factory=list)  # on the virtual machine, each with the findings that count
     _bytes: int = 0  # of memory that is kept
 
     def before(self, prepared: Prepared, launch: FrameworkLaunch) -> None:
@@ -118,10 +120,12 @@ class KeptLaunches:
     # -- on the virtual machine ------------------------------------------------------------------------------------------------
 
     def added(self, report: Report) -> Report:
-        """The report, with what the virtual machine shows of the launches that were kept."""
+        """The report, with what the virtual machine shows of the launches that were kept: now, or for an earlier report (`forget`)."""
         kept, self.kept, self._bytes = self.kept, [], 0
         began = processor_time()
-        for each in kept:
+        for made, shown in self._made:
+            report = with_machine_findings(report, made, shown)
+        for number, each in enumerate(kept):
             if any(finding.severity == "error" and finding.kernel == each.launch.entry for finding in report.findings):
                 continue  # repair that one first
             if processor_time() - began > _BUDGET + (self.session.options.explore or 0.0):
@@ -131,9 +135,15 @@ class KeptLaunches:
                 report = self._with(each, report)
             except ConsanError as error:
                 self._left.setdefault(str(error).partition("\n")[0], []).append(each.launch.entry)
+            except KeyboardInterrupt:
+                self._left.setdefault(_INTERRUPTED, []).extend(other.launch.entry for other in kept[number:])
+                raise
         left = [f"{some(names, 'kernel')}: not looked at on the virtual machine: {why}" for why, names in self._left.items()]
-        self._left = {}
         return replace(report, notes=(*report.notes, *left))
+
+    def forget(self) -> None:
+        """Start afresh after a report."""
+        self._left, self._made = {}, []
 
     def _with(self, kept: _Kept, report: Report) -> Report:
         """The report, with what the virtual machine shows of one launch."""
@@ -143,6 +153,7 @@ class KeptLaunches:
         shown = [each for each in made.findings if each.unoptimized or each.seed is not None or each in races]
         if why := late.reruns.why_not_compared(made, shown):
             self._left.setdefault(why, []).append(kept.launch.entry)
+        self._made.append((made, shown))
         return with_machine_findings(report, made, shown)
 
 

@@ -88,6 +88,30 @@ def test_the_repaired_one_has_none_and_the_program_its_own_results() -> None:
     assert made.backend.read(made.out, 8) == (2).to_bytes(4, "little") + (4).to_bytes(4, "little")
 
 
+def test_each_report_has_what_was_shown_until_a_fresh_start() -> None:
+    report, made = ran(racy(WEIGHTS))
+    assert made.report().findings == report.findings
+    taken = made.session.take()
+    assert taken is not None
+    assert taken.findings == report.findings
+    made.launch("weighs")
+    made.backend.advance(0)
+    assert made.report().findings == ()
+
+
+def test_an_interruption_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    made = framework(racy(WEIGHTS))
+    made.launch("weighs")
+    made.backend.advance(0)
+    monkeypatch.setattr(kept_launches, "made_again", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.report()
+    assert "weighs: not looked at on the virtual machine: interrupted by Ctrl-C" in made.report().notes
+
+
 def test_nothing_is_kept_where_nobody_wants_it() -> None:
     made = framework(racy(WEIGHTS), unoptimized="off")
     made.launch("weighs")
