@@ -268,6 +268,13 @@ class Relations(Protocol):
         """The PTX lines of the loads whose values a store puts back, changed, at the same address. In an unrolled loop: of all copies."""
         ...
 
+    def checks(self, write: Site) -> frozenset[int]:
+        """The PTX lines of the loads from the address of a store or an atomic operation that decide whether it is made (check, then act).
+
+        A compare-and-swap looks itself.
+        """
+        ...
+
     def combines(self, write: Site) -> bool:
         """Whether a store puts back what one operation makes of the value that was loaded and another one, as an atomic operation can."""
         ...

@@ -8,6 +8,7 @@ Decides
   reaches the other without a barrier; else the write; of two writes, the first in the text. So a race reads the same whatever order the
   schedule produced;
 - whether a store puts back, changed, what was loaded from its address (`updates`);
+- whether a load from the address of a store decides that it is made (`checks`);
 - whether lanes have summed the value that they store, so that it differs by rounding only (`summed_lanes`);
 - what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it;
 - what becomes of the value that an access loads (`value_use`), and of one that a shuffle takes from a lane that is not there.
@@ -130,6 +131,11 @@ class TextRelations:
         """See `relations.Relations`."""
         flow = self._flow(write.function)
         return flow.updates(write) if flow is not None else frozenset()
+
+    def checks(self, write: Site) -> frozenset[int]:
+        """See `relations.Relations`."""
+        flow = self._flow(write.function)
+        return flow.checks(write) if flow is not None else frozenset()
 
     def combines(self, write: Site) -> bool:
         """See `relations.Relations`."""

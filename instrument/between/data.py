@@ -13,7 +13,7 @@ from typing import Final
 from consan.instrument.between.lane_sums import LaneSums
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
 from consan.instrument.control_flow import Key, definitions, key_of
-from consan.instrument.isa import combines_from, finds_larger, row_of
+from consan.instrument.isa import combines_from, compares, compares_and_swaps, finds_larger, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset, Vector
 from consan.instrument.relations import Counted, Stores, SyncPoint, Value, is_plain
@@ -109,6 +109,20 @@ class DataFlow:
             if value in keys and loads and loads[0].operands[1] == store.operands[0] and self._decides(each, store):
                 return loads[0]
         return None
+
+    def checks(self, line: int) -> set[int]:
+        """The lines of the loads from the address of a write whose values decide, in a comparison, whether it is made."""
+        write = self._by_line.get(line)
+        if write is None or compares_and_swaps(write) or not (row_of(write).is_store or row_of(write).is_update):
+            return set()
+        address = next((each for each in write.operands if isinstance(each, Address)), None)
+        found = set[int]()
+        for each in filter(compares, self._function.instructions()) if address is not None else ():
+            sources = (self._written_by(key_of(each.scope, name)) for name in names(each.operands[1:]))
+            loads = [load for load in sources if load is not None and row_of(load).is_load and load.operands[1] == address]
+            if loads and self._decides(each, write):
+                found |= {place_of(self._module, load).ptx_line for load in loads}
+        return found
 
     def _decides(self, comparison: Instruction, store: Instruction) -> bool:
         """Whether a store, or a branch on the way to it, has the predicate of a comparison."""

@@ -133,6 +133,11 @@ class Flow:
         lines = {self.instructions[vertex].line for vertex in self.at(write)}
         return frozenset(load for line in lines if (load := self.data.updates(line)))
 
+    def checks(self, write: Site) -> frozenset[int]:
+        """See `relations.Relations`."""
+        lines = {self.instructions[vertex].line for vertex in self.at(write)}
+        return frozenset(load for line in lines for load in self.data.checks(line))
+
     def combines(self, write: Site) -> bool:
         """See `relations.Relations`."""
         lines = {self.instructions[vertex].line for vertex in self.at(write)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.catalogue.situations import GENERAL, CatalogueEntry, Situation
+from consan.reports.catalogue.situations import CHECKED_FIRST, GENERAL, CatalogueEntry, Situation
 
 _FLAG = "the flag {flag_at} comes between the {first_role} at {first_at} and the {second_role} at {second_at}"
 _NOT_PUBLISHED = _FLAG + ", but no fence or release publishes the {first_role} before the flag is written"
@@ -22,6 +22,7 @@ _RELEASED_BEFORE = (
     "the CTA of the {first_role} at {first_at} releases at {fence_at} before that {first_role}; the {second_role} at {second_at} has"
     " acquired this release and no later one"
 )
+_OF_CHECKS: Final = ("no-synchronisation", "no-cluster-barrier", "released-before", "weak-access")
 _LOST_UPDATES: Final = Situation(
     "{an_update}: load, change and store are separate steps, and threads of other CTAs do the same",
     "{one_update}",
@@ -182,6 +183,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
             _BETWEEN_CTAS,
             "give each CTA bytes of its own, or let one CTA write them",
         ),
+        **{f"{name}@checked{hazard}": row for name in _OF_CHECKS for hazard, row in CHECKED_FIRST.items()},
         "no-synchronisation@update": _LOST_UPDATES,
         "no-cluster-barrier": Situation(
             "a barrier of the cluster that releases and acquires: a barrier of a CTA orders its own threads only",

@@ -8,7 +8,7 @@ from typing import Final
 from consan.reports.catalogue.asynchronous import OPERATION_RACES
 from consan.reports.catalogue.global_races import MIXED_ATOMICS, READ_ONLY, WEAKER_FENCES, WITHIN_A_CTA
 from consan.reports.catalogue.launch_rows import LAUNCH_RACES
-from consan.reports.catalogue.situations import GENERAL, CatalogueEntry, Situation
+from consan.reports.catalogue.situations import CHECKED_FIRST, GENERAL, CatalogueEntry, Situation
 from consan.reports.catalogue.tensor_rows import TENSOR_RACES
 
 _RACE_MESSAGES = {
@@ -128,6 +128,7 @@ _UPDATES = {
         "lanes of one warp read these bytes, and the {second_role} at {second_at} can overwrite them before all have: it puts back what"
         " its own lane has loaded at {first_at}",
     ),
+    **{f"{name}@checked{hazard}": row for name in ("no-barrier", "no-warp-sync", "same-site") for hazard, row in CHECKED_FIRST.items()},
     "no-warp-sync@update/WAW": replace(
         _SAME_UPDATE,
         message="lanes of one warp update the same bytes at {second_at}, in no order: of the values that they store, one remains",

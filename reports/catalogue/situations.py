@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 UPDATE: Final = "update"  # the shape of a pair: the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
+CHECKED: Final = "checked"  # the shape of a pair: what the read gives decides whether the write of the same bytes is made
 LAPPED: Final = "phase-lapped"  # an mbarrier goes on unwaited for
 GENERAL: Final = "general"  # the situation of a kind if the decoder knows no better
 
@@ -65,3 +66,17 @@ COMMITS: Final[dict[str, str]] = {
 }
 SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completion an mbarrier signals
 SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group
+
+
+_ONE_STEP: Final = Situation(
+    "one atomic operation that looks and writes: between the two steps another thread can look, too",
+    "let one {compare_and_swap} at {second_at} look and write: it writes only where it finds the value that allows it, and what it gives"
+    " says whether this thread has written",
+    "what the {first_role} at {first_at} gives decides whether the {second_role} of the same bytes at {second_at} is made: several threads"
+    " can pass that test",
+)
+# Check, then act, by the hazard.
+CHECKED_FIRST: Final = {
+    "": _ONE_STEP,
+    "/WAW": replace(_ONE_STEP, message="several threads can pass the test of these bytes before the {second_role} at {second_at}"),
+}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan.instrument.relations import Relations, SyncPoint
-from consan.reports.catalogue.situations import UPDATE
+from consan.reports.catalogue.situations import CHECKED, UPDATE
 from consan.reports.culprits.cases import Case, CulpritRule, access_of, named
 from consan.reports.culprits.rules import RULES
 from consan.reports.culprits.unwritten import is_array, published_at, with_stores
@@ -38,7 +38,13 @@ def blame(
     """The finding with its culprit, if a rule finds one. Two accesses of one instruction have none."""
     first, second = pair
     alone = len(finding.accesses) == 1  # an operation that nobody waits for before the exit
-    if relations is None or first is None or (second is None and not alone) or first == second or facts.get("position") == UPDATE:
+    if (
+        relations is None
+        or first is None
+        or (second is None and not alone)
+        or first == second
+        or facts.get("position") in (UPDATE, CHECKED)
+    ):
         return finding  # an update needs no barrier
     if finding.kind == "uninitialized-read" and alone and is_array(finding.accesses[0].name):
         around = relations.stretches(first, first, (finding.accesses[0].thread,) * 2)

@@ -217,10 +217,9 @@ _ALONE: Final[dict[str, _Spellings]] = {
         dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
     ),
     "atomic_add": _row(*_ATOMIC_ADD, warp="wp.atomic_add", tile="T.atomic_add", helion="hl.atomic_add"),
-    "grid_barrier": {
-        **dict.fromkeys(FRAMEWORKS, "a barrier of the grid between the two (cooperative launch)"),
-        HELION: "hl.barrier() between the two loops over tiles",
-    },
+    "compare_and_swap": _row("atomicCAS", "atomicCAS", "atom.cas", "cuda.atomic.cas", "tl.atomic_cas", "atom.cas", warp="wp.atomic_cas"),
+    "grid_barrier": dict.fromkeys(FRAMEWORKS, "a barrier of the grid between the two (cooperative launch)")
+    | {HELION: "hl.barrier() between the two loops over tiles"},
     "gpu_fence": _row(
         "__threadfence()",
         "__threadfence()",

@@ -13,7 +13,7 @@ from typing import Final
 from consan.instrument.relations import Order, Relations
 from consan.instrument.sites import Site
 from consan.reports.catalogue.global_races import FLAG_SIDES
-from consan.reports.catalogue.situations import UPDATE
+from consan.reports.catalogue.situations import CHECKED, UPDATE
 from consan.reports.model import Access, Finding
 
 Pair = tuple[Site | None, Site | None]
@@ -79,6 +79,8 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, 
         return finding, pair, ""
     if relations and _is_update(first, second, relations) and not _of_one_writer(finding, first, second, relations):
         return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), UPDATE
+    if relations and _is_checked(first, second, relations) and not _of_one_writer(finding, first, second, relations):
+        return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), CHECKED
     if finding.kind == "global-race":
         return finding, pair, ""
     order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
@@ -106,6 +108,15 @@ def _is_update(first: Site, second: Site, relations: Relations) -> bool:
     if not writes or (len(writes) == 2 and not _one_place(first, second)):
         return False
     loads = relations.updates(writes[0])
+    return bool(loads) and (len(writes) == 2 or bool(loads & {first.ptx_line, second.ptx_line}))
+
+
+def _is_checked(first: Site, second: Site, relations: Relations) -> bool:
+    """Whether the two are the load that decides and the write, or one write that such a load decides."""
+    writes = [site for site in (first, second) if not site.only_reads]
+    if not writes or (len(writes) == 2 and not _one_place(first, second)):
+        return False
+    loads = relations.checks(writes[0])
     return bool(loads) and (len(writes) == 2 or bool(loads & {first.ptx_line, second.ptx_line}))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from consan.reports.catalogue.situations import SIGNALLED_COPY, UPDATE
+from consan.reports.catalogue.situations import CHECKED, SIGNALLED_COPY, UPDATE
 from consan.reports.counts import plural
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
@@ -165,9 +165,9 @@ def with_fix(finding: Finding, fix: VerifiedFix | None) -> Finding:
 
 
 def is_update(finding: Finding) -> bool:
-    """Whether several threads update the same bytes: a barrier may hide the race, and updates are lost all the same."""
+    """Whether several threads update the same bytes, or look and then write: a barrier may hide that, and updates are lost."""
     name, _, shape = finding.situation.partition("@")
-    return shape == UPDATE and name != "no-warp-sync"
+    return shape in (UPDATE, CHECKED) and name != "no-warp-sync"
 
 
 def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:

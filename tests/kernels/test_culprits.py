@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import twin_file
+from planted import plant
 from sampled import one_in
 
 import consan
-from consan.instrument.between import TextRelations
+from consan.instrument.between import TextRelations, data
 from consan.instrument.ptx import parse
 from consan.reports.model import CULPRIT
 
@@ -340,3 +341,17 @@ def test_arrivals_without_a_wait_are_no_wrong_count() -> None:
 def test_a_count_that_is_too_small_for_several_warps_comes_first(name: str) -> None:
     for report in _racy(name, range(3)):
         assert report.findings[0].situation == "too-many-arrivals"
+
+
+def test_a_check_before_an_act_is_one_atomic_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = twin_file.read(Path(__file__).parent / "global" / "claimed_by_looking_first.cu")
+
+    def fixes() -> list[str]:
+        args = spec.parameters(spec.fresh_args())
+        found = consan.launch(twin_file.kernel(spec.path, racy=True), spec.grid, spec.block, args, device="cpu").findings
+        return [each.fix for each in found]
+
+    assert fixes()
+    assert all(each.startswith("let one atomicCAS at") for each in fixes())
+    plant(monkeypatch, data, "found |=", "found &=")
+    assert not any("atomicCAS" in each for each in fixes())

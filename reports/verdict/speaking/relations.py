@@ -103,7 +103,7 @@ _NARROW_EDGE: Final = Which(("scope",), but=("store-scope",))
 _WEAK: Final = _global("weak-access")
 _UNRELATED: Final = ("no-synchronisation*", "no-cluster-barrier*", "released-*")
 _AT_A_FLAG: Final = tuple(f"{name}*" for name in FLAG_SIDES)
-_UPDATES: Final = Which(situations=("*@update",))
+_UPDATES: Final = Which(situations=("*@update", "*@checked"))
 _READ: Final = Which((*_RACES, "global-race", "scope"))  # what it has read may be an index
 _AT_ADDRESS: Final = Which((*_RACES, "global-race", "out-of-bounds"))
 _IN_CTA: Final = Which(("data-race",), ("no-barrier*", "no-warp-sync*"))  # a barrier of the grid or another buffer serves the CTA, too

@@ -111,6 +111,31 @@ def test_an_update_stores_what_it_has_loaded_and_changed(lines: tuple[str, ...],
     assert found == ({text.splitlines().index(lines[0]) + 1} if updates else set())
 
 
+LOOK = "ld.shared.u32 %r3, [%r1];"
+TEST = ("setp.ne.s32 %p1, %r3, 0;", "@%p1 bra $M;", WRITE, "$M:")
+
+
+@pytest.mark.parametrize(
+    ("lines", "checks"),
+    [
+        ((LOOK, *TEST), True),
+        (("ld.shared.u32 %r3, [%r1+4];", *TEST), False),  # of another element
+        ((LOOK, "setp.ne.s32 %p1, %r5, 0;", *TEST[1:]), False),  # another value decides
+        ((LOOK, TEST[0], WRITE), False),  # nothing depends on it
+    ],
+)
+def test_a_check_decides_whether_its_bytes_are_written(lines: tuple[str, ...], checks: bool) -> None:
+    text = HEAD + "\n".join(("mov.u32 %r1, %r6;", *lines)) + "\nret;\n}\n"
+    found = TextRelations(lambda: parse(text, "k.ptx")).checks(site(text, WRITE))
+    assert found == ({text.splitlines().index(LOOK) + 1} if checks else set())
+
+
+def test_a_fault_in_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, data, "if loads and self._decides(each, write):", "if loads:")
+    with pytest.raises(AssertionError):
+        test_a_check_decides_whether_its_bytes_are_written((LOOK, TEST[0], WRITE), checks=False)
+
+
 SUM = ("$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;")
 
 

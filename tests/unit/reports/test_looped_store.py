@@ -25,6 +25,9 @@ class Text:
     def order(self, *_: object) -> Order | None:
         return self._order
 
+    def checks(self, _: Site) -> frozenset[int]:
+        return frozenset()
+
     def updates(self, _: Site) -> frozenset[int]:
         return frozenset()
 
