@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 
-from consan.instrument.control_flow import Key, definitions, keys_read
+from consan.instrument.control_flow import Key, definitions, keys_read, written
 from consan.instrument.control_flow.slices import backward_slice, operand_keys
 from consan.instrument.isa import MemoryAccess, lookup
 from consan.instrument.ptx import Function, Instruction, Register
@@ -38,9 +38,15 @@ def _is_index(instruction: Instruction) -> bool:
 
 
 def _varies(load: Instruction, made: dict[Key, list[Instruction]]) -> bool:
-    """Whether the place of a load follows from the thread, or from something else that is loaded."""
+    """Whether the place of a load follows from the thread, from a round, or from something else that is loaded."""
     around = backward_slice(made, _address(load), lambda each: () if _is_load(each) else keys_read(each))
-    return any(_is_load(each) or _has_special(each) for each in around)
+    return any(is_loaded(each) or _has_special(each) or len(made[key]) > 1 for each in around for key in written(each))
+
+
+def is_loaded(instruction: Instruction) -> bool:
+    """Parameters are the same in all threads."""
+    access = _access(instruction)
+    return _is_load(instruction) and (access is None or access.space != "param")
 
 
 def _has_special(instruction: Instruction) -> bool:
