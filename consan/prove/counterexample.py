@@ -44,7 +44,7 @@ def _launch(conflict: PossibleRace, function: Function) -> RacyLaunch | None:
             arguments = [_argument(function, place, environment, model) for place in range(len(function.params))]
             if None in arguments:
                 return None
-            grid = tuple(_value(each.term, model, 1) for each in environment.grid)
+            grid = tuple(_value(each.term, model, each.range[0]) for each in environment.grid)
             lines = tuple(sorted({pair.first.line, pair.second.line}))
             return RacyLaunch((grid[0], grid[1], grid[2]), tuple(each for each in arguments if each is not None), lines)
     return None

@@ -10,6 +10,7 @@ from consan.instrument.control_flow import Key, definitions, key_of
 from consan.instrument.isa import converts, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Address, Function, Instruction, Module, Register, Symbol, Variable, Vector
+from consan.instrument.ptx.extents import three_extents
 from consan.prove.numbers import SMALL, Base, Number, Symbols, limits, number, plus, times
 
 Shape = tuple[int, int, int]
@@ -39,8 +40,8 @@ class Environment:
     ) -> None:
         """`pointers`: parameters that are pointers, beside those that the text uses as such. `same`: of those that are equal.
 
-        `flat`: the axes of the grid but x that the kernel does not read its CTA's number on. They are taken to have one CTA: all CTAs along
-        them would do the same.
+        `flat`: the axes of the grid but x that the kernel does not read its CTA's number on, where a cluster has one. They are taken to
+        have one CTA: all CTAs along them would do the same.
         """
         self.symbols, self.block = symbols, block
         self._places = {parameter.name: place for place, parameter in enumerate(function.params)}
@@ -50,8 +51,9 @@ class Environment:
         self.parameters: dict[tuple[int, int, int], Number] = {}
         self.tid = tuple(self._own(axis, size) for axis, size in zip(_AXES, block, strict=True))
         read = {word for each in function.instructions() for word in _SPECIAL.findall(each.text)}
-        self.flat = tuple(axis for axis in _AXES[1:] if f"%ctaid.{axis}" not in read)
-        self.grid = tuple(self._size(axis, most) for axis, most in zip(_AXES, _MOST_CTAS, strict=True))
+        cluster = _cluster(function)
+        self.flat = tuple(axis for axis, extent in zip(_AXES[1:], cluster[1:], strict=True) if extent == 1 and f"%ctaid.{axis}" not in read)
+        self.grid = tuple(self._size(*each) for each in zip(_AXES, _MOST_CTAS, cluster, strict=True))
         self.cta = tuple(self._in_grid(axis, size) for axis, size in zip(_AXES, self.grid, strict=True))
         linear = plus(self.tid[0], times(plus(self.tid[1], times(self.tid[2], number(block[1]))), number(block[0])))
         self.lane = symbols.remainder(linear, _LANES)
@@ -59,8 +61,14 @@ class Environment:
     def _own(self, axis: str, size: int) -> Number:
         return number(0) if size == 1 else self.symbols.fresh("t", f"tid.{axis}", (0, size - 1))
 
-    def _size(self, axis: str, most: int) -> Number:
-        return number(1) if axis in self.flat else self.symbols.fresh("p", f"nctaid.{axis}", (1, most), (1, SMALL))
+    def _size(self, axis: str, most: int, cluster: int) -> Number:
+        """The grid along an axis: whole clusters."""
+        if axis in self.flat:
+            return number(1)
+        found = self.symbols.fresh("p", f"nctaid.{axis}", (cluster, most), (cluster, SMALL))
+        if cluster > 1:
+            self.symbols.facts[str(found.term)].append(found.term % cluster == 0)
+        return found
 
     def _in_grid(self, axis: str, size: Number) -> Number:
         if size.constant == 1:
@@ -123,6 +131,12 @@ class Environment:
         low, high = limits(bits, signed=True)
         if name in self._places and low <= value <= high:
             self.parameters.setdefault((self._places[name], 0, bits), number(value))
+
+
+def _cluster(function: Function) -> Shape:
+    """The CTAs of a cluster, where the text says so."""
+    given = function.directives.get("reqnctapercluster")
+    return (1, 1, 1) if not given or isinstance(given, str) else three_extents(given)
 
 
 def shared_sizes(function: Function, module: Module) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consan.instrument.ptx import parse
+from consan.instrument.ptx import Module, parse
 from consan.prove import proof
 from consan.prove.assumptions import Assumption, names_of
 
@@ -29,9 +29,15 @@ mad.lo.s32 %r6, %r2, 4, %r4;
 """
 
 
-def answer(body: str, *, assume: str = "", block: int = 64, seconds: float = 20) -> proof.KernelProof:
-    """The answer for a kernel that writes 64 elements of `a` for each CTA."""
-    module = parse(HEAD + body + "\nret;\n}\n", "k.ptx")
+def kernel(body: str, cluster: str = "1") -> Module:
+    """A kernel that writes 64 elements of `a` for each CTA."""
+    head = HEAD.replace("\n{", f"\n.reqnctapercluster {cluster}\n{{", 1) if cluster != "1" else HEAD
+    return parse(head + body + "\nret;\n}\n", "k.ptx")
+
+
+def answer(given: str | Module, *, assume: str = "", block: int = 64, seconds: float = 20) -> proof.KernelProof:
+    """The answer for a kernel, or for what is in its body."""
+    module = kernel(given) if isinstance(given, str) else given
     function = module.functions[0]
     names = names_of(function.params, [], (0, 1))
     assumed = [Assumption(assume, names).formula] if assume else []

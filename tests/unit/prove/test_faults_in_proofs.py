@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from planted import plant
-from proof_cases import RACES, UNKNOWN, answer
+from proof_cases import RACES, UNKNOWN, answer, kernel as text
 from ring_cases import UNPROVEN, proves
 
 from consan.prove import copies, environment, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
@@ -251,3 +251,16 @@ def test_a_fault_in_a_rule_of_phases(rule: str, monkeypatch: pytest.MonkeyPatch)
     module, old, new, case = OF_PHASES[rule]
     plant(monkeypatch, module, old, new)
     assert proves(UNPROVEN[case])
+
+
+def test_a_fault_in_the_axes_with_one_cta(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, environment, "extent == 1 and ", "")
+    assert answer(text("st.global.u32 [%rd4], %r3;", "1, 2")).answer == "proven"
+
+
+def test_a_fault_in_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All CTAs store one word in a grid of 5, which has no whole clusters of 4."""
+    never = text("mov.u32 %r7, %nctaid.x;\nsetp.eq.s32 %p1, %r7, 5;\n@%p1 st.global.u32 [%rd1], %r3;", "4")
+    assert not answer(never).conflicts
+    plant(monkeypatch, environment, "found.term % cluster == 0", "found.term >= 0")
+    assert answer(never).conflicts

@@ -9,10 +9,11 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from affine_programs import BulkMaker, CopyMaker, DelayMaker, WarpMaker, wrong, wrong_as_launched
-from proof_cases import ALIKE, HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer
+from proof_cases import ALIKE, HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer, kernel
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
 from ring_programs import wrong_rings
 
+from consan.prove.counterexample import launches
 from consan.prove.proof import MEET, ONE_VALUE
 from consan.prove.solver import ask, until, z3
 
@@ -51,6 +52,19 @@ def test_an_assumption_of_the_user_makes_a_proof() -> None:
     body = "mad.lo.s32 %r7, %r2, %r1, %r3;\nmul.wide.s32 %rd5, %r7, 4;\nadd.s64 %rd6, %rd1, %rd5;\nst.global.u32 [%rd6], 1;"
     assert answer(body).answer == "unknown"
     assert answer(body, assume="gridDim.x <= n").answer == "proven"
+
+
+@pytest.mark.parametrize("body", ["st.shared.u32 [%r4], %r2;", "st.global.u32 [%rd1], %r3;"])
+def test_a_grid_has_whole_clusters(body: str) -> None:
+    module = kernel(body, "4, 3")
+    (launch,) = launches(answer(module).conflicts, module.functions[0], 1)
+    assert [launch.grid[0] % 4, launch.grid[1] % 3, launch.grid[2]] == [0, 0, 1]
+
+
+def test_a_cluster_has_ctas_that_do_the_same() -> None:
+    """No CTA reads its number along y: there is one, unless the kernel's clusters have several."""
+    assert answer("st.global.u32 [%rd4], %r3;").answer == "proven"
+    assert answer(kernel("st.global.u32 [%rd4], %r3;", "1, 2")).answer == "unknown"
 
 
 @pytest.mark.parametrize("assume", ["n == 64", "n <= 64 and 64 == n"])
