@@ -27,6 +27,7 @@ _NEXT = (
 _BETWEEN = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
 _ONE_STORES = "give each thread bytes of its own; or let one thread store, which has the value that is wanted"
 _REGISTER = " (load into a register before it, store after it{outside})"
+_BEHIND = ", and another one behind it, before other threads read what it has stored"
 
 
 class _Rest(dict[str, str]):
@@ -55,7 +56,7 @@ _SHAPED_RACES = {
         ("statement", "RAW", _BETWEEN, _RACE_MESSAGES["RAW"], ""),
         ("statement", "WAR", _BETWEEN, _RACE_MESSAGES["WAR"], _REGISTER),
         ("own-update", "RAW", _BETWEEN, _RACE_MESSAGES["RAW"], ""),
-        ("own-update", "WAR", _BETWEEN, _RACE_MESSAGES["WAR"], _REGISTER),
+        ("own-update", "WAR", _BETWEEN, _RACE_MESSAGES["WAR"], _REGISTER + _BEHIND),
         ("statement", "WAW", _ONE_STORES, _RACE_MESSAGES["WAW"], ""),
     )
 }  # fmt: skip

@@ -355,3 +355,22 @@ def test_a_check_before_an_act_is_one_atomic_operation(monkeypatch: pytest.Monke
     assert all(each.startswith("let one atomicCAS at") for each in fixes())
     plant(monkeypatch, data, "found |=", "found &=")
     assert not any("atomicCAS" in each for each in fixes())
+
+
+def test_a_statement_whose_sum_others_read_needs_two_barriers_of_the_warp() -> None:
+    """Where no repair is verified: a tail of statements needs more than are tried."""
+    adds = "\n".join(f"    v[t] += v[t + {step}];" for step in (16, 8, 4, 2, 1))
+    source = f"""extern "C" __global__ void k(const float* x, float* out) {{
+    __shared__ float s[64];
+    volatile float* v = s;
+    int t = threadIdx.x;
+    v[t] = x[t], v[t + 32] = 0.0f;
+    __syncwarp();
+{adds}
+    if (t == 0) out[0] = v[0];
+}}"""
+    values = [np.arange(32, dtype=np.float32), np.zeros(1, np.float32)]
+    first = consan.launch(consan.Kernel(source, entry="k"), 1, 32, values, device="cpu").findings[0]
+    assert first.verified is None
+    assert first.fix.startswith("put __syncwarp() between the read and the write of the statement")
+    assert first.fix.endswith("and another one behind it, before other threads read what it has stored")
