@@ -94,6 +94,7 @@ RECORDED_ONLY = {
     "volatile_broadcast_by_the_last_lane": "strong accesses in no order are not compared",
     "volatile_broadcast_in_a_warp": "strong accesses in no order are not compared",
     "volatile_reduce_between_warps": "strong accesses in no order are not compared",
+    "volatile_warp_tail": "strong accesses in no order are not compared",
     "wgmma_operand_of_two_groups": "the product of another warpgroup is named as a missing wait",
     "wgmma_sparse_footprint": "hooks do not follow sparse products",
     "wgmma_sparse_operand_overwritten": "hooks do not follow sparse products",
