@@ -146,7 +146,8 @@ static void receipt(const uint64_t *arguments, int counts) {
 static void begins(const uint64_t *table, int counts) {
     for (uint64_t n = 1; n <= *table; n++) {
         const uint64_t *entry = table + 8 * n;
-        if (counts) ((uint64_t *)entry[0])[BEGUN] = ++((uint64_t *)entry[1])[BEGUN];
+        uint64_t launches = ((uint64_t *)entry[1])[BEGUN] += counts;
+        if (entry[0]) ((uint64_t *)entry[0])[BEGUN] = launches; // a node without a slip has only a counter
         for (int at = 2; at < 6; at += 2) memset((void *)entry[at], 0, entry[at + 1]);
     }
 }
