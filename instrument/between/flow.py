@@ -136,7 +136,7 @@ class Flow:
     def checks(self, write: Site) -> frozenset[int]:
         """See `relations.Relations`."""
         lines = {self.instructions[vertex].line for vertex in self.at(write)}
-        return frozenset(load for line in lines for load in self.data.checks(line))
+        return frozenset(load for line in lines for load in self.data.checks(line) if self.follows(load, line))
 
     def combines(self, write: Site) -> bool:
         """See `relations.Relations`."""

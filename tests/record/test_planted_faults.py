@@ -70,7 +70,7 @@ RULES = {
     "mbarriers: data": ("states.hpp", "if (mbarriers_.data(access)) return;\n        copies_", "copies_", "mbarrier_used_as_data", True),
     "mbarriers: reads of what a store left": ("mbarriers.hpp", "if (object.overwritten && !access.writes) continue;", "", "mbarrier_used_as_data", True),
     "mbarriers: copies over them": ("shared_rules.hpp", "if (mbarriers_.data(access)) return;\n        asynchronous_", "asynchronous_", "mbarrier_under_cp_async", True),
-    "mbarriers: drop": ("mbarriers.hpp", "if (flags & DROP) object->expected -= std::min(total, object->expected);", "", "mbarrier_drop", False),
+    "mbarriers: drop": ("mbarriers.hpp", ", object->expected -= std::min(total, object->expected);", ";", "mbarrier_drop", False),
     "convergence: lanes meet": ("barrier_rules.hpp", "convergence_.arrive(thread, point.members(), released);\n        return false;", "return true;", "exchange_before_next_read", True),
     "proxies: fences": (*dropped("ProxyFence"), "fence_of_other_buffer", False),
     "proxies: memories": (*leaf("ProxyFence", "memories", "3"), "global_store_no_proxy_fence", True),

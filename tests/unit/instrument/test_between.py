@@ -113,6 +113,7 @@ def test_an_update_stores_what_it_has_loaded_and_changed(lines: tuple[str, ...],
 
 LOOK = "ld.shared.u32 %r3, [%r1];"
 TEST = ("setp.ne.s32 %p1, %r3, 0;", "@%p1 bra $M;", WRITE, "$M:")
+POLL = ("@%p2 bra $W;", "$P:", LOOK, TEST[0], "@!%p1 bra $P;", "bra $E;", "$W:", WRITE, "$E:")
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,7 @@ TEST = ("setp.ne.s32 %p1, %r3, 0;", "@%p1 bra $M;", WRITE, "$M:")
         (("ld.shared.u32 %r3, [%r1+4];", *TEST), False),  # of another element
         ((LOOK, "setp.ne.s32 %p1, %r5, 0;", *TEST[1:]), False),  # another value decides
         ((LOOK, TEST[0], WRITE), False),  # nothing depends on it
+        (POLL, False),  # no path leads from the look to the write
     ],
 )
 def test_a_check_decides_whether_its_bytes_are_written(lines: tuple[str, ...], checks: bool) -> None:
@@ -131,9 +133,13 @@ def test_a_check_decides_whether_its_bytes_are_written(lines: tuple[str, ...], c
 
 
 def test_a_fault_in_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, data, "if loads and self._decides(each, write):", "if loads:")
+    with monkeypatch.context() as patch:
+        plant(patch, data, "if loads and self._decides(each, write):", "if loads:")
+        with pytest.raises(AssertionError):
+            test_a_check_decides_whether_its_bytes_are_written((LOOK, TEST[0], WRITE), checks=False)
+    plant(monkeypatch, flow, "if self.follows(load, line))", ")")
     with pytest.raises(AssertionError):
-        test_a_check_decides_whether_its_bytes_are_written((LOOK, TEST[0], WRITE), checks=False)
+        test_a_check_decides_whether_its_bytes_are_written(POLL, checks=False)
 
 
 SUM = ("$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;")
