@@ -164,7 +164,7 @@ class TritonAdapter(TritonSeam):
 
     def _patch(self, triton: ModuleType) -> None:
         config = triton.runtime.driver
-        policy = str(getattr(self._open, "policy", ""))  # decides what is watched
+        policy = self._open.options.policy  # decides what is watched
         self._patches.set(config, "_active", CheckedDriver(config, config._active, policy))  # as `set_active` does
         self._wrap(sys.modules["triton.compiler.compiler"].CompiledKernel, "_init_handles", self._load)
         self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._open)
