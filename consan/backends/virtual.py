@@ -28,7 +28,7 @@ _MODULES_KEPT = 48  # a decoded one takes up to 50 MB
 
 
 class DeviceTurns:
-    """Host threads take turns. What a thread frees in its own turn, as finalisers do that may run anywhere, is freed at the turn's end.
+    """Host threads take turns. A thread may free memory in its own turn, since finalisers run anywhere: that is done at the turn's end.
 
     A finaliser may also run between the lock and `_holder`: nothing is under way then, so it may take the lock again.
     """

@@ -23,8 +23,8 @@ from consan.reports.counts import some
 from consan.reports.model import Finding, Report
 from consan.reports.verdict.machine import with_machine_findings
 from consan.session.modules.variables import keeps_state
-from consan.session.planning.options import MOST_THREADS, OFF, SessionOptions
-from consan.session.without_optimisation import MOST_MEMORY, WithoutOptimisation, processor_time
+from consan.session.planning.options import MOST_MEMORY, MOST_THREADS, OFF, SessionOptions
+from consan.session.without_optimisation import WithoutOptimisation, processor_time
 
 if TYPE_CHECKING:
     from consan.session.framework_launch import FrameworkLaunch

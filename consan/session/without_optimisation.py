@@ -28,14 +28,13 @@ from consan.reports.verdict.unoptimised import unknown_to, with_warnings
 from consan.session.executing.executor import RequestedRun
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.variables import bound
-from consan.session.planning.options import OFF, SessionOptions, is_quickly_compared
+from consan.session.planning.options import MOST_MEMORY, OFF, SessionOptions, is_quickly_compared
 
 if TYPE_CHECKING:
     from consan.session.asking.reruns import CudaSource, Ran
     from consan.session.session import Session
 
 _BUDGET: Final = 2.0  # seconds of processor time of a session, for `auto`; and those that a compiler may take
-MOST_MEMORY: Final = 64 << 20  # bytes of the program's memory that are kept
 _LONGEST: Final = 10.0  # seconds of one launch
 _LONGEST_ON_REQUEST: Final = 60.0  # seconds that a compiler may take
 _LONG: Final = "that would take long (--unoptimized on does it)"

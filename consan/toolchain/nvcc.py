@@ -1,4 +1,4 @@
-"""CUDA C++ with host code to PTX, by the nvcc that is installed: for the sources of a program that somebody has built.
+"""CUDA C++ with host code to PTX, by the nvcc that is installed. It reads the sources of programs that are already built.
 
 A text in place of a file's is compiled in a folder of its own, under the file's name: messages, lines and quoted includes are those of the
 file. nvcc derives names of what other files cannot see from a hash of the path (`under_names_of`).

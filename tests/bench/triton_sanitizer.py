@@ -378,24 +378,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--arch", default="sm_90", help="the chip: sm_90 or sm_100")
     parser.add_argument("-o", dest="output", type=Path, help="store all rows, with their findings, as JSON")
-    told = parser.parse_args()
-    missing = next((file for file in told.files if not file.is_file()), None)
+    given = parser.parse_args()
+    missing = next((file for file in given.files if not file.is_file()), None)
     if missing:
         parser.error(f"{missing}: no such file")
-    if told.files[0].suffix == ".json":
-        return show(stored(told.files))
+    if given.files[0].suffix == ".json":
+        return show(stored(given.files))
 
     def keep(row: Row) -> None:  # at once: a run takes long, and somebody may stop it
         _progress(row)
-        if told.output:
-            told.output.write_text(json.dumps([asdict(row) for row in yardstick.rows], indent=1))
+        if given.output:
+            given.output.write_text(json.dumps([asdict(row) for row in yardstick.rows], indent=1))
 
-    is_gsan = told.files[0].name.startswith("test_gsan")
+    is_gsan = given.files[0].name.startswith("test_gsan")
     if is_gsan:
         without_gsan()
-    session = on_the_machine(told.seed, told.arch, "on" if is_gsan else "auto")
-    yardstick = Yardstick(session, [int(count) for count in told.ctas.split(",") if count], keep)
-    run(told.files[0], yardstick, told.words)
+    session = on_the_machine(given.seed, given.arch, "on" if is_gsan else "auto")
+    yardstick = Yardstick(session, [int(count) for count in given.ctas.split(",") if count], keep)
+    run(given.files[0], yardstick, given.words)
     return show(yardstick.rows)
 
 

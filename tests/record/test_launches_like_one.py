@@ -26,7 +26,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrar
 
 @dataclass
 class Held:
-    """A program whose checks end when the test says so. `made`: launches so far, of which the last one ran as it is."""
+    """A program whose checks end when the test says so. `made`: launches so far; the last one ran as it is."""
 
     program: Program
     end: threading.Event

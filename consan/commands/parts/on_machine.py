@@ -20,12 +20,11 @@ from consan.launching.room import bytes_of
 from consan.launching.source import is_cuda
 from consan.reports.model import VIOLATIONS, KernelSummary, Report
 from consan.reports.verdict.machine import with_machine_findings
-from consan.session.planning.options import MOST_THREADS, OFF
+from consan.session.planning.options import MOST_MEMORY, MOST_THREADS, OFF
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
 
-_MOST_BYTES: Final = 64 << 20
 _SHORTEST: Final = 2.0  # seconds that the launch may take there at least
 
 
@@ -33,7 +32,7 @@ def with_machine(requested: RequestedLaunch, args: argparse.Namespace, report: R
     """The report of a GPU, with what the virtual machine shows."""
     if report.device == "cpu" or report.exit or report.verdict == VIOLATIONS or not _is_wanted(args, report):
         return report
-    if bytes_of(requested.specs) > _MOST_BYTES or math.prod((*requested.grid, *requested.block)) > MOST_THREADS:
+    if bytes_of(requested.specs) > MOST_MEMORY or math.prod((*requested.grid, *requested.block)) > MOST_THREADS:
         return _unexplored(report, "not explored: the launch is large for the virtual machine")
     longest = min(args.timeout or math.inf, max(args.explore, _SHORTEST))
     given = {"device": "cpu", "arch": args.arch or requested.arch, "timeout": longest, "prove": 0.0, "keep_histories": False}

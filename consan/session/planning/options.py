@@ -30,6 +30,7 @@ OFF: Final = "off"
 LONGEST_COMPILATION: Final = 0.3  # seconds of processor time, of the kernel as it runs
 MOST_CHARACTERS: Final = 1 << 17  # of its PTX
 MOST_EXECUTED: Final = 1 << 20  # instructions of its threads
+MOST_MEMORY: Final = 64 << 20  # bytes of the program's memory that are kept, for a launch that is made again
 MOST_THREADS: Final = 1 << 16  # of a launch that the virtual machine makes behind a GPU
 
 

@@ -69,7 +69,7 @@ CASES = {
     ),
     "a place by two sums": (SUMS.format("add.s64 %rd7, %rd5, %rd4;"), True),
     "a place by sums of other terms": (SUMS.format("add.s64 %rd7, %rd5, %rd2;"), False),
-    "a place by sums, a term of which changes": (SUMS.format("mov.u64 %rd4, 8; add.s64 %rd7, %rd5, %rd4;"), False),
+    "a place by sums with a term that changes": (SUMS.format("mov.u64 %rd4, 8; add.s64 %rd7, %rd5, %rd4;"), False),
     "no use": (LOAD, False),
 }  # fmt: skip
 
@@ -97,7 +97,7 @@ def test_a_guess(name: str) -> None:
         ("self._place(each) == self._place(self.load) is not None", "True", "another address"),
         ("(terms, address.offset)", "(terms, 0)", "another offset"),
         ("tuple(sorted(term for each in parts for term in each or ()))", "parts[0]", "a place by sums of other terms"),
-        ("whole if None in parts else", "whole if parts == [None] else", "a place by sums, a term of which changes"),
+        ("whole if None in parts else", "whole if parts == [None] else", "a place by sums with a term that changes"),
         ("return None if any(ends) else written(user)", "return written(user)", "it is stored"),
         ("is_wrong = node.guard.value !=", "is_wrong = node.guard.value ==", "stored where the swap has found another"),
         ("return found is not None and found in [", "return True or found in [", "it is compared with another number"),
