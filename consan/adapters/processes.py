@@ -2,34 +2,57 @@
 
 Read against torch 2.11 and 2.13. `rendezvous` gives the addresses of an allocation in all ranks, and all processes call it in the same
 order: so an allocation has a number. Collectives order what each process did before in its current stream with what it does later there; a
-barrier is also one for the host. consan/session/comparing/processes.py compares the processes.
+barrier is also one for the host. Some have one sender or one receiver (`_ROOTS`), as `send` and `recv` do. An asynchronous one runs in a
+stream of the library, so a host that waits for the device waits for it, too. consan/session/comparing/processes.py compares the processes.
 
-Not handled: `send` and `recv`, collectives that C++ makes (DDP), `torch.ops.symm_mem`, memory of other processes that the program opens
-itself.
+Not handled: collectives that C++ makes (DDP), `torch.ops.symm_mem`, memory of other processes that the program opens itself.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from consan.adapters.seam import Seam
 from consan.adapters.sources import assigned
+
+if TYPE_CHECKING:
+    from consan.session.comparing.program_streams import ProgramStream
 
 _SYMMETRIC: Final = "torch.distributed._symmetric_memory"
 _BARRIER: Final = "barrier"
 _COLLECTIVES: Final = (
     *(_BARRIER, "monitored_barrier", "broadcast", "all_reduce", "all_reduce_coalesced", "reduce_scatter", "reduce_scatter_tensor"),
     *("all_gather", "all_gather_into_tensor", "all_gather_coalesced", "all_to_all", "all_to_all_single"),
-    *("all_gather_object", "broadcast_object_list"),
+    *("all_gather_object", "broadcast_object_list", "scatter", "reduce", "gather", "gather_object"),
 )
+_ROOTS: Final = {
+    **dict.fromkeys(("broadcast", "broadcast_object_list", "scatter"), ("src", True)),
+    **dict.fromkeys(("reduce", "gather", "gather_object"), ("dst", False)),
+}
+"""Collectives in which all others wait for one rank, or that for them: the argument that names it, and whether it sends."""
+_WAITS: Final = ("wait", "synchronize", "is_completed")
+"""Methods of work. Behind the last one the host knows that the exchange is over; the others are for the current stream."""
 _ON_HOST: Final = ("gloo", "mpi")
 _HANDLE: Final = {"barrier": (True, True), "put_signal": (True, False), "wait_signal": (False, True)}
 """Methods of a handle: whether others wait for what comes before, and whether it waits for others."""
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """Processes meet. `on_host`: their hosts alone; `waits`: the host waits for it; `stream`: that of the library in which it runs."""
+
+    key: str
+    on_host: bool = False
+    waits: bool = False
+    sends: bool = True
+    receives: bool = True
+    stream: ProgramStream | None = None
 
 
 class TorchProcesses(Seam):
@@ -46,12 +69,19 @@ class TorchProcesses(Seam):
         self._names: dict[int, str] = {}  # of allocations, by address
         self._keys: dict[int, str] = {}  # of allocations, by the addresses of the own memory
         self._watched: set[Any] = set()  # classes of handles, and that of work
-        self._works: WeakKeyDictionary[Any, tuple[str, bool, bool]] = WeakKeyDictionary()  # the exchange, of hosts, the host waits for it
+        self._works: WeakKeyDictionary[Any, list[_Exchange]] = WeakKeyDictionary()
+        self._batch: list[_Exchange] = []
 
     def _begin(self, module: ModuleType) -> None:
         for name in _COLLECTIVES:
             if hasattr(module, name):
                 self._wrap(module, name, self._collective, module, name)
+        if hasattr(module, "ProcessGroup"):
+            for name in ("send", "recv"):  # isend, irecv and batches of them call these
+                self._wrap(module.ProcessGroup, name, self._point_to_point, module, name)
+            for name in _WAITS:
+                self._wrap(module.Work, name, self._waited, name)
+            self._wrap(module, "batch_isend_irecv", self._batched)
         self._when(_SYMMETRIC, self._begin_symmetric)
 
     def _begin_symmetric(self, module: ModuleType) -> None:
@@ -69,36 +99,64 @@ class TorchProcesses(Seam):
             group = given.get("group") or module.group.WORLD
             if not isinstance(group, module.ProcessGroup):  # the process is none of the group
                 return result
-            key, on_host = f"group {_name_of(group)}", module.get_backend(group) in _ON_HOST
-            if not (given.get("async_op") and self._begins(module, result, key, on_host=on_host, waits=name == _BARRIER)):
-                self._met(key, on_host=on_host, waits=name == _BARRIER)
+            sends, receives = _directions(module, name, group, given)
+            on_host = module.get_backend(group) in _ON_HOST
+            exchange = _Exchange(f"group {_name_of(group)}", on_host, waits=name == _BARRIER, sends=sends, receives=receives)
+            if given.get("async_op") and isinstance(result, module.Work):
+                self._works[result] = [self._begins(exchange)]
+            else:
+                self._met(exchange)
         return result
 
-    def _begins(self, module: Any, work: Any, key: str, *, on_host: bool, waits: bool) -> bool:
-        """An asynchronous collective: others wait for what comes before it, and its stream for others only behind `work.wait()`."""
+    def _point_to_point(self, module: Any, name: str, original: Callable[..., Any], group: Any, *args: Any, **how: Any) -> Any:
+        """`send` and `recv` of a group, which return work."""
+        work = original(group, *args, **how)
+        if self._session is not None and self._keys and len(args) == 3:
+            (_, peer, tag), own, sends = args, int(group.rank()), name == "send"
+            on_host = module.get_backend(group) in _ON_HOST
+            key = f"group {_name_of(group)}, {_way(own, peer, sends=sends)}" + (f", tag {tag}" if on_host else "")
+            self._batch.append(self._begins(_Exchange(key, on_host, sends=sends, receives=not sends)))
+            if isinstance(work, module.Work):
+                self._works[work] = self._batch[-1:]
+        return work
+
+    def _batched(self, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
+        """Sends and receives that begin together: one work may stand for all."""
+        self._batch = []
+        works = original(*args, **how)
+        for work in works:
+            self._works.setdefault(work, self._batch)
+        return works
+
+    def _begins(self, exchange: _Exchange) -> _Exchange:
+        """An asynchronous exchange: others wait for what the current stream did before it."""
         log = self._followed.log
-        if log is None or not isinstance(work, module.Work):
-            return False
-        if module.Work not in self._watched:
-            self._watched.add(module.Work)
-            self._wrap(module.Work, "wait", self._waited)
-        exchange = log.numbered(key)
-        self._works[work] = exchange, on_host, waits
-        self._followed.met(exchange, None if on_host else _current_stream(), waits=False, receives=False)
-        return True
+        if log is None:
+            return exchange
+        exchange = replace(exchange, key=log.numbered(exchange.key))
+        if not exchange.on_host:
+            way = {"sends": exchange.sends, "receives": exchange.receives}
+            return replace(exchange, stream=self._followed.exchanges.began(exchange.key, _current_stream(), **way))
+        if exchange.sends:
+            self._followed.exchanges.met(exchange.key, None, waits=False, receives=False)
+        return exchange
 
-    def _waited(self, original: Callable[..., Any], work: Any, *args: Any, **how: Any) -> Any:
+    def _waited(self, method: str, original: Callable[..., Any], work: Any, *args: Any, **how: Any) -> Any:
         result = original(work, *args, **how)
-        if self._session is not None and work in self._works:
-            exchange, on_host, waits = self._works[work]
-            self._followed.met(exchange, None if on_host else _current_stream(), waits=waits, sends=False)
+        if self._session is not None and (method != "is_completed" or result):
+            for exchange in self._works.get(work, ()):
+                if exchange.on_host and exchange.receives:
+                    self._followed.exchanges.met(exchange.key, None, waits=False, sends=False)
+                elif exchange.stream is not None:
+                    self._followed.exchanges.waited(exchange.stream, _current_stream(), waits=exchange.waits or method == "is_completed")
         return result
 
-    def _met(self, key: str, *, on_host: bool = False, waits: bool = False, sends: bool = True, receives: bool = True) -> None:
+    def _met(self, exchange: _Exchange) -> None:
         log = self._followed.log
         if log is not None:
-            stream = None if on_host else _current_stream()
-            self._followed.met(log.numbered(key), stream, waits=waits, sends=sends, receives=receives)
+            stream = None if exchange.on_host else _current_stream()
+            way = {"sends": exchange.sends, "receives": exchange.receives}
+            self._followed.exchanges.met(log.numbered(exchange.key), stream, waits=exchange.waits, **way)
 
     def _empty(self, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         found = original(*args, **how)
@@ -133,10 +191,24 @@ class TorchProcesses(Seam):
             names = [name for name in ("dst_rank", "src_rank", "channel") if name != ("src_rank" if method == "put_signal" else "dst_rank")]
             given = dict(zip(names if method != _BARRIER else ("channel",), args, strict=False)) | how
             own, other = int(handle.rank), given.get("dst_rank", given.get("src_rank"))
-            way = "" if other is None else f" from {own} to {other}" if method == "put_signal" else f" from {other} to {own}"
             sends, receives = _HANDLE[method]
-            self._met(f"{key}, channel {given.get('channel', 0)}{way}", sends=sends, receives=receives)
+            way = "" if other is None else f" {_way(own, other, sends=sends)}"
+            self._met(_Exchange(f"{key}, channel {given.get('channel', 0)}{way}", sends=sends, receives=receives))
         return result
+
+
+def _directions(module: Any, name: str, group: Any, given: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether others wait for what this process did before a collective, and whether it waits for them."""
+    if name not in _ROOTS:
+        return True, True
+    argument, sends = _ROOTS[name]
+    of_group = given.get(f"group_{argument}")
+    is_root = module.get_rank() == (given.get(argument) or 0) if of_group is None else group.rank() == of_group
+    return is_root is sends, is_root is not sends
+
+
+def _way(own: int, other: int, *, sends: bool) -> str:
+    return f"from {own} to {other}" if sends else f"from {other} to {own}"
 
 
 def _name_of(group: Any) -> str:

@@ -31,7 +31,7 @@ from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Capture, Captures
 from consan.session.comparing.comparisons import Comparisons
-from consan.session.comparing.process_log import ProcessLog
+from consan.session.comparing.process_log import ProcessExchanges, ProcessLog
 from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen
 
@@ -116,7 +116,7 @@ class FollowedStreams(ProgramStreams):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.concurrent.of_program = True
-        self.seen, self.captures = StreamsSeen([self.comparisons]), Captures(self)
+        self.seen, self.captures, self.exchanges = StreamsSeen([self.comparisons]), Captures(self), ProcessExchanges(self)
 
     @property
     def several_devices(self) -> bool:
@@ -179,21 +179,6 @@ class FollowedStreams(ProgramStreams):
                 self.reaches_others()
             return self.concurrent.log
 
-    def met(self, exchange: str, handle: int | None, *, waits: bool, sends: bool = True, receives: bool = True) -> None:
-        """Processes meet in a stream, or their hosts. `exchange`: the same in all of them (`ProcessLog.numbered`).
-
-        `waits`: the host has waited for that; `sends`: others wait for what comes before; `receives`: it waits for others.
-        """
-        with self.lock:
-            self.read_noted()
-            if self.log is None or self.facts is None or self.seen.why:
-                return
-            place = None if handle is None else self.captures.place(self.key(handle))
-            if place is None or isinstance(place.stream, ProgramStream):
-                self.concurrent.met(exchange, None if place is None else place.stream, sends=sends, receives=receives)
-            if place is not None and waits and isinstance(place.stream, ProgramStream):
-                self.host_waits(place.stream)
-
     def compares_in(self, handle: int, context: int = 0) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
         with self.lock:
@@ -230,6 +215,12 @@ class FollowedStreams(ProgramStreams):
                 found = self.make(blocking=blocking, handle=key)
             found.edge = edge or found.edge
             return found
+
+    def behind(self, stream: ProgramStream) -> ProgramStream:
+        """A stream of a library, behind what another one did before."""
+        made = ProgramStream(self, Blocking.NO, 0, EDGE, stream.context)
+        made.wait(stream)
+        return made
 
     def key(self, handle: int, thread: int = 0) -> int:
         """The key of a stream in the context that is looked at: each one has default streams of its own. `thread`: 0 is this one."""

@@ -14,13 +14,17 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic as now
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Rows, releases
 from consan.reports.formats.json_format import access_to_json
+
+if TYPE_CHECKING:
+    from consan.session.comparing.followed_streams import FollowedStreams
+    from consan.session.comparing.program_streams import ProgramStream
 
 SUFFIX: Final = ".ranks"
 MOST_LOGGED: Final = 1 << 22  # accesses
@@ -165,3 +169,55 @@ class ProcessLog:
                 {"entry": side.entry, "framework": side.framework, "what": side.what, "grid": grid, "block": block}
                 | {"access": access_to_json(side.access(0))},
             )
+
+
+@dataclass(eq=False)
+class ProcessExchanges:
+    """The exchanges of a process, where they stand among its launches. Each has a name (`ProcessLog.numbered`)."""
+
+    streams: FollowedStreams
+
+    def met(self, name: str, handle: int | None, *, waits: bool, sends: bool = True, receives: bool = True) -> None:
+        """Processes meet in a stream, or their hosts.
+
+        `waits`: the host has waited for that; `sends`: others wait for what comes before; `receives`: it waits for others.
+        """
+        with self.streams.lock:
+            self.streams.read_noted()
+            if not self._followed:
+                return
+            stream = None if handle is None else self._stream(handle)
+            if stream is not None or handle is None:
+                self.streams.concurrent.met(name, stream, sends=sends, receives=receives)
+            if stream is not None and waits:
+                self.streams.host_waits(stream)
+
+    def began(self, name: str, handle: int, *, sends: bool, receives: bool) -> ProgramStream | None:
+        """Processes meet in a stream of a library, behind what a stream did before, which does not wait. Returns the library's."""
+        with self.streams.lock:
+            self.streams.read_noted()
+            before = self._stream(handle) if self._followed else None
+            if before is None:
+                return None
+            made = self.streams.behind(before)
+            self.streams.concurrent.met(name, made, sends=sends, receives=receives)
+            return made
+
+    def waited(self, exchange: ProgramStream, handle: int, *, waits: bool) -> None:
+        """A stream waits for an exchange that began. `waits`: the host does."""
+        with self.streams.lock:
+            self.streams.read_noted()
+            stream = self._stream(handle)
+            if stream is not None:
+                stream.wait(exchange)
+            if waits:
+                self.streams.host_waits(exchange)
+
+    @property
+    def _followed(self) -> bool:
+        return self.streams.log is not None and self.streams.facts is not None and not self.streams.seen.why
+
+    def _stream(self, handle: int) -> ProgramStream | None:
+        """The stream with a handle; None: it is being captured."""
+        place = self.streams.captures.place(self.streams.key(handle))
+        return self.streams.of(handle) if place.capture is None else None

@@ -19,29 +19,59 @@ from consan.adapters.processes import TorchProcesses
 from consan.session.comparing import process_log
 
 
+class Work:
+    """An operation that has begun."""
+
+    def wait(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        """Nobody does anything."""
+
+    def is_completed(self) -> bool:
+        return True
+
+
 class Group:
-    """All ranks."""
+    """Ranks of a program. `batching`: what is sent and received has no work of its own; `work`: the class of work of the process."""
 
-    group_name = "0"
+    work = Work
+
+    def __init__(self, rank: int, name: str) -> None:
+        self.group_name, self._rank, self.batching = name, rank, False
+
+    def rank(self) -> int:
+        return self._rank
+
+    def send(self, tensors: list[Any], peer: int, tag: int) -> Work | None:
+        return None if self.batching else self.work()
+
+    recv = send
 
 
-def made_up() -> Any:
+def made_up(rank: int) -> Any:
     """A module with what stands in `torch.distributed`. An asynchronous collective returns its work."""
 
-    class Work:
-        def wait(self) -> bool:
-            return True
+    def works(async_op: bool) -> Any:
+        return module.Work() if async_op else None
 
-    def all_reduce(tensor: Any, op: Any = None, group: Any = None, async_op: bool = False) -> Any:
-        return Work() if async_op else None
-
-    def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
-        return Work() if async_op else None
+    def batch_isend_irecv(ops: list[Callable[[], Any]]) -> list[Any]:
+        module.group.WORLD.batching = True
+        for op in ops:
+            op()
+        module.group.WORLD.batching = False
+        return [module.Work()]
 
     module: Any = ModuleType("torch.distributed")
-    module.ProcessGroup, module.Work, module.group = Group, Work, SimpleNamespace(WORLD=Group())
-    module.get_backend = lambda group: "nccl"
-    module.all_reduce, module.barrier = all_reduce, barrier
+    module.Work = type("Work", (Work,), dict(vars(Work)))  # each process has its own
+    module.ProcessGroup = type("Group", (Group,), {**vars(Group), "work": module.Work})
+    module.group = SimpleNamespace(WORLD=module.ProcessGroup(rank, "0"))
+    module.get_backend, module.get_rank = lambda group: "gloo" if group.group_name == "hosts" else "nccl", lambda: rank
+    module.all_reduce = lambda tensor, op=None, group=None, async_op=False: works(async_op)
+    module.barrier = lambda group=None, async_op=False, device_ids=None: works(async_op)
+    module.broadcast = lambda tensor, src=None, group=None, async_op=False, group_src=None: works(async_op)
+    module.reduce = lambda tensor, dst=None, op=None, group=None, async_op=False, group_dst=None: works(async_op)
+    module.batch_isend_irecv = batch_isend_irecv
     return module
 
 
@@ -64,8 +94,8 @@ class Member:
     """A process with its torch. `current`: the stream that is current; `now`: whose calls they are."""
 
     def __init__(self, rank: int, clock: Clock, now: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.rank, self.dist, self.seam, self.current, self.now = Rank(rank, clock), made_up(), TorchProcesses(), 0, now
-        self.other = self.rank.framework.calls.stream()
+        self.rank, self.dist, self.seam, self.current, self.now = Rank(rank, clock), made_up(rank), TorchProcesses(), 0, now
+        self.number, self.other = rank, self.rank.framework.calls.stream()
         memory = made_up_memory()
         for module in (self.dist, memory):
             monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -77,6 +107,24 @@ class Member:
         self.current = self.other
         call()
         self.current = 0
+
+    def passes(self, sender: int, receiver: int) -> Any:
+        """The work of a rank where one sends to the other."""
+        group = self.dist.group.WORLD
+        return group.send([], receiver, 0) if self.number == sender else group.recv([], sender, 0)
+
+    def synchronizes(self) -> Any:
+        return self.rank.framework.calls.call("cuCtxSynchronize")
+
+    def in_subgroup(self) -> None:
+        """A collective of a group that rank 0 is not in."""
+        group = self.dist.ProcessGroup(0, "1") if self.number else None
+        self.dist.all_reduce([], group=group or object())
+
+    def batch(self) -> Any:
+        """Each sends to the other and receives, in one."""
+        (work,) = self.dist.batch_isend_irecv([lambda: self.passes(0, 1), lambda: self.passes(1, 0)])
+        return work
 
 
 @pytest.fixture
@@ -117,12 +165,29 @@ ORDERS: dict[str, Callable[[Member], Any]] = {
     "a barrier that the host waits for, in another stream": lambda member: member.in_other_stream(
         lambda: (member.rank.framework.calls.call("cuCtxSynchronize"), member.dist.barrier(async_op=True).wait())
     ),
+    "a device that the host waits for": lambda member: (member.dist.all_reduce([], async_op=True), member.synchronizes()),
+    "work that is over": lambda member: member.dist.all_reduce([], async_op=True).is_completed(),
+    "work whose end the stream waits for": lambda member: member.dist.all_reduce([], async_op=True).synchronize(),
+    "what its source broadcasts": lambda member: member.dist.broadcast([], 0),
+    "what the first of a group broadcasts": lambda member: member.dist.broadcast([], group_src=0),
+    "a reduction to the reader": lambda member: member.dist.reduce([], 1),
+    "a message": lambda member: member.passes(0, 1).wait(),
+    "a message that the device waits for": lambda member: (member.passes(0, 1), member.synchronizes()),
+    "a batch": lambda member: member.batch().wait(),
 }
 NO_ORDERS: dict[str, Callable[[Member], Any]] = {
     "work that nobody waits for": lambda member: member.dist.all_reduce([], async_op=True),
     "an asynchronous barrier": lambda member: member.dist.barrier(async_op=True),
     "a collective in another stream": lambda member: member.in_other_stream(lambda: member.dist.all_reduce([])),
     "work that another stream waits for": lambda member: member.in_other_stream(member.dist.all_reduce([], async_op=True).wait),
+    "a device that the host waits for before": lambda member: (member.synchronizes(), member.dist.all_reduce([], async_op=True)),
+    "what the reader broadcasts": lambda member: member.dist.broadcast([], 1),
+    "what the second of a group broadcasts": lambda member: member.dist.broadcast([], group_src=1),
+    "a reduction to the writer": lambda member: member.dist.reduce([], 0),
+    "a message the other way": lambda member: member.passes(1, 0).wait(),
+    "a message that nobody waits for": lambda member: member.passes(0, 1),
+    "a batch that nobody waits for": Member.batch,
+    "a collective of others": Member.in_subgroup,
 }
 
 
@@ -131,7 +196,25 @@ def test_what_a_collective_orders(members: list[Member], tmp_path: Path, order: 
     assert judged(members, tmp_path, (ORDERS | NO_ORDERS)[order]) == (True, order in ORDERS)
 
 
-def test_a_fault_is_seen(members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stream waits for an asynchronous collective where that begins."""
-    plant(monkeypatch, processes, "waits=False, receives=False)", "waits=False)", "TorchProcesses._begins")
-    assert judged(members, tmp_path, NO_ORDERS["work that nobody waits for"]) == (True, True)
+# By fault: where it is planted, and an order that it changes.
+FAULTS: dict[str, tuple[Any, str, str, str, str]] = {
+    "the stream waits for work where that begins": (
+        process_log, "            return made\n", "            return before.wait(made) or made\n", "ProcessExchanges.began",
+        "work that nobody waits for",
+    ),
+    "work runs in no stream": (
+        processes, "if not exchange.on_host:", "if False:", "TorchProcesses._begins", "a device that the host waits for",
+    ),
+    "all wait for all in a broadcast": (processes, "if name not in _ROOTS:", "if True:", "_directions", "what the reader broadcasts"),
+    "those of a message wait for each other": (
+        processes, "_Exchange(key, on_host, sends=sends, receives=not sends)", "_Exchange(key, on_host)",
+        "TorchProcesses._point_to_point", "a message the other way",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_seen(members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    *planted, order = FAULTS[fault]
+    plant(monkeypatch, *planted)
+    assert judged(members, tmp_path, (ORDERS | NO_ORDERS)[order]) == (True, order in NO_ORDERS)

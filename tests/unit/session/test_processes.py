@@ -78,7 +78,7 @@ class Rank:
         self.framework.launch(entry, number, stream=stream)
 
     def meets(self, handle: int | None = 0, *, key: str = "group 0", waits: bool = True, sends: bool = True, receives: bool = True) -> None:
-        self.streams.met(self.streams.log.numbered(key), handle, waits=waits, sends=sends, receives=receives)
+        self.streams.exchanges.met(self.streams.log.numbered(key), handle, waits=waits, sends=sends, receives=receives)
 
     def end(self, folder: Path) -> Any:
         report = self.framework.report()
