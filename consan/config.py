@@ -19,12 +19,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from consan import late, options
 from consan._errors import UsageError, did_you_mean
+from consan.dataclass import dataclass
 from consan.reports.verdict.suppression import Rule, SuppressionError, make_rule
 
 if sys.version_info >= (3, 11):

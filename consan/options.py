@@ -14,10 +14,11 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NoReturn, TypeVar
 
 from consan._errors import UsageError, did_you_mean
+from consan.dataclass import dataclass
 from consan.reports.formats.look import COLORS
 
 T = TypeVar("T")

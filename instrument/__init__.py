@@ -6,9 +6,9 @@ Nothing here needs a GPU, a driver or a toolchain.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from consan.dataclass import dataclass
 from consan.instrument.abi.variant import Variant
 from consan.instrument.isa import may_wait, row_of
 from consan.instrument.ptx import Instruction, Module

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 Dim3 = tuple[int, int, int]
 

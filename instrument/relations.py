@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from consan.dataclass import dataclass
 from consan.instrument.isa import Row, fenced_spaces, row_of, shortened
 from consan.instrument.isa.traits import OrderTraits
 from consan.instrument.sites import Place, Site

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.isa import Row, row_of
 from consan.instrument.isa.traits import AccessTraits
 from consan.instrument.ptx import Instruction

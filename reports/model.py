@@ -20,9 +20,10 @@ Not here: which edge is missing and how to say so (`kinds`), and decoding of dev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.reports.racing_value import Outcomes, RacingValue
 
 SCHEMA: Final = "consan.report/1"

@@ -12,9 +12,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
+from consan.dataclass import dataclass
 from consan.reports.source.variables import Argument
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.planning.options import SessionOptions

@@ -26,7 +26,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,6 +36,7 @@ from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import Buffers, CoreLaunches, checked, driver, kernel_name, library_of
 from consan.adapters.seam import Seam, lacking
+from consan.dataclass import dataclass
 from consan.session.without_optimisation import CudaText
 
 _OLDEST = _NEWEST = (1, 2)

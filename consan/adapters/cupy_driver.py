@@ -16,13 +16,13 @@ import ctypes
 import importlib
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
 from consan.adapters.base import Patches
 from consan.backends.armed import armed_functions
 from consan.backends.base import Dim3
+from consan.dataclass import dataclass
 from consan.session.repeated_launch import NOT_REPEATED
 
 _POINTER, _SHAPE = ctypes.c_void_p, (ctypes.c_uint,) * 7  # grid, block, bytes of dynamic shared memory

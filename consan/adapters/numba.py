@@ -22,7 +22,6 @@ import importlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +29,7 @@ from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import CoreLaunches
 from consan.adapters.seam import Seam, lacking
+from consan.dataclass import dataclass
 from consan.reports.source.variables import Argument
 from consan.reports.words.frameworks import NUMBA
 

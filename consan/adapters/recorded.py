@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
 from consan.backends.driver import MADE
+from consan.dataclass import dataclass
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 from consan.session.repeated_launch import NOT_REPEATED, RepeatedLaunch

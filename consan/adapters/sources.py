@@ -21,9 +21,10 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+
+from consan.dataclass import dataclass
 
 _KERNEL = re.compile(r"__global__\b[^;{(]*?\b(\w+)\s*\(")
 _ATTRIBUTE = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)|__maxnreg__\s*\([^)]*\)")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from consan._errors import UsageError
 from consan.api.kernel import Kernel
 from consan.backends.base import Dim3
+from consan.dataclass import dataclass
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
 from consan.launching.of_ranks import module_of_ranks, of_all_ranks, place_windows, unordered_puts, with_counters

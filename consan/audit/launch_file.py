@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from consan._errors import UsageError, did_you_mean
+from consan.dataclass import dataclass
 from consan.instrument.ptx.extents import three_extents
 from consan.launching.arguments import Dim3, check_dimensions
 

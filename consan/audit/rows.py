@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
 SCHEMA: Final = "consan.audit/1"

@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from consan.audit.child.limits import TAKEN
 from consan.audit.files import launches_of, sources_in, text_of
 from consan.audit.python_text import builds_extensions, uses_triton
 from consan.audit.rows import FileResult, KernelRow
+from consan.dataclass import dataclass
 
 _STARTS: Final = 20
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

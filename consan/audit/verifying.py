@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from consan.audit import rows
 from consan.audit.files import launches_of, text_of
 from consan.audit.rows import FileResult, LaunchAnswers, RowFinding
 from consan.audit.runner import SERVERS, AuditRequest
+from consan.dataclass import dataclass
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
 _SCORES: Final = {

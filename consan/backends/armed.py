@@ -15,13 +15,13 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from consan._errors import EnvironmentFailure
 from consan.backends.base import FollowedLaunch
 from consan.backends.call_filter import FILTER
 from consan.backends.cost import COST
+from consan.dataclass import dataclass
 
 MOST_SLOTS: Final = 32  # of armed.h
 _MOST_SETS: Final = 32

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from consan._errors import ConsanError
+from consan.dataclass import dataclass
 from consan.tensormap.description import TensorMapInfo
 from consan.textures.description import TextureInfo, TextureMemory
 

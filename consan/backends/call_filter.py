@@ -17,7 +17,6 @@ import enum
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
 from consan.backends.driver import MADE, OWN
+from consan.dataclass import dataclass
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records, dtype
 from consan.toolchain.host_library import C, HostLibrary
@@ -342,7 +342,7 @@ class CallForm:
 
     name: str
     per_thread: bool
-    layout: struct.Struct = struct.Struct("")  # noqa: RUF009 - immutable
+    layout: struct.Struct = struct.Struct("")
     pointer: tuple[int, int] | None = None
     stream: tuple[int, int] | None = None
     kernel: tuple[int, int] = (-1, -1)  # the place of a kernel's handle (`KERNELS`)

@@ -13,11 +13,12 @@ import ctypes
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from consan.backends import driver as api
 from consan.backends.armed import armed_functions
+from consan.dataclass import dataclass
 
 _MEMORY_TYPE, _IS_MANAGED, _ORDINAL, _RANGE_START, _RANGE_SIZE = 2, 8, 9, 11, 12  # CU_POINTER_ATTRIBUTE_*
 _HOST: Final = 1  # CU_MEMORYTYPE_HOST

@@ -11,8 +11,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from consan.dataclass import dataclass
 
 
 @dataclass

@@ -15,7 +15,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
@@ -32,6 +32,7 @@ from consan.backends.driver_values import (
 )
 from consan.backends.streams import Streams
 from consan.backends.work import CudaWork
+from consan.dataclass import dataclass
 from consan.toolchain.assemble import Assembled, assemble_cached
 
 # CUfunction_attribute

@@ -5,9 +5,10 @@ A command's file is imported on use, so that `consan --help` imports none of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from consan.dataclass import dataclass
 
 if TYPE_CHECKING:
     from consan.commands.parts.base import Command

@@ -13,7 +13,6 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from typing import IO, Final
 
@@ -22,6 +21,7 @@ from rich.text import Text
 
 from consan import config, late, options
 from consan.commands.parts.output import add_output, chosen_output, put
+from consan.dataclass import dataclass
 from consan.instrument.isa import features
 from consan.native.build import INTERPOSER
 from consan.reports.counts import plural

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from consan import options
@@ -19,6 +19,7 @@ from consan.commands.parts.deliver import deliver, shown_by
 from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
 from consan.commands.parts.proof_subject import ProofSubject
 from consan.commands.parts.proofs import ProofReport, as_json, as_text
+from consan.dataclass import dataclass
 from consan.launching.source import add_compile_options, load_module
 from consan.prove.counterexample import RacyLaunch, launches
 from consan.prove.environment import shared_sizes

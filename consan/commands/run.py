@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.parts.deliver import deliver, judged, shown_by
 from consan.commands.parts.output import choose_format, keep
+from consan.dataclass import dataclass
 from consan.files import check_writable, stored_name
 from consan.native.python.scripts import find_framework_program
 from consan.process import children

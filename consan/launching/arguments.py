@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -32,6 +31,7 @@ import numpy.typing as npt
 
 from consan import late
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.launching.members import PREFIX, MembersSpec, members_of
 from consan.launching.placement import ArrayStruct, PackedStruct, extents_of
 from consan.launching.scalars import FLOATS, TYPES, check_type, hex_bytes, scalar, to_bf16

@@ -9,9 +9,9 @@ guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.launching.parameter_kind import CLASS, FLOAT, INTEGER, POINTER, UNSIGNED, CType
 
 _BUILTIN: Final = {

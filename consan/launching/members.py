@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.launching.placement import PackedStruct
 from consan.tensormap.description import ALIGNMENT, NBYTES
 

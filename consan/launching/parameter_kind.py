@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 POINTER: Final = "pointer"
 INTEGER: Final = "integer"  # signed, or of unknown sign: PTX says .u32 of an int

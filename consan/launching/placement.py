@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from consan._errors import UsageError
 from consan.backends.base import Backend
+from consan.dataclass import dataclass
 from consan.reports.source.variables import Argument
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import TensorMapInfo

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.launching.arguments import ArgSpec, BufferSpec
 from consan.launching.members import MembersSpec
 from consan.launching.placement import Placement, Value

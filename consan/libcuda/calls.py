@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from consan.dataclass import dataclass
 
 SUCCESS: Final = 0
 INVALID_VALUE, OUT_OF_MEMORY, DEINITIALIZED = 1, 2, 4

@@ -12,7 +12,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import ConsanError
+from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
 from consan.libcuda.places import KernelPlaces

@@ -12,9 +12,10 @@ import graphlib
 import itertools
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.libcuda import calls, memory_calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import StandInDriver, StreamWork

@@ -10,10 +10,10 @@ import atexit
 import contextlib
 import ctypes
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.libcuda import calls, cudart_calls, graph_calls, runtime_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import FrameworkMemory, StandInDriver

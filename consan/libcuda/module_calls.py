@@ -10,11 +10,12 @@ import hashlib
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from consan._errors import ConsanError
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function, parse
 from consan.libcuda import calls
 from consan.libcuda.built import know_source

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from consan.dataclass import dataclass
 
 _ENTRY: Final = re.compile(r"^[^/\n]*\.entry\s+([\w$]+)")
 _ACCESS: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?(ld|st|atom|red)\.[\w.:]*global")

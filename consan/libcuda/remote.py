@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from consan.dataclass import dataclass
 from consan.libcuda import cudart_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.driver import StandInDriver
 

@@ -10,12 +10,12 @@ import json
 import re
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
 from consan.backends.cost import COST
+from consan.dataclass import dataclass
 from consan.native.calls import RemoteCalls
 from consan.native.conversation import Conversation
 from consan.native.counts import CountedLaunches

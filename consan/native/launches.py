@@ -19,12 +19,13 @@ import functools
 import math
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError, UsageError
 from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
+from consan.dataclass import dataclass
 from consan.libcuda.built import know_source
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind

@@ -6,8 +6,9 @@ import contextlib
 import os
 import stat
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 _HEAD: Final = struct.Struct("<32xQ14xHH")  # of an ELF file: where its segments are described, the bytes of a description, their number
 _INTERPRETER: Final = 3  # PT_INTERP: the dynamic linker's path

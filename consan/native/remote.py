@@ -12,7 +12,7 @@ import math
 import mmap
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from consan.backends.cuda_memory import RING_FLAGS
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
 from consan.backends.streams import RELAXED
+from consan.dataclass import dataclass
 from consan.native.orders import Orders, RemoteLibrary, shared_pages
 from consan.native.wire import Message, MessageKind, call
 from consan.native.work import RemoteWork

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from consan._errors import ExitCode, NotSupported, UsageError
 from consan.backends.driver import why_unavailable
+from consan.dataclass import dataclass
 from consan.native.client import GPU, ProcessReport
 from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server

@@ -15,11 +15,11 @@ import socket
 import struct
 import tempfile
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from consan._errors import EnvironmentFailure
+from consan.dataclass import dataclass
 from consan.libcuda.build import DRIVER, RUNTIMES
 from consan.libcuda.driver import StandInDriver
 from consan.libcuda.remote import SocketMemory, serve

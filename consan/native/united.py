@@ -17,10 +17,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from consan._errors import NotSupported
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Directive, Function, Module, Section, Variable, parse
 
 _TOKEN: Final = re.compile(

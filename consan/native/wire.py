@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 import socket
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 MAGIC: Final = 0x6E61736E
 LONGEST: Final = 1 << 31  # bytes of a payload

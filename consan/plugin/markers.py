@@ -6,11 +6,11 @@ test. Other markers, and unknown kinds, raise `pytest.UsageError` with the test'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from consan.dataclass import dataclass
 from consan.reports.verdict.suppression import Rule, SuppressionError, make_rule
 
 EXPECTED = "expected by this test"

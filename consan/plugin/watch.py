@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from consan import adapters, api, suppressions
 from consan._errors import ConsanError
+from consan.dataclass import dataclass
 from consan.plugin import markers
 from consan.plugin.interposed import InterposedSession, is_interposed, run_again
 from consan.plugin.keys import ConsanWarning

@@ -24,11 +24,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
+from consan.dataclass import dataclass
 from consan.native.python.interpreters import VARIABLE, followed
 from consan.process.termination import before_termination, uninterrupted
 from consan.reports.counts import plural

@@ -20,12 +20,12 @@ import threading
 import types
 from collections.abc import Sequence
 from concurrent.futures import thread as pools
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from consan import late
 from consan._errors import ConsanError, ExitCode, UsageError
+from consan.dataclass import dataclass
 from consan.native.program import NativeProgram
 from consan.process.collector import collecting_as_given
 from consan.ranks.crew import Crew, begin, current

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function
 from consan.prove.environment import Environment
 from consan.prove.proof import PossibleRace

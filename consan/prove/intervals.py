@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph
 from consan.instrument.ptx import Function
 from consan.prove.copies import CopyProgress, InFlight

@@ -12,10 +12,11 @@ two barriers, "t" nobody. What is known of a variable goes with it into each que
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.prove.solver import Formula, choice, either, opposite, z3
 
 SMALL: Final = 64

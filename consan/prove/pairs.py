@@ -12,10 +12,10 @@ numbers, so none can make a wrong "no".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.prove.environment import Environment
 from consan.prove.solver import Formula, ask, both, either, opposite, z3
 from consan.prove.step import ThreadAccess

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from consan.dataclass import dataclass
 from consan.prove.environment import Environment
 from consan.prove.solver import Formula, z3
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function, Module
 from consan.prove.environment import Environment, SamePointers, Shape
 from consan.prove.intervals import ENDS, Compared, Intervals

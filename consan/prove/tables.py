@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.prove.environment import Environment
 from consan.prove.solver import Formula, z3
 from consan.prove.step import ThreadAccess

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key, written
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction

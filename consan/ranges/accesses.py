@@ -8,12 +8,13 @@ own. So is a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.ranges.boxes import Part, TensorBox, Unread, box_of, size_of, tiled_map
 from consan.ranges.forms import AccessForm, NotProven, ParameterWord, Source
 from consan.ranges.values import Fork, Signed, SpreadValue, Unknown, Valued, exact

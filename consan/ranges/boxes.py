@@ -12,11 +12,11 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.ranges.values import Fork, Signed
 from consan.tensormap.description import TensorMapInfo
 from consan.tensormap.encoding import TensorMapError, decode

@@ -6,12 +6,12 @@ As a proof does, a footprint serves all launches that are equal but for the numb
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.ranges.accesses import SpreadAccess
 from consan.ranges.forms import AccessForm, NotProven
 from consan.ranges.overlaps import united

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Guard, Key
 from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue

@@ -9,11 +9,12 @@ results do not grow so, as where a number wraps, fail the comparison. A register
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key
 from consan.ranges.values import SpreadValue, Words
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.ranges.forms import NotProven
 from consan.ranges.overlaps import PointerExtent, extents, meet
 from consan.ranges.slices import Slice

@@ -13,13 +13,13 @@ needs its number raises `Valued`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.semantics.ops_base import DTYPES, Op, bits_of
+from consan.dataclass import dataclass
 
 Words = npt.NDArray[np.uint64]
 Signed = npt.NDArray[np.int64]

@@ -14,11 +14,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from consan._errors import NotSupported, UsageError
+from consan.dataclass import dataclass
 
 if TYPE_CHECKING:
     from consan.ranks.memory import SymmetricMemory

@@ -7,11 +7,13 @@ address is a number. A launch gets all allocations, wherever its arguments point
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 Array = npt.NDArray[Any]
 PAD_BYTES: Final = 2048  # of the signals of an allocation

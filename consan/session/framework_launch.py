@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from consan.backends.base import Dim3, Handle
+from consan.dataclass import dataclass
 from consan.reports.source.variables import Argument
 from consan.session.modules.parameters import Asked, unknown
 

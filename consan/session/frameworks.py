@@ -15,11 +15,12 @@ import contextlib
 import functools
 import time
 from collections.abc import Generator, Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, cast
 
 from consan.backends.armed import AlikeLaunches
 from consan.backends.base import THREAD_STREAM, Handle
+from consan.dataclass import dataclass
 from consan.ranges import LaunchExtents
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.followed_streams import FollowedStreams

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from consan._errors import ConsanError
 from consan.backends.base import Dim3, Handle
+from consan.dataclass import dataclass
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
 from consan.session.executing.checked_kernels import FIRST_ONLY

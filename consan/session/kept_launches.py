@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
 from consan._errors import ConsanError
 from consan.backends.cost import COST
+from consan.dataclass import dataclass
 from consan.reports.counts import some
 from consan.reports.model import Finding, Report
 from consan.reports.verdict.machine import with_machine_findings

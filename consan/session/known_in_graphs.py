@@ -8,9 +8,9 @@ count as not recorded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.ranges import LaunchExtents
 from consan.session.executing.background import Background
 from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, shape_but_log

@@ -8,8 +8,10 @@ Not seen: launches where the driver's calls are not followed (`--global off`), a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
+
+from consan.dataclass import dataclass
 
 if TYPE_CHECKING:
     from consan.backends.base import Handle

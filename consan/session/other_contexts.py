@@ -6,9 +6,10 @@ A context is a GPU's, as a rule. Launches of all contexts are compared as those 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from consan.dataclass import dataclass
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.session.modules.device import Device, device_in

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
 from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
 from consan.backends.driver import MADE
+from consan.dataclass import dataclass
 from consan.reports.model import AllLaunchesProof
 from consan.session.executing.in_flight_launch import shape_but_log
 from consan.session.framework_launch import FrameworkLaunch

@@ -16,11 +16,12 @@ import resource
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
 from consan._errors import ConsanError
+from consan.dataclass import dataclass
 from consan.reports.counts import some
 from consan.reports.model import Finding, Report
 from consan.reports.source.sources import embed

@@ -12,13 +12,14 @@ offer nothing but DLPack.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.tensormap.description import DTYPES, TensorMapInfo
 from consan.tensormap.rules import validate
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Final
+
+from consan.dataclass import dataclass
 
 NBYTES: Final = 128
 ALIGNMENT: Final = 64

@@ -42,10 +42,10 @@ Dimensions, strides, boxes and corners are innermost first here, as in the drive
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.tensormap.description import DTYPES, INTERLEAVES, L2_PROMOTIONS, NBYTES, OOB_FILLS, PACKED, PERIODS, SWIZZLES, TensorMapInfo
 from consan.tensormap.rules import CORNER_WIDTHS, validate
 

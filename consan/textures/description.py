@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 MEMORIES: Final = ("array", "linear", "pitch2d")
 FILTERS: Final = ("point", "linear")

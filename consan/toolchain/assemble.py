@@ -25,11 +25,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from consan._errors import EnvironmentFailure, InternalError, UsageError
+from consan.dataclass import dataclass
 from consan.toolchain import find
 from consan.toolchain.cache import CACHE, Cache, key
 from consan.toolchain.extras import install

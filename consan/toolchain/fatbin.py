@@ -12,10 +12,10 @@ import importlib
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from consan._errors import EnvironmentFailure, UsageError
+from consan.dataclass import dataclass
 from consan.toolchain.extras import install
 
 MAGIC: Final = b"\x50\xed\x55\xba"

@@ -18,10 +18,10 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from consan._errors import EnvironmentFailure
+from consan.dataclass import dataclass
 from consan.toolchain.extras import install
 
 # Folders below site-packages/nvidia that hold a component: CUDA 13 wheels share one, CUDA 12 wheels have one each.

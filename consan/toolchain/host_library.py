@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import resources, util
 from pathlib import Path
 from typing import Final
 
 from consan._errors import EnvironmentFailure
+from consan.dataclass import dataclass
 from consan.toolchain.cache import Cache, key
 
 _TIMEOUT: Final = 600  # seconds: zig builds its C++ library first

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from consan.dataclass import dataclass
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _FIELDS: dict[str, re.Pattern[str]] = {

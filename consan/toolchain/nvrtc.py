@@ -17,11 +17,12 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from consan._errors import EnvironmentFailure, InternalError, UsageError
+from consan.dataclass import dataclass
 from consan.toolchain import find
 from consan.toolchain.cache import CACHE, key
 from consan.toolchain.extras import install

@@ -14,12 +14,13 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import NormalDist
 from typing import Any, Final, Protocol
 
 from consan import late
 from consan._errors import Interrupted, UsageError
+from consan.dataclass import dataclass
 from consan.reports.counts import plural
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 from consan.triage import subject as subjects

@@ -19,12 +19,13 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from consan._errors import UsageError
 from consan.backends.cpu.engine.decisions import BASELINES, HOLD, LAND, START, Decision, Who
 from consan.backends.cpu.state.schedule import AT_ONCE, HELD
+from consan.dataclass import dataclass
 from consan.triage.executors import Workers
 from consan.triage.outcome import FAILURES, OK, Job, Json, Outcome, Request, key_of
 

@@ -7,10 +7,11 @@ all others mean that the machinery failed, which is no evidence: "timeout", "cra
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from consan.backends.cpu.engine.decisions import Decision
+from consan.dataclass import dataclass
 from consan.reports.formats.json_format import finding_to_json
 from consan.reports.model import Report
 from consan.reports.verdict.suppression import Rule

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from consan._errors import UsageError
 from consan.backends.cpu.engine.decisions import BASELINES, KINDS, Decision, Who
+from consan.dataclass import dataclass
 from consan.files import read_file
 from consan.launching.arguments import Dim3
 from consan.reports.formats.json_format import lacking

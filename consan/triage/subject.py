@@ -13,11 +13,12 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any, Final
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.launching.arguments import ArgSpec, Dim3
 from consan.launching.source import DEFAULT_ARCH, load_ptx
 from consan.session.planning.options import SessionOptions

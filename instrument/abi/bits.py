@@ -8,8 +8,8 @@ A width is a number of bits, or the name of one that depends on the variant (var
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.abi.variant import Variant
 
 _PLAIN = Variant()

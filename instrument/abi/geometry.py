@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import operator
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.instrument.abi.records import RECORDS, THREAD, offsets, size
 from consan.instrument.abi.sizes import CLASS_COUNT, CLASS_SHIFT, NAMED_BARRIERS, sizes
 from consan.instrument.abi.variant import Variant

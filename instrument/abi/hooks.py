@@ -12,8 +12,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.abi import flags
 from consan.instrument.abi.variant import Variant
 

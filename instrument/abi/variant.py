@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from consan.dataclass import dataclass
 
 _BARRIERS = 16  # of a CTA
 _CTAS = 16  # of the largest cluster

@@ -6,10 +6,11 @@ loop has several), because findings name source places.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.between.data import DataFlow, identity
 from consan.instrument.between.loops import loop_around
 from consan.instrument.between.paths import END, ENTRY, Edges, NodeExits, Vertices

@@ -11,9 +11,10 @@ may go to the compared operand, through arithmetic to the new one, and to the co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from consan.dataclass import dataclass
 from consan.instrument.between.data import DataFlow
 from consan.instrument.between.value_uses import used
 from consan.instrument.control_flow import Graph, Key, guard_of, key_of, keys_read, written

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Guard
 from consan.instrument.control_flow.paths import inverse
 

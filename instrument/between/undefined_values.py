@@ -14,10 +14,10 @@ Not followed, so that no use is found: values through memory and calls, and shuf
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.between.data import DataFlow
 from consan.instrument.between.decided import DecidedBranches, holds
 from consan.instrument.between.value_uses import used

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.between.data import DataFlow
 from consan.instrument.between.decided import DecidedBranches, holds
 from consan.instrument.control_flow import CONTROL, Key, graph_of, guard_of, written

@@ -11,9 +11,10 @@ Not handled: a label address that is not in a `.branchtargets` list counts as an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import paths
 from consan.instrument.control_flow.dominators import PostDominators
 from consan.instrument.control_flow.labels import Named, visible

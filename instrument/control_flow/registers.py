@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.isa import destinations, sources
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Block, Function, Instruction

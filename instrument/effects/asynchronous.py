@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from consan.dataclass import dataclass
 from consan.instrument.effects.model import NO_WORD, ONE, ZERO, AtShared, Effect, InFlight, Loose, Map, Number, Place, When, Wide
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from consan.dataclass import dataclass
 from consan.instrument.effects.model import VALUES, Effect, When, WordValue, leaves
 
 Attribute = Callable[[Mapping[str, str], Mapping[str, Any]], int]

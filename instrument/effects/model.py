@@ -10,9 +10,10 @@ has a slot of it, which `leaves` chooses. Nobody but `Effect.numbers` and the C+
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
+from consan.dataclass import dataclass
 from consan.instrument.effects.flags import FLAGS
 
 NO_WORD = -1

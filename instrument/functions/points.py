@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import BasicBlock, Graph, PathStep, graph_of
 from consan.instrument.control_flow.paths import closure, components
 from consan.instrument.isa import lookup, row_of, shuffles

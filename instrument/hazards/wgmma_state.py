@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key, PathStep, key_of, written
 from consan.instrument.isa import lookup, row_of, sources
 from consan.instrument.isa.roles import names

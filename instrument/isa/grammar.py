@@ -18,9 +18,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
+from consan.dataclass import dataclass
 from consan.instrument.isa.classes import words
 
 __all__ = ["DATA_TYPES", "SPACES", "ModifierSlot", "expand_form", "match_free", "match_ordered"]

@@ -12,11 +12,12 @@ that an operation synchronises with.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple, Protocol
 
+from consan.dataclass import dataclass
 from consan.instrument.effects import CtaBarrier
 from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from consan.dataclass import dataclass
 
 __all__ = ["Operand", "OperandSpec", "align_roles", "immediate_value", "names", "parse_notation", "present_of", "signalled"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from consan.dataclass import dataclass
 
 __all__ = ["Tile", "extents_of", "tile_of"]
 

@@ -8,8 +8,9 @@ again and hands the clock over through the thread's record. Loop back-edges read
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.abi.flags import KernelFlags
 from consan.instrument.abi.hooks import hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets

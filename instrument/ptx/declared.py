@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+
+from consan.dataclass import dataclass
 
 _NUMERIC = re.compile(r"(?:[busf]|bf|tf)(8|16|32|64|128)(?:x([248]))?|(?:e[2-5]m[0-3]|ue8m0)(?:x([248]))?", re.ASCII)
 OPAQUE = ("texref", "samplerref", "surfref")  # what the host binds; its bits mean nothing to a program

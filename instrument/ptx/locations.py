@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.ptx.source import Source
 from consan.instrument.ptx.tree import Directive
 

@@ -5,8 +5,10 @@ Only the shapes; `operand_parser.py` reads them. Equality ignores the spelling (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Union
+
+from consan.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ locations (by the current `.loc`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast
 
+from consan.dataclass import dataclass
 from consan.instrument.ptx.declared import Declared, Param, VarName, type_bytes
 from consan.instrument.ptx.extents import three_extents
 from consan.instrument.ptx.operand_parser import parse_operands

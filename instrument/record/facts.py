@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph, Key, definitions, graph_of
 from consan.instrument.functions.annotated import ignored
 from consan.instrument.functions.call_joins import points_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record.analyses.cuts import idling

@@ -15,8 +15,9 @@ events in each round look only once their log is full.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES, ClusterBarrierWait, CtaBarrier
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Immediate, Instruction

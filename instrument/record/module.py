@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from consan.dataclass import dataclass
 from consan.instrument.abi.variant import Variant
 from consan.instrument.collection import no_collection
 from consan.instrument.functions.analyse import external_calls, plan_functions

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.instrument.effects import (
     ALL_THREADS,
     CtaBarrier,

@@ -7,8 +7,9 @@ warp-synchronous instruction). Words are stored before the instruction that they
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph, guard_of
 from consan.instrument.effects import WordValue
 from consan.instrument.isa import family_of

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import CONTROL, written
 from consan.instrument.effects import kinds
 from consan.instrument.effects.model import When

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, Underscore
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import BasicBlock, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.isa import chooses, computes, decides_with, row_of
 from consan.instrument.isa.roles import names

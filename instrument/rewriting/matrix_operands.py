@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Immediate, Operand, Vector
 from consan.instrument.rewriting.context import Work
 from consan.instrument.rewriting.emit import Unsupported

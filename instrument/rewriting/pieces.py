@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from consan.dataclass import dataclass
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.ptx import Underscore, Vector
 from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 
+from consan.dataclass import dataclass
 from consan.instrument.abi.header import header
 from consan.instrument.abi.variant import Variant
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
+
+from consan.dataclass import dataclass
 
 UPDATE: Final = "update"  # the shape of a pair: the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
 CHECKED: Final = "checked"  # the shape of a pair: what the read gives decides whether the write of the same bytes is made

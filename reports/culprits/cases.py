@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.instrument.relations import Signal, Stretches, SyncPoint
 from consan.reports.model import Access, Finding
 from consan.reports.source.names import name_without_element, variable_name

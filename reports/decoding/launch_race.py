@@ -5,9 +5,10 @@ A framework's operation on arrays, such as a copy to the host, is a launch too: 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Final, Protocol
 
+from consan.dataclass import dataclass
 from consan.instrument.sites import Place, Site
 from consan.reports.model import Access, Dim3, Finding
 from consan.reports.records.finding_records import ModuleSites

@@ -10,9 +10,10 @@ Nothing is added where the text does not tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.relations import Relations, Signal
 from consan.instrument.sites import Place, Site
 from consan.reports.culprits.cases import access_of

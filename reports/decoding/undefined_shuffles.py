@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.instrument.findings import Dim3, LanesGone
 from consan.instrument.relations import UndefinedUse, Warp
 from consan.instrument.sites import Place

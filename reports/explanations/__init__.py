@@ -7,10 +7,11 @@ finding, the second none. Section numbers are those of PTX ISA 9.1.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+
+from consan.dataclass import dataclass
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from consan.dataclass import dataclass
 
 EVIDENCE: Final = "This is evidence of these runs and sizes, not a proof."
 TOGETHER: Final = "not needed, alone and together"

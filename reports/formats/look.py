@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import IO, Final
+
+from consan.dataclass import dataclass
 
 COLORS: Final = ("auto", "always", "never")
 

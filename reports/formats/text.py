@@ -13,13 +13,14 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO, Final
 
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
 from consan import late
+from consan.dataclass import dataclass
 from consan.reports.counts import plural
 from consan.reports.formats import accesses, look, phrases
 from consan.reports.formats.levels import DETAILS, LISTED, SCREEN, ReportLevel, kept

@@ -6,9 +6,9 @@ An index counts elements as wide as the access. It is given only if the array is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.reports.counts import plural
 from consan.reports.source.names import DIRECTLY, variable_name
 from consan.reports.source.variables import DYNAMIC, Layout

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from consan.dataclass import dataclass
 from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import READ_SITE_LIMIT
 from consan.instrument.findings import FindingFlags, FindingRecord, Kind, MbarrierPhase, Reason

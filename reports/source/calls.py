@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 COMMENT: Final = re.compile(r"/\*.*?\*/|//.*$")
 

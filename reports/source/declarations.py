@@ -13,8 +13,9 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SHARED: Final = re.compile(r"\b__shared__\b([^;{}]{1,400});")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.reports.model import FixStep
 from consan.reports.source.calls import CalledText, calls_of
 from consan.reports.source.source_patches import SOURCE_CALL

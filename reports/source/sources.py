@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.reports.model import Access, Finding, Report
 from consan.reports.source.places import steps, waiting_places
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from consan.dataclass import dataclass
 from consan.reports.counts import plural
 from consan.reports.source.declarations import DeclaredVariable, Member, SourceTexts
 from consan.reports.source.names import DIRECTLY, variable_name

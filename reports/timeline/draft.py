@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.reports.catalogue.catalogue import entry_of
 from consan.reports.catalogue.global_races import BETWEEN_LAUNCHES
 from consan.reports.model import CULPRIT, Access, Finding

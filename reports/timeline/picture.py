@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 THREAD, ENGINE, BARRIER, CTA = "thread", "engine", "barrier", "cta"  # the roles of lanes
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import html
 import itertools
 import textwrap
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.reports.timeline.picture import MEMORY_WORDS, Cell, Edge, Lane, Timeline, TimelineEvent
 
 WIDE: Final = 560

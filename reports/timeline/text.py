@@ -7,9 +7,9 @@ not fit on a line is cut with an ellipsis.
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.reports.timeline.picture import MEMORY_WORDS, Edge, Timeline, TimelineEvent
 
 MISSING: Final = "missing"  # the style of lines that say what is missing

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.reports.model import Access, Finding, Report
 from consan.reports.verdict.suppression import Lines, Rule
 

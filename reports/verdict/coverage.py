@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from consan import late
+from consan.dataclass import dataclass
 from consan.reports.counts import plural
 from consan.reports.model import NOTHING_RAN, AllLaunchesProof, KernelSummary, Report, Schedules, Unmodelled
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.instrument.findings import Kind, Reason
 
 _Pair = tuple[int, int]

@@ -17,10 +17,11 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.reports.catalogue.catalogue import KINDS, entry_of
 from consan.reports.model import Finding, Report, Suppressed
 from consan.reports.source.places import steps

@@ -6,9 +6,10 @@ Findings that are a bug by the ISA only are warnings: current hardware and shipp
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Kind, Operation, Reason
 from consan.reports.catalogue.situations import UPDATE
 from consan.reports.model import Finding

@@ -10,9 +10,9 @@ The virtual machine also proves that loops never end (`Poll`). The report then n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.instrument.relations import Relations
 from consan.reports.counts import plural
 from consan.reports.model import Finding

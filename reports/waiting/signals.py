@@ -9,9 +9,10 @@ Nothing is added for a barrier without a name, or if the address of some signal 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.instrument.relations import Relations, Signal
 from consan.reports.counts import plural
 from consan.reports.culprits.cases import access_of

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from consan.dataclass import dataclass
 from consan.instrument.relations import Relations
 from consan.reports.model import Dim3, Finding
 from consan.reports.waiting.deadlocks import Phase, Poll, deadlock

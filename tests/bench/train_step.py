@@ -5,13 +5,14 @@
     consan run --global off tests/bench/train_step.py                without following the driver's calls
 
 Each prints the milliseconds of a step, the memory of the device, and the loss after 45 steps (5 and `TRAIN_STEPS`), which must be the same.
-Needs torch and Triton on a GPU.
+`bench_train.py` measures them side by side. Needs torch and Triton on a GPU.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -65,8 +66,8 @@ def _used() -> int:
     return int(total - free) >> 20
 
 
-def main() -> None:
-    """Train, and print the time of a step."""
+def training() -> Callable[[], torch.Tensor]:
+    """The model on the device; what is given makes a step, and gives its loss."""
     torch.manual_seed(0)
     if "TRAIN_STEPS" in os.environ:  # compared to the last bit
         torch.use_deterministic_algorithms(True, warn_only=True)
@@ -82,6 +83,12 @@ def main() -> None:
         optimizer.step()
         return loss
 
+    return step
+
+
+def main() -> None:
+    """Train, and print the time of a step."""
+    step = training()
     for _ in range(WARM):
         step()
     torch.cuda.synchronize()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from consan._errors import NotSupported, UsageError
 from consan.adapters.sources import assigned
+from consan.dataclass import dataclass
 from consan.instrument.rewriting.multicast import ABOVE
 from consan.ranks.crew import RENDEZVOUS, Crew
 from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of

@@ -15,12 +15,13 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from consan.adapters.triton.host import HostArray, HostBlock, block_of
+from consan.dataclass import dataclass
 from consan.libcuda.driver import StandInDriver
 
 _CUDA: Final = 2  # DLDeviceType

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -20,6 +20,7 @@ from typing import Any, Final
 from consan._errors import UsageError
 from consan.adapters import sources
 from consan.adapters.cuda_core import OWN_ADAPTER, caller, text_of
+from consan.dataclass import dataclass
 from consan.session.without_optimisation import CudaText
 
 _CUBIN: Final = ("nvrtcGetCUBIN", "nvrtcGetCUBINSize")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from consan._errors import InternalError
 from consan.adapters.base import SessionLike
+from consan.dataclass import dataclass
 from consan.session.comparing.array_rows import Placed
 from consan.session.comparing.program_streams import ProgramStream
 

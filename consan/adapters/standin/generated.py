@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from consan.adapters.standin.array import NotInStandin, ascontiguousarray, copied, empty, ndarray
 from consan.adapters.standin.kernels import RawKernel
+from consan.dataclass import dataclass
 from consan.launching.placement import OnDevice, pointer
 
 _C_TYPES = {

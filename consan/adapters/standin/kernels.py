@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from consan.adapters.standin.array import NotInStandin, ndarray
 from consan.adapters.standin.context import MemoryPointer, StandinContext, Window, current, current_stream
 from consan.adapters.standin.cuda import CompileException, CUDADriverError
 from consan.adapters.standin.names import lower, probes
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function, parse
 from consan.instrument.ptx.extents import three_extents
 from consan.launching.placement import OnDevice, placed, pointer

@@ -14,13 +14,13 @@ import ctypes
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.launching.placement import Placement
 
 Array = npt.NDArray[Any]

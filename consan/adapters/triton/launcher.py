@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from consan._errors import NotSupported
@@ -24,6 +24,7 @@ from consan.adapters.triton.host import HostMemory, block_of, without_modes, wra
 from consan.adapters.triton.parameters import Leaf, leaves, number_bytes
 from consan.adapters.triton.ranks import RankLaunch, blocks
 from consan.backends.base import Dim3
+from consan.dataclass import dataclass
 from consan.launching.placement import OnDevice, Placement, placed, pointer
 from consan.ranks.crew import current
 from consan.session.comparing.launch_memory import Copied, LaunchShape, Memory

@@ -15,7 +15,6 @@ Not handled: ranks whose grids, threads or clusters differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from consan._errors import NotSupported
@@ -23,6 +22,7 @@ from consan.adapters.distributed.order import order_of
 from consan.adapters.triton.host import HostArray, HostBlock, HostMemory, block_of
 from consan.adapters.triton.parameters import Leaf
 from consan.backends.base import Dim3
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Module, parse
 from consan.instrument.rewriting.joined import joined
 from consan.instrument.rewriting.multicast import ABOVE, of_each_rank

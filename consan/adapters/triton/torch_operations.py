@@ -11,11 +11,12 @@ what functions do to storages that are in none of their arguments.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from consan.adapters.triton.host import without_modes
 from consan.adapters.triton.streams import CurrentStream
+from consan.dataclass import dataclass
 from consan.session.comparing.array_rows import HOST, Placed
 
 # They copy to the host, which waits.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from consan.audit.child.managed import open_gpu
 from consan.audit.child.questions import MemoryQuestions
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import LaunchAnswers
+from consan.dataclass import dataclass
 from consan.reports.model import Report
 from consan.reports.source.variables import Argument
 from consan.session.modules.device import Device

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from consan.audit.host.building import first_error
 from consan.audit.host.program import DeviceProgram, expression
 from consan.audit.launch_file import DescribedLaunch, LaunchFile, read_launches
 from consan.audit.rows import unqualified_name
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function, Module
 from consan.launching.arguments import ArgSpec, parse_arg, parse_args
 from consan.launching.entries import check_parameters, choose_entry, entries_of

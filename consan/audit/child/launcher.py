@@ -16,7 +16,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from consan.audit.host.building import first_error
 from consan.audit.host.program import HostProgram, expression
 from consan.audit.launch_file import LaunchSize
 from consan.audit.rows import unqualified_name
+from consan.dataclass import dataclass
 from consan.instrument.ptx.extents import three_extents
 from consan.launching.entries import choose_entry
 from consan.launching.source import read_module

@@ -9,7 +9,7 @@ not reach memory is not shown; nor is a schedule that was not run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from consan.audit.host import text as cuda
 from consan.audit.rows import LaunchAnswers
 from consan.backends.cpu.state.memory import GLOBAL_BASE, Allocation
+from consan.dataclass import dataclass
 from consan.reports.source.names import demangled
 from consan.session.modules.layouts import AddressName
 

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from consan.audit.host.program import DeviceProgram, HostProgram
 from consan.audit.host.sizes import LEAST, TIMES, shrunk_text
 from consan.audit.host.sources import AuditedSource
 from consan.audit.launch_file import SUFFIX, LaunchSize
+from consan.dataclass import dataclass
 from consan.reports.model import Finding
 
 _MOST_MODES: Final = 16  # values of the first argument of `main` that are tried

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from consan.audit.host import cmake, sizes
+from consan.dataclass import dataclass
 
 _NAMES: Final = ("Makefile", "makefile", "GNUmakefile")
 _LEVELS: Final = 2  # the folders above a source where its Makefile may be

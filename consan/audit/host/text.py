@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from consan.dataclass import dataclass
 
 KERNEL: Final = "kernel"
 DEVICE: Final = "device"  # a function of the device alone

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 GPU_SCOPE, SYS_SCOPE = 2, 3
 _SCOPES = ("cta", "cluster", "gpu", "sys")  # by their numbers

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from consan.dataclass import dataclass
 
 if TYPE_CHECKING:
     from multiprocessing.pool import AsyncResult

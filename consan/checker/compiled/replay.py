@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from consan.checker.compiled.build import library
 from consan.checker.compiled.layouts import INPUT, OUTPUT, RECORD, Level, Reading, RestrictedFences, Status
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.instrument.layouts.records import Record, dtype
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from consan.checker.judging.spins import Polling
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.memory import SMALLER
 from consan.checker.logs.shares import Pairs
+from consan.dataclass import dataclass
 from consan.instrument.findings import FindingRecord, LanesGone
 from consan.reports.verdict.speaking.raw import key
 from consan.reports.verdict.speaking.terms import Key

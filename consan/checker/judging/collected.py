@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Dim3, clusters_of
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.instrument.findings import (
     KINDS,

@@ -10,7 +10,7 @@ import ctypes
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, calle
 from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.logs.memory import SMALLER
 from consan.checker.logs.recorded_launch import MemoryBefore
+from consan.dataclass import dataclass
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.families.global_memory import Mode

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from consan.checker.judging.checked import Checked, Histories, HistoryName, LeftOut, needs_replay
+from consan.dataclass import dataclass
 
 
 @dataclass

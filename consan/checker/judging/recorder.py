@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, ReadOnce, spread
 from consan.checker.logs.stops import Stop
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode

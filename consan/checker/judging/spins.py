@@ -8,7 +8,6 @@ whether the memory still has the value (session/executing/hangs.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from consan.checker.compiled.layouts import StoppedKind
 from consan.checker.compiled.replay import History
 from consan.checker.judging.collected import Collected, StoppedThread
 from consan.checker.judging.grid import GridChecked
+from consan.dataclass import dataclass
 
 _SHARED = 1 << 63
 _OFFSET = 0xFFFFFFFF

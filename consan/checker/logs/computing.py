@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from consan.checker.compiled.layouts import EXPAND_MEMORY, EXPANSION
 from consan.checker.compiled.replay import filled
 from consan.checker.logs.grouping import Dim3
 from consan.checker.logs.program import OF_LAUNCH, LogProgram
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.text import expansion, text

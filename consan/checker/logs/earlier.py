@@ -9,9 +9,10 @@ Not handled: eviction. Beyond `MOST` names of a module no more are kept.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from consan.checker.compiled.build import sources
+from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 from consan.instrument.stored import fingerprint
 from consan.toolchain.cache import CACHE, key

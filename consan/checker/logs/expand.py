@@ -12,7 +12,6 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.pieces import LogForm, NoRoom
 from consan.checker.logs.prefetch import later, settle
 from consan.checker.logs.program import LogProgram, program_of
+from consan.dataclass import dataclass
 from consan.instrument.collection import no_collection
 from consan.instrument.ptx import parse
 from consan.instrument.record import Expansion, Recorded

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.checker.logs.names import Sums, joined, names_of
+from consan.dataclass import dataclass
 
 Dim3 = tuple[int, int, int]
 _NO_GROUP = -1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +25,7 @@ from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums
 from consan.checker.logs.pieces import LogForm, LogPieces, NoRoom
 from consan.checker.logs.receipts import WORK_BYTES
 from consan.checker.logs.recorded_launch import MemoryBefore
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.instrument.record import Compact
 from consan.instrument.record.families.global_memory import Mode

@@ -6,9 +6,9 @@ one has used, with room to spare: the logs of a program's large kernels then tak
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.record.text.templates import LINE_BYTES
 
 LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops

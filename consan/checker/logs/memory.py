@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from consan._errors import EnvironmentFailure
+from consan.dataclass import dataclass
 
 SMALLER = "a smaller launch needs less: --ctas N, smaller sizes; --trace-memory gives more"  # where logs have no room
 MOST_RETAINED = 256 << 20  # bytes in sum

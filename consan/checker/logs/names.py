@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.checker.logs.memory import LogMemory
+from consan.dataclass import dataclass
 
 NAME_BYTES = 16
 MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)

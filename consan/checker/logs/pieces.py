@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from consan._errors import EnvironmentFailure
 from consan.checker.logs.log_lines import LogNeeds, LogRoom
 from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.recorded_launch import MemoryBefore
+from consan.dataclass import dataclass
 from consan.instrument.record import Compact, Recorded
 from consan.instrument.record.analyses.launch_inputs import SLOT
 from consan.instrument.record.families.global_memory import Mode

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from consan.checker.compiled.expanding import StepCode, StepSlot, StepType
 from consan.checker.compiled.layouts import EXPAND_STEP
+from consan.dataclass import dataclass
 from consan.instrument.layouts.records import dtype
 from consan.instrument.ptx import Address, Block, Function, Immediate, Instruction, Label, Negated, Operand, Register, Symbol, Vector
 from consan.instrument.record.text import expansion, text

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from consan.checker.logs import names
 from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.names import ADD_HASHES
+from consan.dataclass import dataclass
 from consan.instrument.record.text.text import LAUNCH_BYTES, PLACES_BYTES
 
 NUMBER, SUMS, UNENDED, RESULTS = 0, 8, 24, 32  # where in a slip

@@ -13,7 +13,7 @@ import json
 import math
 import zipfile
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from consan._errors import UsageError
 from consan.checker.compiled.replay import History, Tables
 from consan.checker.logs.grouping import Grouped
 from consan.checker.logs.recorded_launch import MemoryBefore, RecordedLaunch
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.textures.description import TextureMemory
 

@@ -6,11 +6,10 @@ instruction that failed count too, for threads that have stored their words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from consan.checker.logs.grouping import Dim3, clusters_of
+from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 
 

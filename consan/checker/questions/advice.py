@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from consan.checker.judging.checked import Checked
 from consan.checker.questions.changes import Change, EventPlaces, Spot, Statement
 from consan.checker.questions.questions import AskedLaunches, Questions
 from consan.checker.questions.weaker import weaker
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.record.analyses.reach import BarrierReach

@@ -10,8 +10,9 @@ Not possible: an event where no block has one, and one whose operands no word an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.record.text.templates import Template
 from consan.instrument.sites import Site

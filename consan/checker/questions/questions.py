@@ -10,7 +10,7 @@ import functools
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import MemoryBefore, RecordedLaunch
 from consan.checker.questions.changes import Change, EventPlaces, applied
 from consan.checker.questions.walks import Walked, joined, passes_of, walk
+from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict.speaking.terms import Key

@@ -11,7 +11,7 @@ not used in their order, and registers that address a stage and something else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.questions.changes import Statement
 from consan.checker.questions.questions import AskedLaunches, Questions
 from consan.checker.questions.walks import DID_NOT_HAPPEN, Steps, steps_of
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.record.text.templates import Template
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.replay import History
 from consan.checker.questions.changes import Spot
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.effects import LANES, WordValue
 from consan.instrument.record.text.templates import END, Template

@@ -8,10 +8,10 @@ that are entered by a jump.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from consan.checker.questions.changes import Change, EventPlaces
 from consan.checker.questions.pieces import ptx_of
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.control_flow import BasicBlock, graph_of
 from consan.instrument.effects.model import leaves

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from consan.checker.judging.checked import Checked
@@ -21,6 +20,7 @@ from consan.checker.questions.questions import Answer, Questions
 from consan.checker.repairs.forms import Repair, RepairStep, only_orders
 from consan.checker.repairs.repairs import Repairs
 from consan.checker.repairs.whole_barriers import are_whole, for_some_warps, own_barriers
+from consan.dataclass import dataclass
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.sites import Site
 from consan.reports.verdict.speaking.terms import Key

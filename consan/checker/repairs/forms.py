@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from consan.checker.questions.changes import Change, EventPlaces, Statement
 from consan.checker.questions.pieces import Piece, words_of
 from consan.checker.questions.questions import Questions
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.effects.model import leaves
 from consan.instrument.findings import Kind, Reason

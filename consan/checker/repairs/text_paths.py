@@ -9,13 +9,14 @@ import functools
 import itertools
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from consan.checker.questions.changes import EventPlaces, Statement, line_of, statement_of
 from consan.checker.repairs.edits import Edit
 from consan.checker.repairs.forms import RepairStep
 from consan.checker.repairs.text_places import TextPlaces
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.control_flow import definitions, graph_of, key_of, keys_read, written
 from consan.instrument.control_flow.paths import reached

@@ -6,11 +6,12 @@ written once, with a number, is that number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from consan.checker.questions.changes import EventPlaces
 from consan.checker.questions.walks import Walked
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.control_flow import Key, definitions, graph_of, key_of
 from consan.instrument.effects.makes import Makes, makes

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from consan.checker.questions.changes import line_of
 from consan.checker.repairs.forms import RepairStep
 from consan.checker.repairs.text_paths import OF_BARRIERS, TextRepair
 from consan.checker.repairs.text_waits import WaitForms
+from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.control_flow import definitions, keys_read, read, written
 from consan.instrument.control_flow.slices import backward_slice

@@ -10,13 +10,14 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan import late
 from consan._errors import ConsanError
 from consan.commands.parts.unoptimised import compiled, is_compared
+from consan.dataclass import dataclass
 from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal

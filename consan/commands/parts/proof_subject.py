@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import UsageError
 from consan.commands.parts.proofs import ProofPlace, ProofReport
+from consan.dataclass import dataclass
 from consan.files import read_file
 from consan.instrument.ptx.extents import three_extents
 from consan.launching.arguments import check_dimensions, parse_dim3

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from consan.dataclass import dataclass
 
 SCHEMA: Final = "consan.proof/1"
 _ANSWERS: Final = {

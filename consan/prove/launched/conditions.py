@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.prove.environment import Environment, Shape
 from consan.prove.numbers import AssumedRange, Symbols
 from consan.prove.parameters import LaunchWord, ParameterRelation

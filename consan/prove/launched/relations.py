@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function, Module
 from consan.prove.environment import SamePointers, Shape
 from consan.prove.parameters import LaunchWord, ParameterRelation

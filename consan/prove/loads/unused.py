@@ -6,8 +6,9 @@ Of the condition of a store counts what follows from the number of the thread al
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function
 from consan.instrument.record.analyses.stored_values import stores_of_values
 from consan.prove.solver import Formula, both, either

@@ -9,9 +9,10 @@ an iteration makes of its value is its value in the next one: so it holds in all
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from consan.dataclass import dataclass
 from consan.prove.numbers import MOST, Number, Symbols, chosen, minus, number, plus
 from consan.prove.solver import Formula, ask, choice, opposite, z3
 

@@ -8,10 +8,11 @@ makes it none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph, Key
 from consan.instrument.control_flow.paths import reached
 from consan.prove.numbers import Base, Interval

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key
 from consan.instrument.effects import BulkLoad, BulkStore, MbarrierArrive, MbarrierWait
 from consan.instrument.isa import row_of

@@ -16,8 +16,9 @@ take place: each claim follows from claims on earlier ones. So arrays are left o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph, Key
 from consan.prove.numbers import Number, Symbols, number
 from consan.prove.pairs import OverlapQuestions

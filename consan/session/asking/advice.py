@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from consan.checker.judging.checked import Checked
@@ -13,6 +13,7 @@ from consan.checker.questions.changes import Change, EventPlaces
 from consan.checker.questions.questions import AskedLaunches, Questions
 from consan.checker.questions.stages import Staged, staged
 from consan.checker.repairs.edits import Edit, Impossible, edits_of
+from consan.dataclass import dataclass
 from consan.instrument.hazards.static import static_findings
 from consan.instrument.ptx import Module, parse
 from consan.instrument.record.analyses.reach import BarrierReach

@@ -6,12 +6,13 @@ Each recorded launch is asked without each statement in turn, until one launch n
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from consan.checker.judging.checked import Checked
 from consan.checker.questions.advice import notes_of, notices, statements_of
 from consan.checker.questions.questions import Questions
+from consan.dataclass import dataclass
 from consan.reports.source.places import located
 from consan.session.asking.advice import MOST_EVENTS
 from consan.session.executing.recording import ASKERS

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from consan._errors import ConsanError
 from consan.backends.cpu.engine.ordered import Ordered
 from consan.backends.cpu.state.schedule import Schedule, for_seed
 from consan.backends.virtual import VirtualBackend
+from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS
 from consan.reports.model import Access, Dim3, Finding, Report
 from consan.reports.racing_value import Outcomes

@@ -21,7 +21,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from consan.checker.repairs.text_paths import TextRepair
 from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
+from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS, FindingFlags, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.instrument.sites import Site

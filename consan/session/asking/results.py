@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from consan._errors import ConsanError
 from consan.checker.repairs.whole_barriers import own_barriers_in_text
+from consan.dataclass import dataclass
 from consan.reports.model import Report, VerifiedFix
 from consan.reports.source.patches import fixed
 from consan.reports.words.verified import with_fix

@@ -10,11 +10,11 @@ import ctypes
 import math
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from consan.backends.cuda import CudaBackend
 from consan.backends.driver import driver
+from consan.dataclass import dataclass
 
 PAIRS = 41
 _LEAST_SECONDS = 4e-4  # of a batch

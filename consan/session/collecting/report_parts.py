@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from consan.dataclass import dataclass
 from consan.reports.model import Finding
 
 if TYPE_CHECKING:

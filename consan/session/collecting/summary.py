@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from consan.dataclass import dataclass
 from consan.options import INLINE, RECORD
 from consan.reports import model
 from consan.reports.counts import plural

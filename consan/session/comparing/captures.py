@@ -12,9 +12,10 @@ events that are nodes (driver_calls.py ends the comparison).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from consan.dataclass import dataclass
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, GraphNode
 from consan.session.comparing.streams import Event, Numbers, Stream
 

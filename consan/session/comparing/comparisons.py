@@ -6,10 +6,10 @@ Streams and graphs know this, and neither the session nor an engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from consan.checker.compiled.concurrent_launches import Keep, Retained
+from consan.dataclass import dataclass
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends import contexts as memory_of_processes
 from consan.backends.base import THREAD_STREAM
+from consan.dataclass import dataclass
 from consan.session.comparing.array_rows import rows_between
 from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.program_streams import ProgramStream

@@ -7,10 +7,9 @@ driver_calls.py names each call that may order streams and is not understood: no
 Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. The host waits for a launch
 whose global memory is recorded.
 
-C notes most calls, and Python reads them in their order (consan/backends/call_filter.py).
-
-Kernels are recorded for the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large
-launch, one of many) is compared with nothing, and each kernel that may run at the same time has that as a reason.
+C notes most calls, and Python reads them in their order (consan/backends/call_filter.py). Kernels are recorded for
+the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large launch, one of many) is compared
+with nothing, and each kernel that may run at the same time has that as a reason.
 
 Not followed: host threads (what one of them waits for, all know; one that gets the number of another that has ended gets its default
 stream, too), and an order by memory that the host polls.
@@ -21,12 +20,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM, FollowedLaunch
 from consan.backends.contexts import NOTHING, ProcessMemory
 from consan.checker.compiled.concurrent_launches import Rows
+from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Capture, Captures

@@ -8,12 +8,13 @@ Not followed: parts of larger blocks that the pool splits, and torch's caching a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows
+from consan.dataclass import dataclass
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.streams import Stream
 

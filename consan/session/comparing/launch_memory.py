@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.concurrent_launches import Rows
+from consan.dataclass import dataclass
 from consan.reports.model import Dim3
 from consan.session.comparing.array_rows import HOST, ROWS
 

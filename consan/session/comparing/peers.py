@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from consan.dataclass import dataclass
 from consan.ranges.pointed import pointed_words
 from consan.session.comparing.followed_streams import FollowedStreams
 

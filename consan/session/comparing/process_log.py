@@ -11,7 +11,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from time import monotonic as now
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Rows, releases
+from consan.dataclass import dataclass
 from consan.reports.formats.json_format import access_to_json
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, racing
+from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.formats.json_format import access_from_json
 from consan.reports.model import Access, Finding

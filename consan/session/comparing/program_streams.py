@@ -13,10 +13,11 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import DEFAULT_STREAMS
+from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, rows_of
 from consan.session.comparing.comparisons import Comparisons

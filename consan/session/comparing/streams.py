@@ -10,9 +10,10 @@ The streams of a program that a session runs are in program_streams.py. Not foll
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 
 Numbers = frozenset[int]
 _NONE: Numbers = frozenset()

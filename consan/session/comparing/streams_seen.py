@@ -7,10 +7,11 @@ says so of each kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from consan.backends.base import DEFAULT_STREAMS
+from consan.dataclass import dataclass
 from consan.session.comparing.comparisons import Comparisons
 
 _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"

@@ -3,8 +3,7 @@
 In the stream of such a launch its memory is cleared and its module is given the launch's variables; behind the kernel comes a receipt
 (consan/checker/logs/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an
 earlier launch of the kernel had did the same: it is counted, and its memory serves the next one. Launches that are new are checked in a
-thread. Launches are concluded in the order in which they were made, all of them before a report, and before a launch that the host waits
-for.
+thread. Launches are concluded in the order in which they were made, all before a report, and before a launch that the host waits for.
 
 The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
 before consan does, and its memory with it: a crash must not lose the first launch of a shape.
@@ -19,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import SimpleQueue
 from typing import Final
 
@@ -27,6 +26,7 @@ from consan._errors import InternalError
 from consan.backends.base import THREAD_STREAM, DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
+from consan.dataclass import dataclass
 from consan.session.executing.in_flight import Repeating, Slot
 from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Judge

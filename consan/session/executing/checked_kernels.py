@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.base import Dim3
 from consan.checker.judging.checked import Checked
 from consan.checker.judging.tally import ProvenLaunches, Tally
 from consan.checker.logs.shares import Pairs
+from consan.dataclass import dataclass
 from consan.reports.counts import plural
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.prepared import LogShape

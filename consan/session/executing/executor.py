@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from consan import late
 from consan.backends.base import Dim3
 from consan.backends.cost import COST
+from consan.dataclass import dataclass
 from consan.instrument.abi.variant import Variant
 from consan.ranks.crew import refuse_alone
 from consan.reports.model import Finding

@@ -18,13 +18,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.base import Handle
 from consan.checker.judging.starting import give_module
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import MOST_CLEARED, MOST_RESULTS, SLIP_BYTES, NodeFront, Slip
+from consan.dataclass import dataclass
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from consan._errors import UsageError
@@ -20,6 +20,7 @@ from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.tally import ProvenLaunches
 from consan.checker.logs.retained import Archive, RetainedLaunch, Watched, fingerprint, read
 from consan.checker.logs.stops import Stop
+from consan.dataclass import dataclass
 from consan.files import stored_name, write_file
 from consan.instrument.rewriting.ranked import ranks_of
 from consan.reports.counts import plural

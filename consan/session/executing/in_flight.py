@@ -11,12 +11,13 @@ import operator
 import threading
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.armed import MOST_SLOTS, AlikeLaunches, ArmedSlot, Lent, MadeLaunches
 from consan.backends.base import THREAD_STREAM, Around, DeviceLost, LaunchWork
 from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
+from consan.dataclass import dataclass
 from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey, shape_but_log
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.parameters import Parameters

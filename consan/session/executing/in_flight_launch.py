@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Final
 
 from consan.backends.base import Dim3, Handle
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import Slip
+from consan.dataclass import dataclass
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.parameters import Parameters

@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from consan import late
@@ -22,6 +22,7 @@ from consan.checker.judging.checked import Checked
 from consan.checker.logs.log_lines import SMALL_BYTES
 from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.retained import Watched
+from consan.dataclass import dataclass
 from consan.ranges import LaunchExtents
 from consan.reports.model import AllLaunchesProof, Finding, VerifiedFix
 from consan.reports.positions import unfinished

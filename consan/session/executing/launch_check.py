@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from consan.checker.logs.launch import Launch
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.logs.shares import PairsOfLaunches
 from consan.checker.logs.stops import Stop, stop_at
+from consan.dataclass import dataclass
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
 from consan.session.modules.positions import Waiters, positions

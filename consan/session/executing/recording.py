@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
@@ -25,6 +25,7 @@ from consan.checker.logs.expand import begin
 from consan.checker.logs.memory import MOST_RETAINED, LogMemory
 from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.shares import PairsOfLaunches
+from consan.dataclass import dataclass
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded

@@ -10,10 +10,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from consan.backends.base import DeviceLost
+from consan.dataclass import dataclass
 from consan.session.executing import endings
 from consan.session.executing.in_flight_launch import InFlightLaunch, StreamKey
 from consan.session.executing.watch import SessionWatch

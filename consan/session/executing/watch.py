@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost
+from consan.dataclass import dataclass
 from consan.reports.positions import unfinished
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.executing import endings

@@ -13,10 +13,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from consan import late
+from consan.dataclass import dataclass
 from consan.reports.source.declarations import SourceTexts
 from consan.reports.source.names import function_name, variable_name
 from consan.reports.source.places import LIBRARY, rank

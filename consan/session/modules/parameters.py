@@ -9,8 +9,9 @@ import ctypes
 import itertools
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from consan.dataclass import dataclass
 
 Parameters = tuple[bytes, ...]
 Asked = Callable[[], Parameters | None]  # None: they are not known

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3, Handle
 from consan.checker.logs.log_lines import LogRoom
+from consan.dataclass import dataclass
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
 from consan.reports.source.variables import Layout

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
+from consan.dataclass import dataclass
 from consan.instrument import communicates
 from consan.instrument.ptx import Module
 from consan.instrument.record import Expansion, Recorded, module, record

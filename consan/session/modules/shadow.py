@@ -7,13 +7,14 @@ that get no slot run unchecked; they are counted, and the verdict becomes `incom
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.backends.base import DeviceLost
+from consan.dataclass import dataclass
 from consan.instrument.abi import events, records, sizes
 from consan.instrument.findings import FindingRecord
 

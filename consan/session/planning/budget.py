@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from consan.dataclass import dataclass
 
 FIRST: Final = 2  # launches of each kernel and shape that are always looked at
 

@@ -6,9 +6,10 @@ is in the text, the grid, and these bytes. Such a launch runs as it is, without 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
+from consan.dataclass import dataclass
 from consan.instrument.record.recorded import DecidingBytes
 from consan.session.modules.parameters import Parameters
 

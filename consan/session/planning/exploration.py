@@ -14,12 +14,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import ConsanError
 from consan.backends.cpu.engine.steered import Action, Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
 from consan.backends.cpu.state.schedule import STEERED
+from consan.dataclass import dataclass
 from consan.reports.catalogue.situations import LAPPED
 from consan.reports.model import Access, Finding
 from consan.reports.verdict.speaking.shared import merge_key

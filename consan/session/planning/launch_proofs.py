@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from consan.backends.base import Dim3
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Function
 from consan.instrument.stored import fingerprint
 from consan.prove.environment import pointers_of

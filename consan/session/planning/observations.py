@@ -15,8 +15,8 @@ found: the caller gives the lines of the accesses that race, and does not ask wh
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import read
 from consan.instrument.isa import Row, lookup, observing
 from consan.instrument.ptx import Immediate, Instruction, Module

@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Final
 
 from consan._errors import UsageError
+from consan.dataclass import dataclass
 from consan.options import (
     ASSEMBLIES,
     AUTO,

@@ -13,11 +13,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from consan.backends.base import Dim3
 from consan.checker.logs.pieces import NoRoom
+from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 from consan.reports.model import AllLaunchesProof
 from consan.session.modules.prepared import KnownLogs

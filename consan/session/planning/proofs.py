@@ -13,9 +13,10 @@ Not handled: launches whose parameters are not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
+from consan.dataclass import dataclass
 from consan.ranges import LaunchExtents, NotProven, Proof, Slice, Touched, footprint, prove
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.variables import keeps_state

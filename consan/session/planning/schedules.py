@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS
 from consan.reports.model import Dim3, Finding, KernelSummary, Report, Schedules
 from consan.session.planning.observations import Observation, depends_on_schedule, leaves_the_same, observations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypedDict
 
 from consan.backends.base import Dim3
+from consan.dataclass import dataclass
 
 
 class OfKernel(TypedDict):

@@ -25,8 +25,9 @@ from __future__ import annotations
 import enum
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph, Key, guard_of, written
 from consan.instrument.control_flow.paths import inverse, on_cycles, reached
 from consan.instrument.isa import Row, elects, is_exact, is_move, lookup, row_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key, definitions, guard_of, key_of, read
 from consan.instrument.isa import adds, lookup, row_of
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol

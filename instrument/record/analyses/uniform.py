@@ -10,8 +10,7 @@ the lane, in a kernel whose text says that blocks have one dimension. All of its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key, key_of
 from consan.instrument.isa import is_exact, is_move, lowest_bit, takes_from_lane
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register

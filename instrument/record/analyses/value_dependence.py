@@ -11,8 +11,8 @@ Not followed: values that leave through global memory and come back in a later l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import CONTROL, Key, guard_of, written
 from consan.instrument.control_flow.slices import deciding_keys, operand_keys, touched_spaces
 from consan.instrument.effects import MbarrierWait

@@ -13,9 +13,10 @@ words note that the poll was interrupted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from consan.dataclass import dataclass
 from consan.instrument.isa import destinations, lookup
 from consan.instrument.ptx import Instruction
 from consan.instrument.record.text import text

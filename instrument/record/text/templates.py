@@ -6,11 +6,12 @@ An event that has a guard word, or an address word, with all bits set did not ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.instrument.effects import LANES, Effect
 from consan.instrument.effects.model import ROW
 

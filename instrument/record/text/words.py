@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypedDict
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key, key_of
 from consan.instrument.effects import NO_WORD, Effect, WordValue
 from consan.instrument.isa.roles import names

@@ -9,9 +9,9 @@ lines are not grouped: PTX lines of two kernels are unrelated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from consan.dataclass import dataclass
 from consan.reports.counts import seen
 from consan.reports.model import Finding
 from consan.reports.source.names import kernel_name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from consan.dataclass import dataclass
 from consan.instrument.findings import FindingRecord, Kind, Reason
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import is_copy

@@ -17,8 +17,10 @@ from consan import late
 # A package is a folder, or a file right under consan/. Late imports count.
 ERRORS, MACHINE, SESSION = "consan._errors", "consan.backends.cpu", "consan.session"
 LATE = "consan.late"  # the table of modules that are imported at their first use: for all
+DATACLASS = "consan.dataclass"  # for all
 PACKAGES = {
     LATE: (),
+    DATACLASS: (),
     ERRORS: (),
     "consan.suggest": (),
     "consan.files": (ERRORS,),
@@ -214,7 +216,11 @@ def test_packages(package: str) -> None:
     inside = [module for module in MODULES if _package(module) == package]
     found = {(module, name, typed) for module in inside for name, typed in imported(module) if _package(name) != package}
     free = package in NAMING_UPWARDS
-    wrong = {f"{module}: {name}" for module, name, typed in found if not within(name, (LATE, *PACKAGES[package])) and not (typed and free)}
+    wrong = {
+        f"{module}: {name}"
+        for module, name, typed in found
+        if not within(name, (LATE, DATACLASS, *PACKAGES[package])) and not (typed and free)
+    }
     assert inside
     assert not wrong
 

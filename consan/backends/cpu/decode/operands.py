@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from consan.backends.cpu.state.faults import StepSite, UnsupportedInstruction
 from consan.backends.cpu.state.memory import RESERVED_SHARED
 from consan.backends.cpu.state.registers import RAW_DTYPES, SIGNED, WORD_DTYPES, typed
+from consan.dataclass import dataclass
 from consan.instrument.isa import lookup
 from consan.instrument.ptx import (
     Address,

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow.labels import visible
 from consan.instrument.isa import lookup, row_of
 from consan.instrument.ptx import Block, Directive, Function, Instruction, Label, Param, Variable

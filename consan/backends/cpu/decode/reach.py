@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 
+from consan.dataclass import dataclass
 from consan.instrument.control_flow.paths import repeats
 from consan.instrument.ptx import Function, Instruction, Module, parse
 from consan.instrument.ptx.operands import Symbol

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from consan.backends.cpu.state.faults import Dim3
 from consan.backends.cpu.state.wave import Wave
+from consan.dataclass import dataclass
 
 Array = npt.NDArray[Any]
 

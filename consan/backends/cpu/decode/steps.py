@@ -9,11 +9,12 @@ width but keeps the result only under a mask, which beats gather and scatter onc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]

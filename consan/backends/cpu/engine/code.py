@@ -6,7 +6,6 @@ steps. It is kept between waves and launches, because decoding costs far more th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ from consan.backends.cpu.state.queue import LaunchQueue
 from consan.backends.cpu.state.registers import Slots, storage
 from consan.backends.cpu.state.tensor_memory import TensorMemory
 from consan.backends.cpu.state.wave import Wave
+from consan.dataclass import dataclass
 from consan.instrument.isa import Row, compares_and_swaps, polls, row_of
 
 from . import control

@@ -21,7 +21,7 @@ Not recorded: what does not depend on the schedule (the order of groups, of lane
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from consan.backends.cpu.state.faults import Dim3
 from consan.backends.cpu.state.schedule import AT_ONCE, LATE, Bools, Lanes, Schedule
+from consan.dataclass import dataclass
 
 if TYPE_CHECKING:
     from consan.backends.cpu.state.copies import PendingOperation

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from consan.backends.cpu.state.faults import Dim3
 from consan.backends.cpu.state.memory import HANDLE, Allocation
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import Shape, Wave
+from consan.dataclass import dataclass
 from consan.instrument.ptx import OPAQUE, Function, Module, type_bytes
 from consan.instrument.ptx.extents import three_extents
 

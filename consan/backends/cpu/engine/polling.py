@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from consan.backends.cpu.semantics.access import SPACES
 from consan.backends.cpu.state.faults import GRID_BARRIER, Blocked, Polled
 from consan.backends.cpu.state.memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.state.registers import WORD_DTYPES
+from consan.dataclass import dataclass
 from consan.instrument.isa import lookup, polls, row_of, swaps
 from consan.instrument.ptx import Address, Instruction, Symbol
 

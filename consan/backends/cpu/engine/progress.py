@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ import numpy.typing as npt
 from consan.backends.cpu.decode.operands import is_clock, is_of_hooks
 from consan.backends.cpu.decode.patience import PatientLoops
 from consan.backends.cpu.decode.program import FunctionCode, call_parts, is_aligned, is_collective
+from consan.dataclass import dataclass
 from consan.instrument.isa import is_wide, lookup, polls, row_of
 from consan.instrument.ptx import Instruction
 

@@ -9,7 +9,7 @@ atomic, an operation on an mbarrier, a barrier of some threads. Points are numbe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from consan.backends.cpu.decode.operands import is_of_hooks
 from consan.backends.cpu.state.schedule import AT_ONCE, LATE, STEERED, Bools, Schedule, for_seed
+from consan.dataclass import dataclass
 from consan.instrument.isa import row_of
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ The groups of a wave run as long as they can, so a CTA would often find that all
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from consan.backends.cpu.engine.code import BoundBlock
 from consan.backends.cpu.state.groups import LaneGroup, ReadyQueue
 from consan.backends.cpu.state.wave import Wave
+from consan.dataclass import dataclass
 
 # A turn has three parts. Their ends, counted in writes that others may poll:
 HESITANT = 6  # others go first, and a group that leaves its poll lets all others go on: it knows as little of them as it can

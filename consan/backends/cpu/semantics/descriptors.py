@@ -25,11 +25,12 @@ ISA's formula for it, which says where the pattern starts; no program of the tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 Array = npt.NDArray[Any]
 CHUNK = 16

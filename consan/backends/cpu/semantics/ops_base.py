@@ -17,11 +17,12 @@ Conventions that every operation follows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]

@@ -8,10 +8,11 @@ The NaN of fma.oob is the one that the machine's tensor loads fill with; any ope
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+
+from consan.dataclass import dataclass
 
 from .ops_base import CANONICAL_NAN, Array, DType, Function, Op, Operations, any_true, bits, lane
 from .ops_rounding import F32, F64, flush, odd_sum, saturate, to_f32_odd

@@ -15,10 +15,11 @@ ops_sparse.py has m8n8k4 with f16, sparse forms (mma.sp), kinds and block scalin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+
+from consan.dataclass import dataclass
 
 from .ops_base import Array, DType, Function, Op, Operations, canonicalize, warp
 from .ops_half import widen_bf16

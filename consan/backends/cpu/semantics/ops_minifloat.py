@@ -7,10 +7,11 @@ largest value where it has none. s2f6x2 is in ops_fixed, .rs in ops_stochastic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+
+from consan.dataclass import dataclass
 
 from .ops_base import Array, Function, Op, Operations, lane
 from .ops_half import PACKED, pack, round_bf16, round_f16, unpack

@@ -13,9 +13,10 @@ Arithmetic is that of ops_matrix.py. Selectors beyond those that the ISA defines
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+
+from consan.dataclass import dataclass
 
 from .ops_base import Array, Op, Operations, warp
 from .ops_matrix import (

@@ -12,7 +12,6 @@ last of 32; with `.ashift` that is done behind the product (documentation of `tc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from consan.backends.cpu.state.copies import Lanes, PendingOperation
 from consan.backends.cpu.state.faults import LaneError, StepSite
 from consan.backends.cpu.state.mbarriers import MBarriers
 from consan.backends.cpu.state.tensor_memory import COLUMNS, LANES
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Address, Immediate, Negated, Operand
 from consan.instrument.ptx.operands import flatten
 

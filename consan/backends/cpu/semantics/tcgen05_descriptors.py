@@ -20,12 +20,13 @@ Not handled: K = 96 and absolute leading offsets (sm_103a). The effect of a base
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 Array = npt.NDArray[Any]
 CHUNK = 16

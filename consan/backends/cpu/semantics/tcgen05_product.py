@@ -12,12 +12,13 @@ after the shift, and the mask applies to the columns of D.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 from . import tcgen05_layouts as layouts
 from .matrix import six_bits

@@ -12,7 +12,7 @@ DeepGEMM relies on; a lane of another quarter ends the launch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +28,7 @@ from consan.backends.cpu.state.faults import LaneError, StepSite
 from consan.backends.cpu.state.groups import LaneGroup
 from consan.backends.cpu.state.tensor_memory import COLUMNS, LANES, ColumnsRequest
 from consan.backends.cpu.state.wave import WARP
+from consan.dataclass import dataclass
 from consan.instrument.isa import destinations
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Immediate, Operand

@@ -16,7 +16,6 @@ Not handled: .im2col::w and its kin. Prefetches and cache policies have no effec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from consan.backends.cpu.state.copies import EMPTY, BulkOperation
 from consan.backends.cpu.state.faults import LaneError
 from consan.backends.cpu.state.memory import GLOBAL_BASE, RESERVED_SHARED
 from consan.backends.cpu.state.registers import RAW_DTYPES, WORD_DTYPES
+from consan.dataclass import dataclass
 from consan.instrument.ptx import Operand, TensorAddress, Vector
 from consan.tensormap.description import NBYTES, TensorMapInfo
 from consan.tensormap.encoding import TensorMapError, decode as decode_map, replace_field

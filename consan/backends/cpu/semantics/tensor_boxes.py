@@ -14,12 +14,12 @@ documented), im2col with a step along N, im2col that starts outside of its bound
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.tensormap.description import TensorMapInfo
 
 Array = npt.NDArray[Any]

@@ -10,13 +10,13 @@ Not handled: levels of detail (a texture has one level), anisotropic filters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.dataclass import dataclass
 from consan.textures.description import FACES, TextureInfo
 
 Array = npt.NDArray[Any]

@@ -18,7 +18,7 @@ in flight (they read old values, as other instructions do).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,6 +32,7 @@ from consan.backends.cpu.decode.steps import Selection, Step, nothing, selective
 from consan.backends.cpu.state.copies import AsyncCopies, Bools, Lanes, PendingOperation
 from consan.backends.cpu.state.faults import StepSite
 from consan.backends.cpu.state.wave import WARP
+from consan.dataclass import dataclass
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Immediate, Instruction, Negated, Operand, Register, Vector
 from consan.instrument.ptx.operands import flatten

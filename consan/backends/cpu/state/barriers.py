@@ -8,11 +8,13 @@ It decides who is released; the scheduler decides who runs next. Not handled: mb
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 from .groups import Activation
 from .wave import WARP, Wave

@@ -30,11 +30,12 @@ Not handled: what an operation does; see async_steps.py (cp.async), bulk.py, ten
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 from .faults import StepSite
 from .schedule import AT_ONCE, HELD, LATE_READ, Schedule

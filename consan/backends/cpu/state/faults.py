@@ -6,10 +6,11 @@ recorded. It does raise `UnsupportedInstruction`, because the state after an unk
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from consan._errors import NotSupported
+from consan.dataclass import dataclass
 
 Dim3 = tuple[int, int, int]
 

@@ -20,11 +20,12 @@ Not handled: the order of arrivals of one instruction is that of its lanes, what
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 from .barriers import WaitingLanes
 from .faults import BarrierState

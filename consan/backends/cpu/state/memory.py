@@ -14,13 +14,14 @@ from __future__ import annotations
 import bisect
 import mmap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure, UsageError
+from consan.dataclass import dataclass
 
 Array = npt.NDArray[np.generic]
 

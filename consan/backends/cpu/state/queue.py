@@ -7,12 +7,11 @@ are left when a wave has ended start then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from consan.backends.cpu.state.faults import Dim3
 from consan.backends.cpu.state.schedule import STEERED
+from consan.dataclass import dataclass
 
 
 @dataclass

@@ -15,11 +15,12 @@ Not decided here: who may access a cell, and in which order (the checker's rules
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 from .barriers import WaitingLanes
 from .faults import LaneError, StepSite

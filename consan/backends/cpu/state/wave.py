@@ -8,11 +8,12 @@ the instructions that work on whole warps.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from consan.dataclass import dataclass
 
 from .faults import Dim3
 from .memory import RANK_SHIFT, RESERVED_SHARED, Arena
