@@ -118,7 +118,7 @@ class FunctionRecorder:
         if self.current is not None:
             self.starts.add(self.current.start)
         if self.block is None:
-            window = clusters.window(self.context.module.target, self.context.module.version)
+            window = clusters.window(self.context.module)
             self.block = Words(len(self.templates) + 1, window, self.variant, self.computed, self.needs, self.function.hashing)
             self.templates.append(self.block.template)
             self.pending += self.block.header(late=self.module.leaves)

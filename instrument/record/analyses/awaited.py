@@ -6,6 +6,8 @@ such a loop leave nothing in the log only where strong accesses are in it (polls
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from consan.instrument.control_flow import Graph, PathStep, graph_of, key_of, written
 from consan.instrument.control_flow.paths import behind
 from consan.instrument.isa import lookup
@@ -25,7 +27,7 @@ def awaits_store(function: Function, *, weak: bool = False) -> bool:
 
 
 def _waits(graph: Graph, number: int, load: PathStep) -> bool:
-    body = _iteration(graph, number, load)
+    body = _iteration(graph, number, load.instruction, _is_unrecorded)
     changed = {key for node in body for step in graph.nodes[node].steps for key in written(step.instruction)}
     row = lookup(load.instruction.parts)
     assert row is not None
@@ -33,9 +35,15 @@ def _waits(graph: Graph, number: int, load: PathStep) -> bool:
     return bool(body) and address is not None and changed.isdisjoint(key_of(load.instruction.scope, name) for name in names(address))
 
 
-def _iteration(graph: Graph, number: int, load: PathStep) -> set[int]:
-    """The nodes on paths from a load back to it on which nothing is recorded."""
-    passed = {at for at, node in enumerate(graph.nodes) if all(step is load or _is_unrecorded(step.instruction) for step in node.steps)}
+def only_waits(graph: Graph, number: int, poll: Instruction) -> bool:
+    """Whether a thread may come back to an access with no other access to global memory: its loop does nothing but wait."""
+    return bool(_iteration(graph, number, poll, _stays_in_cta))
+
+
+def _iteration(graph: Graph, number: int, poll: Instruction, passes: Callable[[Instruction], bool]) -> set[int]:
+    """The nodes on paths from an access back to it, with nothing else than what passes."""
+    steps = ([step.instruction for step in node.steps] for node in graph.nodes)
+    passed = {at for at, some in enumerate(steps) if all(each is poll or passes(each) for each in some)}
     ahead, back = (behind(edges, (number,), passed) for edges in (graph.successors, graph.predecessors))
     return ahead & back if number in ahead else set()
 
@@ -47,6 +55,16 @@ def _reads(instruction: Instruction, *, weak: bool) -> bool:
     access = row.event(instruction).first
     past = weak and not _PAST_CACHE.isdisjoint(instruction.parts)
     return (access.is_strong or past) and access.may_be_global
+
+
+def _stays_in_cta(instruction: Instruction) -> bool:
+    """Whether an instruction computes in registers, accesses shared memory, or is a barrier or a fence."""
+    row = lookup(instruction.parts)
+    if row is None:
+        return False
+    if row.is_ordinary:
+        return not row.event(instruction).first.may_be_global
+    return _is_unrecorded(instruction) or row.is_cta_barrier or row.is_warp_barrier or row.is_fence or row.exchanges
 
 
 def _is_unrecorded(instruction: Instruction) -> bool:

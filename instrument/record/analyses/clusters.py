@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from consan.instrument.ptx import Module
 from consan.instrument.rewriting.context import FunctionPlan
 
 _NEWEST = (7, 8)  # of isspacep.shared::cluster
@@ -25,7 +26,11 @@ def required(plan: FunctionPlan) -> Shape:
     return plan.function.required_cluster
 
 
-def window(target: str, version: tuple[int, int]) -> str:
+def window(module: Module) -> str:
     """The window that a generic address of shared memory is in."""
-    number = int("".join(filter(str.isdigit, target)) or 0)
-    return "shared::cluster" if number >= 90 and version >= _NEWEST else "shared"
+    return "shared::cluster" if target_number(module) >= 90 and module.version >= _NEWEST else "shared"
+
+
+def target_number(module: Module) -> int:
+    """The number of the architecture: 90 of "sm_90a"."""
+    return int("".join(filter(str.isdigit, module.target)) or 0)

@@ -36,7 +36,7 @@ def words_of(kernel: FunctionRecorder, work: Work) -> Mapping[str, Any]:
     wide = wide_address(snippet, address, work.instruction.scope)
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
     module = kernel.context.module
-    mark_shared(snippet, wide, low, high, clusters.window(module.target, module.version))
+    mark_shared(snippet, wide, low, high, clusters.window(module))
     snippet.add(f"or.b32 {upper}, {high}, {_MARK};")
     for place, register in enumerate((low, upper)):
         snippet.add(text.store(stored + place, register).strip())

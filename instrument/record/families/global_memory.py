@@ -256,11 +256,11 @@ class GlobalRecorder:
             snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
             if access.is_generic:
                 module = self._kernel.context.module
-                mark_shared(snippet, wide, low, high, clusters.window(module.target, module.version))
+                mark_shared(snippet, wide, low, high, clusters.window(module))
         for place, register in enumerate((low, high)):
             snippet.add(text.store(first + place, register).strip())
         find_clock(snippet, low)
-        if self.polls.current is not None:
+        if self.polls.compares:
             snippet.add(f"mov.b64 {PLACE}, {{{low}, {high}}};")
 
     def _number(

@@ -52,7 +52,7 @@ def add(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
 
 
 def _add_shared(kernel: FunctionRecorder, work: Work, kind: Any, access: MemoryAccess, tile: Tile, first: int) -> None:
-    block, snippet, window = kernel.open_block(), Snippet(), clusters.window(kernel.context.module.target, kernel.context.module.version)
+    block, snippet, window = kernel.open_block(), Snippet(), clusters.window(kernel.context.module)
     executes, address = _executes(snippet, work, tile, first), snippet.register("b32")
     assert access.address is not None
     if access.is_generic:

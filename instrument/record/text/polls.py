@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from consan.dataclass import dataclass
 from consan.instrument.isa import destinations, lookup
 from consan.instrument.ptx import Instruction
-from consan.instrument.record.text import text
+from consan.instrument.record.analyses import awaited
+from consan.instrument.record.text import backoff, text
 from consan.instrument.record.text.words import TextVariant
-from consan.instrument.rewriting.emit import Snippet
+from consan.instrument.rewriting.emit import Snippet, guard_text
 
 if TYPE_CHECKING:
     from consan.instrument.record.recorder import FunctionRecorder
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 PLACE, SEEN, WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
 REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
 _LAST = "%__consan_pl"  # in a compact text: the number of the poll whose event is the thread's last one, or zero
-# By the operation of an atomic: text that keeps REPEATS only if the atomic has left the memory as it was.
+# By the operation of an atomic: text that keeps a predicate `same` only if the atomic has left the memory as it was.
 _UNCHANGED = {
-    "cas": f"setp.ne.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
-    "exch": f"setp.eq.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
-    "add": f"setp.eq.and.s64 {REPEATS}, {WANTED}, 0, {REPEATS};\n",
-    "or": f"or.b64 {WANTED}, {WANTED}, {SEEN}; setp.eq.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
-    "and": f"and.b64 {WANTED}, {WANTED}, {SEEN}; setp.eq.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
+    "cas": f"setp.ne.and.s64 {{same}}, {SEEN}, {WANTED}, {{same}};\n",
+    "exch": f"setp.eq.and.s64 {{same}}, {SEEN}, {WANTED}, {{same}};\n",
+    "add": f"setp.eq.and.s64 {{same}}, {WANTED}, 0, {{same}};\n",
+    "or": f"or.b64 {WANTED}, {WANTED}, {SEEN}; setp.eq.and.s64 {{same}}, {SEEN}, {WANTED}, {{same}};\n",
+    "and": f"and.b64 {WANTED}, {WANTED}, {SEEN}; setp.eq.and.s64 {{same}}, {SEEN}, {WANTED}, {{same}};\n",
 }
 _COMPARED = frozenset({"cas", "exch"})  # operations that only compare
 _WIDEST_BITS = 8  # bytes up to which SEEN and WANTED hold all bits
@@ -44,13 +45,16 @@ _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB
 
 def can_rewind(instruction: Instruction) -> bool:
     """Whether rounds of a poll that read the same may leave nothing: an unguarded load or atomic."""
+    return instruction.predicate is None and may_leave_unchanged(instruction)
+
+
+def may_leave_unchanged(instruction: Instruction) -> bool:
+    """Whether an access is a load, or an atomic of which it is found out whether it leaves the memory as it was."""
     row = lookup(instruction.parts)
-    if row is None or instruction.predicate is not None:
-        return False
-    return not row.event(instruction).first.writes or _unchanged(instruction) != ""
+    return row is not None and (not row.event(instruction).first.writes or _unchanged(instruction) != "")
 
 
-def _unchanged(instruction: Instruction) -> str:
+def _unchanged(instruction: Instruction, same: str = REPEATS) -> str:
     """The text that finds out whether an atomic has left the memory as it was; empty for any other operation, and for a load."""
     row = lookup(instruction.parts)
     if row is None or not row.is_atomic or not destinations(instruction):
@@ -58,7 +62,7 @@ def _unchanged(instruction: Instruction) -> str:
     words = row.modifiers(instruction.parts)
     operation = next((each for each in words.values() if each in _UNCHANGED), "")
     whole = row.event(instruction).first.total_bytes <= _WIDEST_BITS and "f" not in words.get("type", "")
-    return _UNCHANGED[operation] if operation in _COMPARED or (operation and whole) else ""
+    return _UNCHANGED[operation].format(same=same) if operation in _COMPARED or (operation and whole) else ""
 
 
 @dataclass
@@ -68,18 +72,33 @@ class RecordedPolls:
     kernel: FunctionRecorder
     starts: list[int] = field(default_factory=list)
     nodes: set[int] = field(default_factory=set)
-    current: Instruction | None = None  # that the walk is at
+    current: Instruction | None = None  # that the walk is at, if its rounds may leave nothing
+    slowed: Instruction | None = None  # that the walk is at, if its rounds may sleep
+    sleeps: int = 0  # how many polls may
     identity: int = 0  # in the module, of the poll that the walk is at, if its rounds are calls: the number of its block
 
     def begin(self, instruction: Instruction, node: int) -> None:
         """Give an access that may repeat a block of its own."""
-        repeats = self.kernel.facts.graph.repeats(node)
+        graph = self.kernel.facts.graph
+        repeats = graph.repeats(node)
+        if (
+            repeats
+            and backoff.exists(self.kernel.context.module)
+            and may_leave_unchanged(instruction)
+            and awaited.only_waits(graph, node, instruction)
+        ):
+            self.slowed = instruction
         if can_rewind(instruction) and (repeats or self.kernel.function.looped):
             self.kernel.pending += self.kernel.closed(node)
             self.identity = 0 if repeats else len(self.kernel.templates) + 1
             self.starts.append(instruction.start)
             self.nodes.add(node)
             self.current = instruction
+
+    @property
+    def compares(self) -> bool:
+        """Whether the access that the walk is at is compared with the one before it: PLACE, SEEN and WANTED are wanted."""
+        return self.current is not None or self.slowed is not None
 
     @property
     def _name(self) -> str:
@@ -89,6 +108,7 @@ class RecordedPolls:
         """The registers that polls keep: where the last block of each ended, its address and value."""
         kept = (f".reg .b64 %__consan_p{number}_<3>; mov.b64 %__consan_p{number}_0, 0;\n" for number in range(len(self.starts)))
         last = f".reg .b32 {_LAST}; mov.b32 {_LAST}, 0;\n" if self.kernel.variant is TextVariant.COMPACT else ""
+        last += backoff.declarations(self.sleeps)
         return f".reg .b64 {PLACE}, {SEEN}, {WANTED};\n.reg .pred {REPEATS};\n{last}" + "".join(kept)
 
     def repeats(self) -> str:
@@ -105,7 +125,19 @@ class RecordedPolls:
         )
 
     def forward(self, node: int) -> str:
-        """End the block of a poll, and move the cursor past it, unless it repeats the one before."""
+        """End the block of a poll, and move the cursor past it, unless it repeats the one before. Then sleep, if it waits long."""
+        return self._forward(node) + self._slept()
+
+    def _slept(self) -> str:
+        if self.slowed is None:
+            return ""
+        poll, self.slowed = self.slowed, None
+        if self.kernel.variant.on_host:
+            return ""
+        self.sleeps += 1
+        return backoff.slept(self.sleeps - 1, PLACE, SEEN, guard_text(poll), _unchanged(poll, backoff.SAME))
+
+    def _forward(self, node: int) -> str:
         if self.current is None:
             return ""
         self.current, kernel = None, self.kernel
@@ -122,7 +154,7 @@ class RecordedPolls:
 
     def keep(self, snippet: Snippet, register: str, pieces: list[str]) -> None:
         """Keep a value of up to eight words in one 64-bit register of polls: up to two words as they are, more words as a hash."""
-        if self.current is None:
+        if not self.compares:
             return
         halves = [pieces[at : at + 2] for at in range(0, len(pieces), 2)]
         wholes = [self._joined(snippet, *half) for half in halves]

@@ -1,0 +1,57 @@
+"""A thread that polls memory in vain sleeps before it looks again (ISA "nanosleep").
+
+Rounds with events between two reads stay in the log. Triton gives the others what one thread has polled through shared memory and a
+barrier. A launch that waits for another GPU, while the host there checks a launch, would store millions of them, and its own check would
+take longer still. So a thread that has read the same at the same address many times sleeps, for about an eighth of the time that it has
+waited: the log has few rounds, however long the wait. Waits of less than a hundred microseconds or so are as they were.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.instrument.ptx import Module
+from consan.instrument.record.analyses.clusters import target_number
+
+SAME: Final = "%__consan_pz"  # whether an access has found what the one before it has
+_KEPT, _COUNT, _TIME = "%__consan_z", "%__consan_zn", "%__consan_zt"
+_ROUNDS: Final = 64  # in vain before the first sleep
+_FIRST: Final = 256  # ns of the first sleeps
+_SHIFT: Final = 4  # 16 rounds, then sleeps are twice as long
+_DOUBLED: Final = 12  # how often
+_LONGEST: Final = 1_000_000  # ns
+_OLDEST_TARGET, _OLDEST_VERSION = 70, (6, 3)  # of the instruction
+
+
+def exists(module: Module) -> bool:
+    """Whether the module's target has the instruction."""
+    return target_number(module) >= _OLDEST_TARGET and module.version >= _OLDEST_VERSION
+
+
+def declarations(count: int) -> str:
+    """The registers of so many polls: address and value of the last access, and how often it has found the same."""
+    if not count:
+        return ""
+    kept = (f".reg .b64 {_KEPT}{number}_<2>; .reg .b32 {_COUNT}{number}; mov.b32 {_COUNT}{number}, 0;\n" for number in range(count))
+    cleared = (f"mov.b64 {_KEPT}{number}_{at}, 0;\n" for number in range(count) for at in range(2))
+    return f".reg .pred {SAME};\n.reg .b32 {_TIME};\n" + "".join(kept) + "".join(cleared)
+
+
+def slept(number: int, place: str, seen: str, guard: str, unchanged: str) -> str:
+    """The text behind a poll. `place`, `seen`: registers with address and value. `unchanged`: text that keeps SAME if memory is as it was."""
+    kept, count = f"{_KEPT}{number}_", f"{_COUNT}{number}"
+    return f"""setp.ne.s32 {SAME}, {count}, {count};
+{guard}setp.eq.s64 {SAME}, {kept}0, {place};
+setp.eq.and.s64 {SAME}, {kept}1, {seen}, {SAME};
+{unchanged}{guard}mov.b64 {kept}0, {place};
+{guard}mov.b64 {kept}1, {seen};
+@!{SAME} mov.b32 {count}, 0;
+@{SAME} add.s32 {count}, {count}, 1;
+setp.gt.and.s32 {SAME}, {count}, {_ROUNDS}, {SAME};
+sub.s32 {_TIME}, {count}, {_ROUNDS};
+shr.u32 {_TIME}, {_TIME}, {_SHIFT};
+min.u32 {_TIME}, {_TIME}, {_DOUBLED};
+shl.b32 {_TIME}, {_FIRST}, {_TIME};
+min.u32 {_TIME}, {_TIME}, {_LONGEST};
+@{SAME} nanosleep.u32 {_TIME};
+"""
