@@ -1,9 +1,8 @@
 """The interface of a backend: memory, modules, launches. Implemented by `cuda` and `virtual`.
 
-Addresses are integers in the device's global address space. Kernel arguments are the bytes of
-each parameter, in order. A launch may still run when `launch` returns; errors of the kernel surface in `synchronize`.
-
-Not handled: streams other than by handle, memory pools. A backend is one device, in one context.
+Addresses are in the device's global address space. Arguments are the bytes of each parameter, in order. A launch may run on when `launch`
+returns; errors of the kernel surface in `synchronize`. Not handled: streams other than by handle, memory pools.
+A backend is one device, in one context.
 """
 
 from __future__ import annotations
@@ -316,6 +315,9 @@ class Backend(Protocol):
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy device bytes to the host, after all earlier work."""
+
+    def read_into(self, target: npt.NDArray[Any], address: int, *, beside: bool) -> None:
+        """The same into an array. `beside`: as `peek`."""
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Set every byte of a range."""

@@ -106,10 +106,23 @@ class CudaMemory:
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy device bytes to the host, after earlier work on the default stream."""
+        return self._read(address, nbytes, beside=False)
+
+    def read_into(self, target: _Array, address: int, *, beside: bool) -> None:
+        """The same into an array. `beside`: as `peek`."""
+        if not target.size:
+            return
+        given = pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(target.nbytes)
+        with self.current():
+            if not beside:
+                self._driver.call("cuMemcpyDtoH_v2", *given)
+                return
+            self._driver.call("cuMemcpyDtoHAsync_v2", *given, self._control)
+            self._driver.call("cuStreamSynchronize", self._control)
+
+    def _read(self, address: int, nbytes: int, *, beside: bool) -> bytes:
         target = np.empty(nbytes, np.uint8)
-        if nbytes:
-            with self.current():
-                self._driver.call("cuMemcpyDtoH_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes))
+        self.read_into(target, address, beside=beside)
         return target.tobytes()
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
@@ -133,11 +146,7 @@ class CudaMemory:
 
     def peek(self, address: int, nbytes: int) -> bytes:
         """Read device memory while kernels run or hang."""
-        target = np.empty(nbytes, np.uint8)
-        with self.current():
-            self._driver.call("cuMemcpyDtoHAsync_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control)
-            self._driver.call("cuStreamSynchronize", self._control)
-        return target.tobytes()
+        return self._read(address, nbytes, beside=True)
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Zeroed pages of this process that the device maps: (device address, view)."""

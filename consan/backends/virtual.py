@@ -127,6 +127,11 @@ class VirtualBackend:
         """Copy device bytes to the host."""
         return self.machine.read(address, nbytes)
 
+    def read_into(self, target: npt.NDArray[Any], address: int, *, beside: bool) -> None:
+        """The same into an array."""
+        del beside
+        target.reshape(-1).view(np.uint8)[:] = self.machine.view(address, np.uint8, target.nbytes)
+
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Set every byte of a range."""
         self.machine.view(address, np.uint8, nbytes)[...] = value

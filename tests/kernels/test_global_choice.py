@@ -13,7 +13,7 @@ import twin_file
 
 import consan
 from consan._errors import EnvironmentFailure
-from consan.checker.judging import recorder
+from consan.checker.logs import shares
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.shares import Pairs
@@ -104,8 +104,8 @@ def test_too_many_ctas_that_synchronise_are_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_BYTES", 1)
-    monkeypatch.setattr(recorder, "MORE", 1)
+    monkeypatch.setattr(shares, "MOST_BYTES", 1)
+    monkeypatch.setattr(shares, "MORE", 1)
     _check_left_out(LOADED, "the logs of a launch take more than")
     assert _report(LOADED, "on").verdict == "incomplete"
     assert "global-memory" in _report(FINE, "on").checked  # it is proven, and has no log
@@ -115,8 +115,8 @@ PAIRS = 28  # of 8 sets of 8 CTAs: two sets have logs of 24
 
 
 def _too_long_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_BYTES", 24 * _bytes_of_a_log(monkeypatch))
-    monkeypatch.setattr(recorder, "MORE", 1)
+    monkeypatch.setattr(shares, "MOST_BYTES", 24 * _bytes_of_a_log(monkeypatch))
+    monkeypatch.setattr(shares, "MORE", 1)
 
 
 def _shifted(shift: int) -> consan.Kernel:

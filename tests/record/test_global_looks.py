@@ -9,7 +9,7 @@ from framework_support import Framework, gap
 from leaving_support import slow_clock
 
 from consan._errors import EnvironmentFailure
-from consan.checker.judging import recorder
+from consan.checker.logs import shares
 from consan.checker.logs.launch import Launch
 from consan.session import global_looks
 from consan.session.executing import launch_check
@@ -110,8 +110,8 @@ def _two_logs_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as inside:
         inside.setattr(Launch, "histories", histories)
         Framework().launch("scatters", 1, ctas=8)
-    monkeypatch.setattr(recorder, "MOST_BYTES", 2 * max(seen) + max(seen) // 2)
-    monkeypatch.setattr(recorder, "MORE", 1)
+    monkeypatch.setattr(shares, "MOST_BYTES", 2 * max(seen) + max(seen) // 2)
+    monkeypatch.setattr(shares, "MORE", 1)
     monkeypatch.setattr(launch_check, "LONGEST_PAIRS", 0.0)
 
 

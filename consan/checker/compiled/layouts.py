@@ -312,56 +312,10 @@ GRID_OUTPUT = record(
     u64 compared        those of bytes that several threads touch, and one writes
     """,
 )
-EXPAND_STEP = record(
-    "ExpandStep",
-    "one step of a program that computes full logs (expanding.py)",
-    """
-    u32 code     StepCode
-    u32 type     StepType
-    u32 bits     of the result
-    u32 into     the register of the result
-    u32 a        registers that it reads
-    u32 b        -
-    u32 c        -
-    u32 d        -
-    u32 guard    a register; 0: none
-    u32 negated  the guard
-    u32 target   the step at which a jump goes on
-    i32 offset   of a load or store
-    """,
-)
-EXPAND_MEMORY = record(
-    "ExpandMemory",
-    "memory that a program may access",
-    """
-    u64 begin     -
-    u64 end       -
-    u32 readable  to be read, not to be written
-    u32 log       of the full logs
-    """,
-)
-EXPANSION = record(
-    "Expansion",
-    "a program, and the CTAs whose logs it computes",
-    """
-    *ExpandStep steps     -
-    *u64 values           of registers at the beginning
-    *ExpandMemory memory  -
-    *mut:u32 used         lines of the log of each warp
-    u64 lines             for which a log has room
-    u64 most_steps        -
-    u32 slots             registers
-    u32 memory_count      -
-    u32 threads           of a CTA
-    u32 width             %ntid.x
-    u32 height            %ntid.y
-    u32 warps             of a CTA
-    u32 first             of the CTAs
-    u32 end               behind the last one
-    u32 dry               nothing is stored
-    u32 unused            -
-    """,
-)
+EXPAND_STEP = record(*expanding.STEP)
+EXPAND_MEMORY = record(*expanding.MEMORY)
+EXPANSION = record(*expanding.EXPANSION)
+SWEEP_INPUT = record(*expanding.SWEEP)
 _ENUMERATIONS = (
     enumeration("ExpandCode", "u32", expanding.StepCode, "STEP_{}".format),
     enumeration("ExpandType", "u32", expanding.StepType, "AS_{}".format),

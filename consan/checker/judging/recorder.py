@@ -27,11 +27,12 @@ from consan.checker.judging.grid import GridChecked, access_gaps, by_cluster, ch
 from consan.checker.judging.lanes_gone import parted
 from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.judging.spins import StoppedThreads, stopped_threads
+from consan.checker.judging.sweep import FEWEST, sweep_of
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, ReadOnce, spread
+from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, ReadOnce, most_bytes, spread
 from consan.checker.logs.stops import Stop
 from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
@@ -39,13 +40,7 @@ from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
 from consan.reports.verdict.speaking.raw import forward, proven, selected, united, united_records
-from consan.toolchain.host_memory import available_bytes
 
-MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory, however little memory is free: about 6 s
-HURRIED_BYTES = 1 << 27  # the same, where the time is limited to some seconds
-MORE = 4  # times as many, where there is memory
-_UNHURRIED = 60.0  # seconds
-_SHARE = 4  # a replay takes about three times as much memory as its logs, with them
 MOST_UNENDED = 16  # clusters that did not end are replayed up to this number
 LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
 INTERRUPTED = "were not checked: it was interrupted"
@@ -158,25 +153,34 @@ class _Checker:
 
     def check_all(self, groups: Sequence[Group]) -> None:
         """Check each history, new ones first."""
-        for at, some in self.reader.in_turn(groups):
+        needed = self.copies or self.exhaustive or self.recorded.kernels[self.launched.entry].mode is not Mode.OFF
+        sweep = None if needed or len(groups) < FEWEST else sweep_of(self.launch, self.recorded, self.geometry, self.patience)
+        for at, some in (sweep or self.reader).in_turn(groups):
             if self.patience.over(at, len(groups)):
                 self._leave(groups[at:])
                 return
             new = {self._name(group): self._members(group) for group in some}
             first = {name: members[0] for name, members in new.items() if members and name not in self.histories and not self._recall(name)}
-            self.histories.update(zip(first, self.replayed(list(first.values())), strict=True))
+            clear = sweep.known(first, self.checked.tally) if sweep is not None else {}
+            self.histories.update(clear)
+            for _, names in self.reader.in_turn([name for name in first if name not in clear]):
+                self.histories.update(zip(names, self.replayed([first[name] for name in names]), strict=True))
             for name in first if self.earlier is not None else ():
                 self._remember(name)
             for group in some:
                 self._check(group)
 
+    @functools.cached_property
+    def geometry(self) -> History:
+        """The history of a cluster without its log."""
+        none = np.zeros((0, 0, LANES), np.uint32)
+        return History(none, math.prod(self.launched.block), *self._window, self.checked.collected.cluster_ctas)
+
     def _recall(self, name: tuple[object, ...]) -> bool:
         """Whether an earlier process has found nothing in this history."""
         if self.earlier is None or self.exhaustive or not self.earlier.knows(name[1:]):
             return False
-        none = np.zeros((0, 0, LANES), np.uint32)
-        geometry = History(none, math.prod(self.launched.block), *self._window, self.checked.collected.cluster_ctas)
-        self.histories[name] = Known([], frozenset(), geometry)
+        self.histories[name] = Known([], frozenset(), self.geometry)
         self.checked.tally.recalled += 1
         return True
 
@@ -269,8 +273,8 @@ class _Checker:
 
     def replayed(self, clusters: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
         """Replay clusters in both orders, but those for which the first one decides (Blocks.in_any_order)."""
-        if not clusters:
-            return []
+        if not clusters or self.patience.halt.value:
+            return [Known([], frozenset((Status.HALTED,)), self.geometry) for _ in clusters]
         histories = self.reader.read(clusters)
 
         def each(history: History, order: bool | None) -> Any:
@@ -333,7 +337,7 @@ class _Checker:
         done, compared = list[GridChecked](), set[int]()
         wanted = self._compared(grouped.clusters, whole=whole)
         first: History | None = None
-        for known in parts.read(wanted, self._most_bytes, divides=mode is not Mode.SYNCED):
+        for known in parts.read(wanted, most_bytes(self.patience), divides=mode is not Mode.SYNCED):
             some = next(iter(known.values())).without_log()
             histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
             first = first or histories[0]
@@ -387,13 +391,8 @@ class _Checker:
     def _why_some(self) -> str:
         return ", as --sample asks" if self.sample is not None else ": the file has the logs of these"
 
-    @property
-    def _most_bytes(self) -> int:
-        least = HURRIED_BYTES if self.patience.hurried and self.patience.seconds < _UNHURRIED else MOST_BYTES
-        return max(least, min(MORE * least, (available_bytes() or 0) // _SHARE))
-
     def _too_large(self, clusters: int, *, whole: bool) -> tuple[str, ...]:
-        why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"
+        why = f"the logs of a launch take more than {most_bytes(self.patience) >> 20:,} MiB"
         if whole:
             self.checked.gap(f"were not replayed: {why}", clusters)
         return (why,)

@@ -75,12 +75,36 @@ class VirtualExpander:
         """The same by the compiled machine; None: it does not execute the text."""
         try:
             program = _program(ready, self.recorded.entries[self.entry])
-            if program is None:
-                return None
-            arrays = {field: np.ascontiguousarray(array) for field, array in given.items()}
-            return Computing(program, arrays, launch.block, ready.text.blocks.words).logs()
+            return None if program is None else _computing(ready, program, launch, given).logs()
         except Unsupported:
             return None
+
+    @no_collection()
+    def clearing(
+        self, launch: Launch, one: npt.NDArray[np.void], *, both: bool
+    ) -> Callable[[Sequence[int]], npt.NDArray[np.uint64]] | None:
+        """A function that replays the clusters of some CTAs as their logs are computed, and gives what `Computing.clear` does. Threads may
+        call it. None: the compiled machine does not execute the text. `one`: the input of a replay, without a log."""
+        ready = self.recorded.expansion
+        assert ready is not None
+        settle(ready.ahead)
+        try:
+            program = _program(ready, self.recorded.entries[self.entry])
+        except Unsupported:
+            return None
+        if program is None or not program.whole:
+            return None
+        launch.constants()  # read once, here
+
+        def clear(ctas: Sequence[int]) -> npt.NDArray[np.uint64]:
+            none = np.zeros(len(ctas) // int(one["ctas"]), np.uint64)
+            try:
+                given = _given(launch, ctas)
+            except NotExpanded:
+                return none
+            return none if given[expansion.LOGS][:, -1].any() else _computing(ready, program, launch, given).clear(one, both=both)
+
+        return clear
 
     @contextlib.contextmanager
     def _run(
@@ -109,6 +133,11 @@ class VirtualExpander:
             for place in places.values():
                 backend.free(place)
             whole.free()
+
+
+def _computing(ready: Expansion, program: LogProgram, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> Computing:
+    arrays = {field: np.ascontiguousarray(array) for field, array in given.items()}
+    return Computing(program, arrays, launch.block, ready.text.blocks.words)
 
 
 def begin(recorded: Recorded, machine: Callable[[], Any]) -> None:

@@ -9,6 +9,7 @@ same, and one of them is kept. The CTAs of a cluster have one history: that of a
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
@@ -35,6 +36,7 @@ from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP,
 
 _MOST_BEFORE = 1 << 26  # bytes of memory that is copied before a launch
 _SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
+Clear = Callable[[Sequence[int]], npt.NDArray[np.uint64]]
 _PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
 
 
@@ -47,6 +49,9 @@ class Expander(Protocol):
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs. Raises `NotExpanded` if that of one cannot be computed."""
+
+    def clearing(self, launch: Launch, one: npt.NDArray[np.void], *, both: bool) -> Clear | None:
+        """A function that replays clusters as their logs are computed; None: it needs the logs."""
 
 
 @dataclass
@@ -282,8 +287,8 @@ class Launch:
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The logs of the warps of some CTAs."""
-        whole = self._short_logs(ctas)
-        if whole is not None:
+        if self._is_short(0):
+            whole = np.frombuffer(self._of_ctas("log", ctas, self.warps * self.lines * LINE_BYTES), "<u4").reshape(-1, self.lines, LANES)
             log = np.zeros((len(whole), self.lines + self.form.words + 3, LANES), "<u4")
             log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], np.where(whole[:, -1], self.most_retained, 0)
             return log
@@ -307,30 +312,34 @@ class Launch:
         if most > self.lines:
             raise NotExpanded
         used = counts.repeat(self.warps)
-        found = np.zeros((len(used), most + 1, LANES), "<u4")
         if not self.compact.stores:
-            return found
-        whole = self._short_logs(ctas, most)
-        if whole is not None:
-            found[:, :most] = np.where((np.arange(most) < used[:, None])[..., None], whole[:, :most], 0)
-        else:
-            warps = [cta * self.warps + warp for cta in ctas for warp in range(self.warps)]
-            for log, count, warp in zip(found, used.tolist(), warps, strict=True):
-                start = self.pieces.get("log") + warp * self.lines * LINE_BYTES
-                log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
+            return np.zeros((len(used), most + 1, LANES), "<u4")
+        whole = most < self.lines and self._is_short(most)
+        found = np.empty((len(used), self.lines if whole else most + 1, LANES), "<u4")
+        for first, cta, some in self._runs(ctas) if whole else ():
+            self._read_into(found[first * self.warps : (first + some) * self.warps], cta * self.warps)
+        for number, (log, count) in enumerate(zip(found, used.tolist(), strict=True)):
+            if not whole:
+                self._read_into(log[:count], int(ctas[number // self.warps]) * self.warps + number % self.warps)
+            log[count:] = 0
         if self.compact.counts and self.form.loops:
             found[used >= self.lines - self.form.words - 1, -1] = 1  # they ran out of room
         return found
 
-    def _short_logs(self, ctas: Sequence[int], used: int = 0) -> npt.NDArray[np.uint32] | None:
-        """The logs of the warps of some CTAs with all of their lines: each read costs more than these. None: they are long.
+    def _read_into(self, logs: npt.NDArray[np.uint32], warp: int) -> None:
+        """The first lines of logs from that of a warp on, which lie as they do there."""
+        self.backend.read_into(logs, self.pieces.get("log") + warp * self.lines * LINE_BYTES, beside=self.hangs or self.background)
 
-        `used`: the most lines of one, if that is known. Logs that are mostly full are read at once, too.
-        """
-        nbytes = self.lines * LINE_BYTES
-        if nbytes > _SHORT and 2 * used < self.lines:
-            return None
-        return np.frombuffer(self._of_ctas("log", ctas, self.warps * nbytes), "<u4").reshape(-1, self.lines, LANES)
+    def _is_short(self, used: int) -> bool:
+        """Whether logs are read with all of their lines: each read costs more than these, or most of them are used."""
+        return self.lines * LINE_BYTES <= _SHORT or 2 * used >= self.lines
+
+    @staticmethod
+    def _runs(ctas: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """CTAs that follow each other: the place of the first of them, it, and how many there are."""
+        places = np.flatnonzero(np.diff(np.asarray(ctas, np.int64), prepend=-2) != 1).tolist()
+        for place, end in itertools.pairwise((*places, len(ctas))):
+            yield place, int(ctas[place]), end - place
 
     def _counts(self, ctas: Sequence[int], compact: Compact) -> npt.NDArray[np.uint32]:
         """The most lines that a thread of each CTA may have used."""
@@ -359,10 +368,7 @@ class Launch:
 
     def _of_ctas(self, name: str, ctas: Sequence[int], size: int) -> bytes:
         """The memory of some CTAs; those that follow each other are read at once."""
-        once, places = np.unique(np.asarray(ctas, np.int64), return_inverse=True)
-        runs = np.split(once, np.flatnonzero(np.diff(once) != 1) + 1)
-        data = b"".join(self._read(self.pieces.get(name) + int(run[0]) * size, len(run) * size) for run in runs if len(run))
-        return data if np.array_equal(once, ctas) else np.frombuffer(data, np.uint8).reshape(len(once), size)[places].tobytes()
+        return b"".join(self._read(self.pieces.get(name) + cta * size, some * size) for _, cta, some in self._runs(ctas))
 
     def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
         """The lines of a warp's log up to where no block can begin any more, and its last line."""

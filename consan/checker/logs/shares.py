@@ -12,14 +12,27 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
 from typing import Final, TypeVar
 
+from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_SHARED, History
 from consan.dataclass import dataclass
+from consan.toolchain.host_memory import available_bytes
 
 AT_ONCE, _MANY_AT_ONCE = 16, 64  # histories that are read at once, and those whose logs are short
 _SHORT_LOG: Final = 1 << 20  # bytes
 MOST_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 28  # histories, and bytes of their logs: threads take time to start
 LEAST: Final = 2  # clusters of a share: one alone meets no other
+MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory, however little memory is free: about 6 s
+HURRIED_BYTES = 1 << 27  # the same, where the time is limited to some seconds
+MORE = 4  # times as many, where there is memory
+_UNHURRIED: Final = 60.0  # seconds
+_SHARE: Final = 4  # a replay takes about three times as much memory as its logs, with them
 MOST_READ_ONCE: Final = 1 << 28  # bytes of logs that are replayed for shared memory, and again for global memory
+
+
+def most_bytes(patience: Patience) -> int:
+    """The bytes of the logs that are replayed for global memory."""
+    least = HURRIED_BYTES if patience.hurried and patience.seconds < _UNHURRIED else MOST_BYTES
+    return max(least, min(MORE * least, (available_bytes() or 0) // _SHARE))
 
 
 def spread(clusters: int, count: int) -> frozenset[int]:

@@ -130,6 +130,7 @@ class Replay : Rules {
 };
 
 #include "launch.hpp"
+#include "sweep.hpp"
 
 }  // namespace
 
@@ -142,5 +143,7 @@ extern "C" void consan_replay(const Input *input, Output *output) {
     *output = Output{};
     Replay(*input, *output).run();
 }
+
+extern "C" void consan_sweep(const SweepInput *input) { Sweep(*input).run(); }
 
 extern "C" u32 consan_expand(const Expansion *given) { return expand(*given); }

@@ -4,8 +4,9 @@
 // Threads of such a text do not meet and have no memory in common: each stores its own words. So a warp is run by itself, and its lanes may go on in any
 // order: those at the lowest step first, together with all others that are there.
 //
-// A program runs twice. The first time nothing is stored: it says how many lines each log has. All addresses are checked: a step that accesses other
-// memory than the host gives, or that this machine does not execute, ends the program, and the virtual machine runs the text.
+// A log lies where the program believes it to be (ExpandMemory): its words are stored elsewhere, as far as there is room, and it says how many lines it has.
+// All addresses are checked: a step that accesses other memory than the host gives, or that this machine does not execute, ends the program, and the
+// virtual machine runs the text.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,9 @@
 
 class ExpansionWarp {
   public:
-    ExpansionWarp(const Expansion &given, u32 cta, u32 warp) : given_(given), cta_(cta), warp_(warp), registers_((size_t)given.slots * LANES) {
+    // `log`: room for so many lines.
+    ExpansionWarp(const Expansion &given, u32 cta, u32 warp, u32 *log, u64 room)
+        : given_(given), cta_(cta), warp_(warp), log_((u8 *)log), room_(room * LINE), registers_((size_t)given.slots * LANES) {
         for (u32 slot = 0; slot < given.slots; ++slot) std::fill_n(row(slot), LANES, given.values[slot]);
         for (u32 lane = 0; lane < LANES; ++lane) {
             u32 thread = warp * LANES + lane;
@@ -221,27 +224,31 @@ class ExpansionWarp {
         u64 low, high;
         const ExpandMemory *to = memory(step, active, sizeof(T), low, high);
         if (!to || to->readable) return failed(EXPANSION_UNKNOWN);
-        if (to->log && !note_lines(*to, low, high)) return failed(EXPANSION_LONG);
-        if (given_.dry) return true;
+        u64 begin = to->log ? to->begin + ((u64)cta_ * given_.warps + warp_) * given_.lines * LINE : 0;
+        if (to->log && !note_lines(low, high, begin)) return failed(EXPANSION_LONG);
         const u64 *base = row(step.a), *values = row(step.b);
         for (u32 lane = 0; lane < LANES; ++lane) {
             if (!(active >> lane & 1)) continue;
             T value = (T)values[lane];
-            memcpy((void *)(uintptr_t)(base[lane] + (u64)(i64)step.offset), &value, sizeof value);
+            u64 at = base[lane] + (u64)(i64)step.offset - begin;
+            if (!to->log) memcpy((void *)(uintptr_t)at, &value, sizeof value);
+            else if (at + sizeof value <= room_) memcpy(log_ + at, &value, sizeof value);
         }
         return true;
     }
 
-    // A word is stored in the log of this warp.
-    bool note_lines(const ExpandMemory &log, u64 low, u64 high) {
-        u64 bytes = given_.lines * LANES * sizeof(u32), begin = log.begin + ((u64)cta_ * given_.warps + warp_) * bytes;
-        if (low < begin || high - begin >= bytes) return false;
-        lines_ = std::max(lines_, (u32)((high - begin) / (LANES * sizeof(u32)) + 1));
+    // A word is stored in the log of this warp, which begins there.
+    bool note_lines(u64 low, u64 high, u64 begin) {
+        if (low < begin || high - begin >= given_.lines * LINE) return false;
+        lines_ = std::max(lines_, (u32)((high - begin) / LINE + 1));
         return true;
     }
 
+    static constexpr u64 LINE = LANES * sizeof(u32);  // bytes
     const Expansion &given_;
     u32 cta_, warp_, mask_ = 0, others_first_ = NOTHING, lines_ = 0;
+    u8 *log_;
+    u64 room_;  // bytes
     std::vector<u64> registers_;
     std::vector<Others> others_;
     ExpandEnd status_ = EXPANSION_EXPANDED;
@@ -251,10 +258,11 @@ inline ExpandEnd expand(const Expansion &given) {
     u64 budget = given.most_steps;
     for (u32 cta = given.first; cta < given.end; ++cta) {
         for (u32 warp = 0; warp < given.warps; ++warp) {
-            ExpansionWarp each(given, cta, warp);
+            size_t number = (size_t)cta * given.warps + warp;
+            ExpansionWarp each(given, cta, warp, given.log + number * given.room * LANES, given.room);
             ExpandEnd status = each.run(budget);
             if (status != EXPANSION_EXPANDED) return status;
-            given.used[(size_t)cta * given.warps + warp] = each.lines();
+            given.used[number] = each.lines();
         }
     }
     return EXPANSION_EXPANDED;
