@@ -316,8 +316,8 @@ class Backend(Protocol):
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy device bytes to the host, after all earlier work."""
 
-    def read_into(self, target: npt.NDArray[Any], address: int, *, beside: bool) -> None:
-        """The same into an array. `beside`: as `peek`."""
+    def read_into(self, target: npt.NDArray[Any], address: int, *, running: bool) -> None:
+        """The same into an array. `running`: as `peek`."""
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Set every byte of a range."""

@@ -106,23 +106,23 @@ class CudaMemory:
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy device bytes to the host, after earlier work on the default stream."""
-        return self._read(address, nbytes, beside=False)
+        return self._read(address, nbytes, running=False)
 
-    def read_into(self, target: _Array, address: int, *, beside: bool) -> None:
-        """The same into an array. `beside`: as `peek`."""
+    def read_into(self, target: _Array, address: int, *, running: bool) -> None:
+        """The same into an array. `running`: as `peek`."""
         if not target.size:
             return
         given = pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(target.nbytes)
         with self.current():
-            if not beside:
+            if not running:
                 self._driver.call("cuMemcpyDtoH_v2", *given)
                 return
             self._driver.call("cuMemcpyDtoHAsync_v2", *given, self._control)
             self._driver.call("cuStreamSynchronize", self._control)
 
-    def _read(self, address: int, nbytes: int, *, beside: bool) -> bytes:
+    def _read(self, address: int, nbytes: int, *, running: bool) -> bytes:
         target = np.empty(nbytes, np.uint8)
-        self.read_into(target, address, beside=beside)
+        self.read_into(target, address, running=running)
         return target.tobytes()
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
@@ -146,7 +146,7 @@ class CudaMemory:
 
     def peek(self, address: int, nbytes: int) -> bytes:
         """Read device memory while kernels run or hang."""
-        return self._read(address, nbytes, beside=True)
+        return self._read(address, nbytes, running=True)
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Zeroed pages of this process that the device maps: (device address, view)."""

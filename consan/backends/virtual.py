@@ -127,9 +127,9 @@ class VirtualBackend:
         """Copy device bytes to the host."""
         return self.machine.read(address, nbytes)
 
-    def read_into(self, target: npt.NDArray[Any], address: int, *, beside: bool) -> None:
+    def read_into(self, target: npt.NDArray[Any], address: int, *, running: bool) -> None:
         """The same into an array."""
-        del beside
+        del running
         target.reshape(-1).view(np.uint8)[:] = self.machine.view(address, np.uint8, target.nbytes)
 
     def fill(self, address: int, value: int, nbytes: int) -> None:

@@ -56,11 +56,11 @@ class Passed:
 def checked(launch: Launch, recorded: Recorded, work: Work, monkeypatch: pytest.MonkeyPatch, *, sweeps: bool) -> tuple[Checked, Passed]:
     """The result of a check, with or without a sweep of as few clusters as there are."""
     number, passed = recorded.entries.index(work.entry), Passed()
-    replayed, known = recorder._Checker.replayed, sweep.Sweep.known
+    histories, known = Launch.histories, sweep.Sweep.known
 
-    def noted(checker: Any, clusters: Any, *given: Any, **how: Any) -> Any:
+    def noted(of: Launch, clusters: Any) -> Any:
         passed.replayed += clusters
-        return replayed(checker, clusters, *given, **how)
+        return histories(of, clusters)
 
     def counted(one: sweep.Sweep, *given: Any) -> Any:
         found = known(one, *given)
@@ -70,8 +70,8 @@ def checked(launch: Launch, recorded: Recorded, work: Work, monkeypatch: pytest.
     with monkeypatch.context() as patched:
         for module in (sweep, recorder):
             patched.setattr(module, "FEWEST", 1 if sweeps else 1 << 30)
-        patched.setattr(sweep, "_CORES", 1)  # several clusters in a task
-        patched.setattr(recorder._Checker, "replayed", noted)
+        patched.setattr(sweep, "CORES", 1)  # several clusters in a task
+        patched.setattr(Launch, "histories", noted)
         patched.setattr(sweep.Sweep, "known", counted)
         launched = LaunchedKernel(0, number, work.grid, work.block, recorded.kernels[number].cluster)
         return recorder.check(launch, recorded, launched, {}), passed

@@ -28,7 +28,7 @@ from consan.instrument.record import Recorded
 FEWEST: Final = 16  # clusters; of fewer the logs are computed at once
 MOST: Final = 1 << 10  # clusters at a time
 _OF_TASK: Final = 16  # clusters at most
-_CORES: Final = os.cpu_count() or 1
+CORES: int = os.cpu_count() or 1
 _Thing = TypeVar("_Thing")
 
 
@@ -46,7 +46,7 @@ class Sweep:
         """The histories in which nothing is found, of those that some clusters have. `tally`: counts the lane events of their replays."""
         if len(clusters) < FEWEST:
             return {}
-        numbers, size = list(clusters.values()), max(1, min(_OF_TASK, len(clusters) // (2 * _CORES)))
+        numbers, size = list(clusters.values()), max(1, min(_OF_TASK, len(clusters) // (2 * CORES)))
         tasks = [(numbers[at : at + size],) for at in range(0, len(numbers), size)]
         events = np.concatenate(replayed(self._of_task, tasks, self.launch.log_bytes, self.patience))
         tally.events += int(events.sum()) * (2 if self.in_any_order else 1)

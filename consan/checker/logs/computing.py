@@ -71,7 +71,7 @@ class Computing:
         clusters = len(self.given[expansion.CTAS]) // int(one["ctas"])
         events = np.zeros(clusters, np.uint64)
         more = {"one": one, "events": events.ctypes.data, "count": clusters, "both": both, "words": self.words + _BEHIND}
-        fields, _kept = self._fields()
+        fields, _alive = self._fields()
         task = filled(SWEEP_INPUT, {"expansion": filled(EXPANSION, fields), **more})
         library().consan_sweep(ctypes.c_void_p(task.ctypes.data))
         return events
@@ -92,10 +92,10 @@ class Computing:
 
     def _run(self, logs: npt.NDArray[np.uint32], used: npt.NDArray[np.uint32]) -> bool:
         """Run the program for all CTAs, and store of their logs what there is room for."""
-        fields, kept = self._fields()
+        fields, alive = self._fields()
         fields |= {"log": logs.ctypes.data, "room": logs.shape[1], "used": used.ctypes.data}
 
-        def some(first: int, end: int, _used: Any = (logs, used, kept)) -> bool:
+        def some(first: int, end: int, _used: Any = (logs, used, alive)) -> bool:
             task = filled(EXPANSION, {**fields, "first": first, "end": end})
             return int(library().consan_expand(ctypes.c_void_p(task.ctypes.data))) == ExpansionEnd.EXPANDED
 

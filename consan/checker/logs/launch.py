@@ -328,7 +328,7 @@ class Launch:
 
     def _read_into(self, logs: npt.NDArray[np.uint32], warp: int) -> None:
         """The first lines of logs from that of a warp on, which lie as they do there."""
-        self.backend.read_into(logs, self.pieces.get("log") + warp * self.lines * LINE_BYTES, beside=self.hangs or self.background)
+        self.backend.read_into(logs, self.pieces.get("log") + warp * self.lines * LINE_BYTES, running=self.hangs or self.background)
 
     def _is_short(self, used: int) -> bool:
         """Whether logs are read with all of their lines: each read costs more than these, or most of them are used."""
