@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from consan.checker.judging.checked import HistoryName, Known
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.launch import Clear, Launch
 from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 
 FEWEST: Final = 16  # clusters; of fewer the logs are computed at once
