@@ -397,3 +397,4 @@ OPERATIONS_AT_EXIT: Final = {
         "the wgmma.mma_async at {first_at} can still be reading shared memory when its CTA exits",
     ),
 }
+OPERATIONS_AT_EXIT["exit:st.async"] = OPERATIONS_AT_EXIT["exit:bulk load"]

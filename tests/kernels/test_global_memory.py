@@ -19,7 +19,8 @@ HERE = Path(__file__).parent
 TWINS = sorted((HERE / "global").glob("*.cu"))
 CLEAN = sorted((HERE / "global" / "clean").glob("*.cu"))
 BY_LUCK = {  # seed 0 shows it, and most others do; the machine ends where a copy meets a map that is half written
-    *("looked_at_once", "ring_filled_by_lanes", "ring_freed_by_lanes", "ring_one_slot_too_many", "tensormap_changed_beside_copy"),
+    *("data_of_a_sequence_lock", "looked_at_once"),
+    *("ring_filled_by_lanes", "ring_freed_by_lanes", "ring_one_slot_too_many", "tensormap_changed_beside_copy"),
 }
 
 
@@ -138,8 +139,8 @@ def test_the_text_for_a_gpu_tells_the_same(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
-@pytest.mark.parametrize("path", [path for path in [*TWINS, *CLEAN] if path.stem not in BY_LUCK], ids=_name)
+@pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
 def test_each_schedule_tells_the_same(path: Path, seed: int) -> None:
     _check_clean(*_launch(path, False, seed), twin_file.read(path))
-    if path in TWINS:
+    if path in TWINS and path.stem not in BY_LUCK:
         _check_racy(_launch(path, True, seed)[0], twin_file.read(path))

@@ -27,7 +27,7 @@ from test_twins_oracle import NOT_SEEN  # noqa: E402
 import consan  # noqa: E402
 from consan.reports.source.patches import fixed  # noqa: E402
 from consan.reports.source.source_patches import patched  # noqa: E402
-from consan.session.asking.reruns import Ran, Reruns  # noqa: E402
+from consan.session.asking.reruns import CudaSource, Ran, Reruns  # noqa: E402
 from consan.session.executing.recording import Fixes  # noqa: E402
 
 SEEDS = range(20)
@@ -71,10 +71,15 @@ def _patched(path: Path, spec: twin_file.KernelFile, report: Any) -> str:
     source = patched(path.read_text(), fixes, str(path))
     if not source:
         return _edited(path, spec, fixes)
+    return f"source: {_verdicts(path, consan.Kernel(_compiled(path, spec, source), entry='kernel'), spec)}"
+
+
+def _compiled(path: Path, spec: twin_file.KernelFile, source: str) -> str:
+    """The PTX of another text of a racy twin, with the places of the twin itself."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         copy = Path(folder) / path.name
-        copy.write_text(source.replace('#include "../', '#include "../../'))
-        return f"source: {_verdicts(path, consan.Kernel(copy, entry='kernel', arch=spec.arch, defines={'RACY': 1}), spec)}"
+        copy.write_text(f'#line 1 "{path}"\n' + source.replace('#include "../', '#include "../../'))
+        return str(consan.Kernel(copy, entry="kernel", arch=spec.arch, defines={"RACY": 1}).ptx)
 
 
 def _run(entry: str, spec: twin_file.KernelFile, ptx: str, seed: int) -> Any:
@@ -115,11 +120,12 @@ def main(names: list[str]) -> None:
         group = _group(report)
         if group != "verified":
             run = functools.partial(_run, plain.entry, spec)
+            source = CudaSource(str(path), path.read_text(), functools.partial(_compiled, path, spec))
             with mock.patch.object(Fixes, "of", return_value={}):
-                report = Reruns(plain.module, run, spec.block, (1, 1, 1), clock=lambda: 0.0).confirmed(report)
+                report = Reruns(plain.module, run, spec.block, (1, 1, 1), clock=lambda: 0.0, source=source).confirmed(report)
             found = _counting(report)
             if found and all(finding.verified for finding in found):
-                ran = _edited(path, spec, [each.verified for each in found])
+                ran = _patched(path, spec, report)
                 print(f"{path.stem:<42} verified by a run; {group}; {ran}", flush=True)
                 groups["verified by a run"] += 1
                 applied[ran] += 1

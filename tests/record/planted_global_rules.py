@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from planted import leaf
 
-# The file, what is replaced by what, and a kernel that is reported only with the rule (True), or is clean only with it.
+# The file, what is replaced by what, and a kernel that is reported only with the rule (True), or is clean only with it. Behind an @: the
+# schedule that shows it.
 RULES = {
     "G1: same bytes": ("race_rule.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
     "races: an acquire may come early": (
@@ -415,6 +416,20 @@ RULES = {
         "(load.again && deficit.lack == Lack::NONE)",
         "false",
         "data_of_a_sequence_lock",
+        False,
+    ),
+    "R-MO1: what a loop throws away is no flag": (
+        "edges.hpp",
+        "if (flags_[number].again) continue;",
+        "",
+        "data_of_a_sequence_lock@11",
+        False,
+    ),
+    "flags: an order that fits is better than a guess": (
+        "flags.hpp",
+        "if (known && !exact && best && order.find(",
+        "if (false && order.find(",
+        "shuffle_of_a_tile",
         False,
     ),
     "R-MO1: a store comes second": (

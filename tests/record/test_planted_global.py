@@ -20,12 +20,12 @@ for rule in QUICK:
 
 def _spec(name: str) -> Any:
     folders = ("global", "global/clean", "twins", "clean")
-    return twin_file.read(next(each for folder in folders if (each := KERNELS / folder / f"{name}.cu").is_file()))
+    return twin_file.read(next(each for folder in folders if (each := KERNELS / folder / f"{name.partition('@')[0]}.cu").is_file()))
 
 
 def _launch(name: str, racy: bool) -> Any:
-    spec = _spec(name)
-    options = {"smem": spec.smem, "device": "cpu", "global_memory": "on", "policy": spec.policy}
+    spec, seed = _spec(name), int(name.partition("@")[2] or 0)
+    options = {"smem": spec.smem, "device": "cpu", "global_memory": "on", "policy": spec.policy, "seed": seed}
     return consan.launch(twin_file.kernel(spec.path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), **options)
 
 

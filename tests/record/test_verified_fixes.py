@@ -21,6 +21,7 @@ TWINS = Path(__file__).parents[1] / "kernels" / "twins"
 QUICK = (
     "raw", "cp_async_no_wait", "bulk_store_no_proxy_fence", "mbarrier_wrong_parity", "reduction_last_levels", "cluster_wait_cta_scope",
     "divergent_syncthreads", "histogram_no_atomics", "same_value_two_stores", "wgmma_fence_missing",
+    "cluster_histogram_no_atomics", "cluster_wait_cta_scope_no_fence",
 )  # fmt: skip
 STILL = lambda: 0.0  # noqa: E731 - the time of a search in which no time passes
 EVERY = [path.stem for path in sorted(TWINS.glob("*.cu"))]
@@ -196,6 +197,8 @@ LINES = {
     "acknowledged_before_read": "if (lane == 0) set(&read, k);",  # moved
     "deadlock_flag_set_too_late": "if (t == 0) atomicExch(&ready, 1);",
     "wgmma_flush_flag": "wgmma_wait<0>();",
+    "cluster_arrival_overtaken": 'asm volatile("fence.proxy.async;"',
+    "cluster_st_async_bytes_short": "ARRIVE_EXPECT(&bar, 128);",
 }
 
 

@@ -27,7 +27,7 @@ class Walked:
     skipped: Counter[Spot] = field(default_factory=Counter)  # executions of the block in which the guard kept the event from happening
     pairs: set[tuple[int, int]] = field(default_factory=set)
     mbarriers: dict[int, None] = field(default_factory=dict)  # the addresses of those that were initialised
-    sizes: set[int] = field(default_factory=set)  # of the bulk copies to shared memory, in bytes
+    sizes: set[int] = field(default_factory=set)  # of bulk copies and asynchronous stores to shared memory, in bytes
 
     def __add__(self, other: Walked) -> Walked:
         """The counts of both."""
@@ -134,6 +134,8 @@ class _Count:
                     self.found.mbarriers |= dict.fromkeys(self._values(event.at, lanes[here], at[here]))
                 if isinstance(event, effects.BulkLoad):
                     self.found.sizes |= self._values(event.size, lanes[here], at[here])
+                if isinstance(event, effects.StoreAsync):
+                    self.found.sizes.add(event.bytes)
 
     def _values(self, value: WordValue, lanes: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> set[int]:
         """What a value is in some lanes."""

@@ -110,9 +110,9 @@ class _Search:
         return min(self._good, key=lambda good: _left(good[1]))[0] if self._good else None
 
     def _name(self, key: Key) -> tuple[Any, ...]:
-        """The pair of statements."""
+        """The kind and the pair of statements: of two kinds of one pair, each may need a repair of its own."""
         places = self._questions.places
-        return tuple(sorted(str(places.statement(site) or site) for site in key[3:]))
+        return (key[0], *sorted(str(places.statement(site) or site) for site in key[3:]))
 
     def _is_removed(self, name: tuple[Any, ...]) -> bool:
         return any(self._removes(name, answer) for _, answer in self._good)

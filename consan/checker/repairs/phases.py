@@ -111,6 +111,14 @@ class PhaseForms(Forms):
     def _is_own(self, event: effects.Effect) -> bool:
         return self.places.statement(event.site) in self._own
 
+    @property
+    def is_of_engine(self) -> bool:
+        """Whether an operation in flight is one side of the finding."""
+        spots = self.places.spots(
+            lambda event: isinstance(event, (effects.BulkStore, effects.TensorStore, effects.BulkPush, effects.ToShared))
+        )
+        return any(self._is_own(self.places[spot]) for spot in spots)
+
     @functools.cached_property
     def _own(self) -> set[Statement | None]:
         return {self.places.statement(site) for site in self.sites}

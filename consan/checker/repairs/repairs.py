@@ -122,9 +122,20 @@ class Repairs(PhaseForms):
         yield from self.around(BARRIER)
         yield from self._scopes()
         yield from self.counts()
+        if self.is_of_engine:
+            yield from self._published()
         yield from self.between(BARRIER)
         yield from self.between(CTA_FENCE, everywhere=True)
         yield from self.phase_waits()
+
+    def _published(self) -> Iterator[Repair]:
+        """A proxy fence and a barrier between an access of a thread and an operation, in one place or two; or a later cluster arrival."""
+        yield from self.moved(lambda event: isinstance(event, effects.ClusterBarrierArrive), self._is_own, lead=PROXY_FENCE)
+        yield from self.at_accesses(PROXY_FENCE + BARRIER)
+        yield from self.between(PROXY_FENCE + BARRIER)
+        for whole in (True, False):
+            fence = self.add(self.sites[0], PROXY_FENCE, after=True, whole=whole)
+            yield from filter(None, (fence + other for other in (*self.at_accesses(BARRIER), *self.between(BARRIER))))
 
     def _wait(self) -> Iterator[Repair]:
         kind = _WAIT_OF.get(InFlight(self.operation) if self.operation else 0)

@@ -65,6 +65,7 @@ class TextPlaces:
         found = [_described(each, number, instruction, row, constants) for each in made]
         sizes = (event.size for event in found if isinstance(event, (effects.BulkLoad, effects.BulkStore, effects.BulkPush)))
         self.walked.sizes |= {size.number for size in sizes if size.is_known}
+        self.walked.sizes |= {event.bytes for event in found if isinstance(event, effects.StoreAsync)}
         return found
 
 

@@ -34,6 +34,7 @@ _HALVES: Final = (0xFFFF, 0xFFFF0000)
 _MASKED: Final = re.compile(r"(?:shfl|vote|match|redux)\b.*\.sync\b")
 _UPDATE: Final = re.compile(r"(add|min|max|and|or|xor)\.(?:rn\.)?([usbf])(32|64)$")
 _SCALED: Final = re.compile(r"(?:fma|mad)\.(rn|lo)\.([usf](?:32|64))$")
+_SPACES: Final = ("shared", "shared::cta", "shared::cluster", "global")
 _OF_THREAD: Final = re.compile(r"%tid\b|%lane(?:id|mask)")
 _OWN: Final = {
     "the first thread": "mov.u32 at, %tid.x; setp.eq.u32 own, at, 0;",
@@ -265,7 +266,7 @@ def _differs_by_thread(function: Function, store: Instruction) -> bool:
 
 def _updates(function: Function, load: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
     """The change of a loaded value by another one and the store of the result to the same address, if nothing else uses the two."""
-    if not row_of(load).is_load or load.predicate is not None or load.parts[1] not in ("shared", "global"):
+    if not row_of(load).is_load or load.predicate is not None or load.parts[1] not in _SPACES:
         return
     value, address = load.operands[0].text, load.operands[1].text
     users = [each for each in function.instructions() if value in read(each)]

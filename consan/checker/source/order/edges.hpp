@@ -357,6 +357,7 @@ class Edges {
         bool own_one = false;
         for (u32 number : observed_[cluster]) {
             if (flags_[number].cluster == own.cluster && flags_[number].thread == own.thread) continue;  // it has read what it wrote itself
+            if (flags_[number].again) continue;  // data that a loop may throw away (R-MO1): no flag
             const Handed &handed = carried_[flags_[number].from];
             const Carried *carried = loose_of(handed, from.chain);
             if (!carried || carried->moment.number < from.number) continue;

@@ -58,10 +58,12 @@ class FlagOrder {
         return access.operation >> 8 != FLOAT || operation < ADD || operation == CAS || (operation == ADD && access.bytes >= 4);
     }
 
+    static constexpr u64 STEPS = 1 << 16, FEW_STEPS = 1 << 12;
+
     // Whether there is an order without a contradiction. The accesses then have it.
-    bool find(Value first) {
+    bool find(Value first, u64 most = STEPS) {
         start(first);
-        u64 steps = STEPS + places_.size() * 8;
+        u64 steps = most + places_.size() * 8;
         std::vector<Choice> choices;
         std::unordered_set<u64> seen;  // what has been done, and the value: nothing follows from these, if they come again
         while (fill()) {
@@ -95,7 +97,6 @@ class FlagOrder {
     }
 
   private:
-    static constexpr u64 STEPS = 1 << 16;
     static constexpr size_t TRIED = 16;  // of those that could be the next
     // Where several could be the next: what there was then, and which of them has been tried.
     struct Choice {

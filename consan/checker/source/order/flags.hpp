@@ -61,7 +61,7 @@ class Flags {
             bool peers = launch.peers && std::any_of(found.begin(), found.end(), [&](u32 one) { return all_[one].scope >= SYS_SCOPE; });
             bool sound = known && !has_plain(each.first);
             Value held = held_at_first(launch, each.first);
-            u32 wrong = order_from_best(found, sound, held);
+            u32 wrong = order_from_best(found, sound, known, held);
             bool exact = sound && !(peers && wrong);  // another GPU has written it in between
             // A plain store that sets the flag to its first value leaves no contradiction.
             i32 owner = exact || (known && !wrong) ? owner_of(found) : -1;
@@ -300,7 +300,8 @@ class Flags {
     }
 
     // `held`: what the place held at first. If that does not fit, or nobody knows, it is one of the values that the first accesses have read.
-    u32 order_from_best(const std::vector<u32> &places, bool exact, Value &held) {
+    // `known`: plain stores come in between at most; so no order need fit, and one that does is better than a guess.
+    u32 order_from_best(const std::vector<u32> &places, bool exact, bool known, Value &held) {
         std::vector<Value> values{held};
         for (u32 each : places)
             if (all_[each].observes && std::find(values.begin(), values.end(), all_[each].old) == values.end() && values.size() < TRIED)
@@ -311,6 +312,8 @@ class Flags {
         u32 best = NOTHING;
         for (Value value : values)
             if (u32 wrong = order.guess(value); wrong < best) best = wrong, held = value;
+        for (Value value : values)
+            if (known && !exact && best && order.find(value, FlagOrder::FEW_STEPS)) return held = value, 0;
         return order.guess(held);
     }
 
