@@ -1,11 +1,11 @@
 """The ranks of a program, each a thread. One runs at a time, until it waits for others.
 
-A rank waits in a collective for all others, in a launch for those that launch as well, and for a signal of another one. When every rank
-waits, what comes next is decided in this order: signals that have come; a collective that all have reached; launches, which are made as
-one, whatever the others wait for. So launches of several ranks overlap, as they may on GPUs, and the order is the same in each run. If
-nothing can go on, each rank gets an error that says what all of them wait for.
+A rank waits in a collective for all others or for some, in a launch for those that launch as well, and for a signal of another one. When
+every rank waits, what comes next is decided in this order: signals that have come; a collective that all its ranks have reached; launches,
+which are made as one, whatever the others wait for. So launches of several ranks overlap, as they may on GPUs, and the order is the same
+in each run. If nothing can go on, each rank gets an error that says what all of them wait for.
 
-Not handled: threads that a rank starts, and groups of some ranks.
+Not handled: threads that a rank starts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -55,15 +55,13 @@ class StuckRanksError(UsageError):
     """All ranks wait for each other."""
 
 
-RENDEZVOUS: Final = "rendezvous"  # a meeting of hosts alone: what they have launched before may still run
-
-
 @dataclass
 class _Rank:
     """What a rank waits for; nothing while it may run."""
 
     what: str = ""  # in the words of a report
-    collective: str = ""  # a collective, with all that must be alike in all ranks
+    collective: tuple[str, Sequence[int]] | None = None  # all that must be alike in its ranks, and these
+    orders: bool = True  # what its ranks have launched before it comes before what they launch behind it
     given: Any = None
     come: Callable[[], bool] | None = None  # whether what it waits for has come
     launch: JointLaunch | None = None
@@ -72,11 +70,12 @@ class _Rank:
     ended: bool = False
     main: ModuleType | None = None
     thread: int = 0
+    pending: list[Callable[[], Any]] = field(default_factory=list)  # what it has begun since it has waited for its device
     begun: int = 0  # how many calls of `Crew.in_each` its thread has made
 
     def goes_on(self, result: Any = None, error: BaseException | None = None) -> None:
         """It has what it has waited for."""
-        self.what, self.collective, self.given, self.come, self.launch = "", "", None, None, None
+        self.what, self.collective, self.given, self.come, self.launch = "", None, None, None, None
         self.result, self.error = result, error
 
 
@@ -141,15 +140,30 @@ class Crew:
 
     # -- what a rank waits for -------------------------------------------------------------------------------------------------------
 
-    def meet(self, what: str, given: Any = None) -> list[Any]:
-        """A collective of all ranks, by its name: what each of them has given."""
-        found: list[Any] = self._wait(what=what, collective=what, given=given)
+    def meet(self, what: str, given: Any = None, among: Sequence[int] = (), *, orders: bool = True) -> list[Any]:
+        """A collective of all ranks or of some, by its name: what each of them has given.
+
+        `orders`: launches before a meeting of all come before those behind it. Else hosts meet alone, and the caller orders launches.
+        """
+        said = f"{what} of ranks {', '.join(map(str, among))}" if 0 < len(among) < self.count else what
+        found: list[Any] = self._wait(what=said, collective=(what, tuple(among) or tuple(range(self.count))), given=given, orders=orders)
         return found
 
     def until(self, come: Callable[[], bool], what: str) -> None:
         """Wait for something that another rank does."""
         if not come():
             self._wait(what=what, come=come)
+
+    def later(self, wait: Callable[[], Any]) -> None:
+        """The rank that runs has begun something: a wait for its device is one for that."""
+        self._ranks[self._turn].pending.append(wait)
+
+    def synchronize(self) -> None:
+        """The host of the rank that runs waits for its device."""
+        mine = self._ranks[self._turn]
+        pending, mine.pending = mine.pending, []
+        for wait in pending:
+            wait()
 
     def launch(self, launch: JointLaunch, name: str) -> None:
         """A launch, made when the others have come to theirs or wait."""
@@ -201,13 +215,7 @@ class Crew:
 
     def _decide(self, alive: list[_Rank]) -> None:
         """All ranks wait: what comes next."""
-        if alive[0].collective and len(alive) == self.count and all(each.collective == alive[0].collective for each in alive):
-            self.epoch += 1
-            if self.order is not None and alive[0].collective != RENDEZVOUS:
-                self.order.met()
-            found = [each.given for each in alive]
-            for each in alive:
-                each.goes_on(found)
+        if any(each.collective is not None and self._met(*each.collective) for each in alive):
             return
         launches = {rank: each.launch for rank, each in enumerate(self._ranks) if each.launch is not None}
         if launches:
@@ -216,6 +224,20 @@ class Crew:
         said = "; ".join(f"rank {rank} {'has ended' if each.ended else f'waits for {each.what}'}" for rank, each in enumerate(self._ranks))
         for each in alive:
             each.goes_on(error=StuckRanksError(f"the ranks wait for each other: {said}"))
+
+    def _met(self, what: str, among: Sequence[int]) -> bool:
+        """Whether the ranks of a collective have all reached it: they go on."""
+        ranks = [self._ranks[rank] for rank in among]
+        if any(each.ended or each.collective != (what, among) for each in ranks):
+            return False
+        if len(ranks) == self.count:
+            self.epoch += 1
+            if self.order is not None and ranks[0].orders:
+                self.order.met()
+        found = [each.given for each in ranks]
+        for each in ranks:
+            each.goes_on(found)
+        return True
 
     def _make(self, launches: Mapping[int, JointLaunch]) -> None:
         error = None

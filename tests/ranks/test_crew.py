@@ -116,15 +116,114 @@ def test_ranks_that_wait_for_each_other_are_told_so() -> None:
 
 def test_what_is_not_supported_is_refused() -> None:
     def body() -> Any:
+        import torch
         import torch.distributed as dist
 
-        dist.new_group([0])
+        dist.recv(torch.zeros(1))
 
     with crew_of(2) as (crew, session):
         errors = run(crew, body)
         with pytest.raises(NotSupported, match="only kernels of Triton"):
             session_launch(session)
-    assert all("one group, of all ranks" in str(error) for error in errors)
+    assert all("needs the rank that sends" in str(error) for error in errors)
+
+
+def test_groups_of_some_ranks() -> None:
+    def body() -> Any:
+        import torch
+        import torch.distributed as dist
+
+        rank = dist.get_rank()
+        first, last = dist.new_group([0, 1]), dist.new_group([2, 1])
+        mine = last if rank == 2 else first
+        values, parts = torch.full((2,), rank + 1, dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
+        if rank == 1:
+            dist.all_reduce(values, group=last)  # before the others come to theirs
+        dist.broadcast(values, src=1, group=mine) if rank != 2 else dist.all_reduce(values, group=mine)
+        dist.all_gather_into_tensor(parts, torch.full((2,), rank, dtype=torch.int32), group=first)
+        return (
+            values.tolist(),
+            parts.tolist(),
+            dist.get_rank(mine),
+            dist.get_world_size(mine),
+            dist.get_process_group_ranks(mine),
+            dist.get_rank(last),
+        )
+
+    with crew_of(3) as (crew, _):
+        found = run(crew, body)
+    assert found == [
+        ([5, 5], [0, 0, 1, 1], 0, 2, [0, 1], -1),
+        ([5, 5], [0, 0, 1, 1], 1, 2, [0, 1], 0),
+        ([5, 5], [0, 0, 0, 0], 1, 2, [1, 2], 1),
+    ]
+
+
+def test_symmetric_memory_of_a_group() -> None:
+    def body() -> Any:
+        import torch
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symm_mem
+
+        group = dist.new_group([0, 2])
+        if group == dist.GroupMember.NON_GROUP_MEMBER:
+            return None
+        data = symm_mem.empty(2, dtype=torch.float32)
+        handle = symm_mem.rendezvous(data, group)
+        handle.get_buffer(1 - handle.rank, (2,), torch.float32).fill_(dist.get_rank())
+        handle.barrier()
+        if handle.rank == 0:
+            handle.put_signal(1)
+        else:
+            handle.wait_signal(0)
+        return data.tolist(), handle.rank, handle.world_size
+
+    with crew_of(3) as (crew, _):
+        assert run(crew, body) == [([2.0, 2.0], 0, 2), None, ([0.0, 0.0], 1, 2)]
+
+
+def test_messages() -> None:
+    """In the order of their tags; each is taken where its work is waited for."""
+
+    def body() -> Any:
+        import torch
+        import torch.distributed as dist
+
+        rank = dist.get_rank()
+        found = [torch.zeros(1, dtype=torch.int32) for _ in range(4)]
+        given = [torch.full((1,), 10 * rank + number, dtype=torch.int32) for number in range(4)]
+        if rank == 0:
+            dist.send(given[0], 1)
+            dist.isend(given[1], 1, tag=7).wait()
+            dist.send(given[2], 1)
+        else:
+            works = [dist.irecv(found[0], 0), dist.irecv(found[2], 0)]
+            assert dist.recv(found[1], 0, tag=7) == 0
+            works[1].wait()
+            works[0].wait()
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, given[3], 1 - rank), dist.P2POp(dist.irecv, found[3], 1 - rank)]):
+            work.wait()
+        return [int(each.item()) for each in found]
+
+    with crew_of(2) as (crew, _):
+        assert run(crew, body) == [[0, 0, 0, 13], [0, 1, 2, 3]]
+
+
+def test_more_collectives() -> None:
+    def body() -> Any:
+        import torch
+        import torch.distributed as dist
+
+        rank = dist.get_rank()
+        total, part = torch.full((2,), rank + 1, dtype=torch.int32), torch.zeros(2, dtype=torch.int32)
+        dist.reduce(total, 1)
+        dist.reduce_scatter_tensor(part, torch.arange(4, dtype=torch.int32))
+        swapped = torch.zeros(2, dtype=torch.int32)
+        dist.all_to_all_single(swapped, torch.full((2,), rank, dtype=torch.int32))
+        return total.tolist(), part.tolist(), swapped.tolist()
+
+    with crew_of(2) as (crew, _):
+        assert run(crew, body) == [([1, 1], [0, 2], [0, 1]), ([3, 3], [4, 6], [0, 1])]
 
 
 def session_launch(session: Session) -> None:

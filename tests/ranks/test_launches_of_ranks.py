@@ -49,7 +49,7 @@ def launches(*steps: str, count: int = 2, scope: str = "sys", **options: Any) ->
         rank = dist.get_rank()
         data = symm_mem.empty(32, dtype=torch.float32)
         handle = symm_mem.rendezvous(data, dist.group.WORLD)
-        values = torch.full((32,), float(rank), dtype=torch.float32)
+        values, works = torch.full((32,), float(rank), dtype=torch.float32), list[Any]()
         host: dict[str, Callable[[], Any]] = {
             "barrier": handle.barrier,
             "all_reduce": lambda: dist.all_reduce(torch.zeros(1)),
@@ -58,6 +58,17 @@ def launches(*steps: str, count: int = 2, scope: str = "sys", **options: Any) ->
             "op": lambda: torch.ops.symm_mem.one_shot_all_reduce(data, "sum", "0"),
             "put": lambda: handle.put_signal((rank + 1) % count),
             "wait": lambda: handle.wait_signal((rank - 1) % count),
+            "begin": lambda: works.append(dist.all_reduce(torch.zeros(1), async_op=True)),
+            "end": lambda: works.pop().wait(),
+            "synchronize": torch.cuda.synchronize,
+            "broadcast from 0": lambda: dist.broadcast(torch.zeros(1), 0),
+            "broadcast from 1": lambda: dist.broadcast(torch.zeros(1), 1),
+            "reduce to 0": lambda: dist.reduce(torch.zeros(1), 0),
+            "send": lambda: dist.send(torch.zeros(1), (rank - 1) % count),
+            "receive": lambda: dist.recv(torch.zeros(1), (rank + 1) % count),
+            "receive later": lambda: works.append(dist.irecv(torch.zeros(1), (rank + 1) % count)),
+            "pair": lambda: dist.barrier(group=dist.new_group([0, 1])),
+            "other pairs": lambda: [dist.barrier(group=group) for group in (dist.new_group([1, 2]), dist.new_group([0, 2]))],
         }
         for step in steps:
             if step in host:
@@ -94,6 +105,18 @@ PROGRAMS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "a buffer used again": (False, (FILL + MEET + TAKE, FILL)),
     "signals of the host": (True, (FILL, "put", "wait", PUT)),
     "signals of the host before the launch": (False, ("put", "wait", FILL, PUT)),
+    "a collective that nobody waits for": (False, (FILL, "begin", TAKE)),
+    "a collective that is waited for": (True, (FILL, "begin", "end", TAKE)),
+    "a collective that the device waits for": (True, (FILL, "begin", "synchronize", TAKE)),
+    "a device that waits before": (False, (FILL, "synchronize", "begin", TAKE)),
+    "a broadcast": (False, (FILL, "broadcast from 0", TAKE)),
+    "broadcasts of both": (True, (FILL, "broadcast from 0", "broadcast from 1", TAKE)),
+    "a reduction to one": (False, (FILL, "reduce to 0", TAKE)),
+    "reductions to and from one": (True, (FILL, "reduce to 0", "broadcast from 0", TAKE)),
+    "messages": (True, (FILL, "send", "receive", TAKE)),
+    "messages before": (False, ("send", FILL, "receive", TAKE)),
+    "messages that nobody waits for": (False, (FILL, "send", "receive later", TAKE)),
+    "messages that are waited for": (True, (FILL, "send", "receive later", "end", TAKE)),
 }
 ENDS, BEGINS, BETWEEN = "the first ends with a barrier", "the second begins with a barrier", "a barrier in a launch between the two"
 QUICK = (
@@ -105,6 +128,12 @@ QUICK = (
     "a rendezvous once more",
     "a rendezvous of another buffer",
     "a start that is relaxed",
+    "a collective that nobody waits for",
+    "a collective that is waited for",
+    "a collective that the device waits for",
+    "a broadcast",
+    "messages",
+    "messages before",
 )
 
 
@@ -114,6 +143,12 @@ def test_two_launches(program: str) -> None:
     report = launches(*steps, "barrier")
     assert situations(report) == (set() if right else {RACE}), str(report)
     assert report.verdict == ("clean" if right else "violations"), str(report)
+
+
+@pytest.mark.parametrize(("steps", "right"), [(("pair",), False), (("pair", "other pairs"), True)])
+def test_groups_of_some_ranks(steps: tuple[str, ...], *, right: bool) -> None:
+    """Each rank takes from the next one."""
+    assert situations(launches(FILL, *steps, TAKE, "barrier", count=3)) == (set() if right else {RACE})
 
 
 def test_a_barrier_of_one_gpu_orders_no_ranks() -> None:
@@ -165,6 +200,7 @@ MUTANTS = {
     "all of a rank is over": ("if reached & begins else first", "if True else first", "no barrier"),
     "a rank is not behind itself": ("[1 << rank for rank in range(self.count)]", "[0] * self.count", "the first ends with a barrier"),
     "no meeting": ("self._made.clear()", "pass", "a barrier"),
+    "a message is a word alone": ("each.behind[end] |= 1 << rank", "pass", "messages"),
 }
 
 

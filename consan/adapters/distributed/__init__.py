@@ -3,8 +3,8 @@
 Where torch is installed, functions of its modules are replaced; else `tensors.py` stands in for the little of torch that a program needs
 which launches Triton kernels. Collectives take tensors on the CPU, and orders all ranks.
 
-Not handled: groups of some ranks, other collectives than those of `collectives.py`, and other functions of `torch.ops.symm_mem` than those
-of `symmetric_ops.py`.
+Not handled: other collectives than those of `collectives.py`, other functions of `torch.ops.symm_mem` than those of `symmetric_ops.py`, and
+these or NVSHMEM for groups of some ranks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DistributedStandIn(Seam):
             self._when("torch", self._begin)  # whole: it imports torch.distributed before it has all that symmetric memory needs
             return
         made = tensors.modules()
-        self._fill(made[_DISTRIBUTED], made[_SYMMETRIC], made["torch"].ops, Tensors(tensors.empty, tensors.from_bytes))
+        self._fill(made["torch"], made[_DISTRIBUTED], made[_SYMMETRIC], Tensors(tensors.empty, tensors.from_bytes))
         sys.modules.update(made)
         self._undo.append(functools.partial(_take_away, tuple(made)))
 
@@ -69,13 +69,15 @@ class DistributedStandIn(Seam):
             return torch.from_numpy(found).view(dtype)
 
         distributed, symmetric = (importlib.import_module(each) for each in (_DISTRIBUTED, _SYMMETRIC))
-        self._fill(distributed, symmetric, torch.ops, Tensors(torch.empty, from_bytes, torch.get_default_dtype()))
+        self._fill(torch, distributed, symmetric, Tensors(torch.empty, from_bytes, torch.get_default_dtype()))
 
-    def _fill(self, distributed: ModuleType, symmetric: ModuleType, ops: Any, makes: Tensors) -> None:
+    def _fill(self, torch: Any, distributed: ModuleType, symmetric: ModuleType, makes: Tensors) -> None:
         crew = current()
         assert crew is not None
         collectives, calls = Collectives(crew), SymmetricCalls(crew, makes)
-        self._patches.set(ops, "symm_mem", SymmetricOps(crew, collectives.world, calls))
+        if hasattr(torch, "cuda"):
+            self._patches.set(torch.cuda, "synchronize", lambda device=None: crew.synchronize())
+        self._patches.set(torch.ops, "symm_mem", SymmetricOps(crew, collectives.world, calls))
         made = NvshmemCalls(crew, calls, self._session).modules()
         sys.modules.update(made)
         self._undo.append(functools.partial(_take_away, tuple(made)))

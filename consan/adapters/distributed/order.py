@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from consan.ranks.crew import Crew
@@ -13,3 +14,24 @@ def order_of(crew: Crew, session: Any) -> RankLaunches | None:
     if crew.order is None and crew.memory.own and session.options.looks_at_global:
         session.recording.accesses.wanted, crew.order = True, RankLaunches(session.comparisons, crew.count)
     return crew.order if isinstance(crew.order, RankLaunches) else None
+
+
+def meets(
+    crew: Crew, what: str, given: Any, among: Sequence[int], *, sends: bool = True, receives: bool = True, later: bool = False
+) -> tuple[list[Any], Callable[[], None]]:
+    """A collective of some ranks: what each has given, and a call for the rank that runs.
+
+    From that call on its launches come behind what those that send have launched before the collective. It is for a rank that `receives`.
+    `later`: the call is made later or never.
+    """
+    if len(among) == crew.count and sends and receives and not later:
+        return crew.meet(what, given), lambda: None
+    me = crew.rank
+    found = crew.meet(what, (given, crew.order.sent(me) if sends and crew.order is not None else None), among, orders=False)
+
+    def wait() -> None:
+        for rank, (_, sent) in zip(among, found, strict=True):
+            if receives and rank != me and sent is not None and crew.order is not None:
+                crew.order.received(me, sent)
+
+    return [value for value, _ in found], wait

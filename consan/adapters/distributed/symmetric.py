@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from consan._errors import NotSupported, UsageError
+from consan.adapters.distributed.order import meets
 from consan.adapters.sources import assigned
 from consan.dataclass import dataclass
 from consan.instrument.rewriting.multicast import ABOVE
-from consan.ranks.crew import RENDEZVOUS, Crew
+from consan.ranks.crew import Crew
 from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of
 
 
@@ -59,7 +60,8 @@ class SymmetricCalls:
             raise UsageError("rendezvous: the tensor is not of symmetric memory; make it with torch.distributed._symmetric_memory.empty")
         window = self._window_of(own)
         if window is None:
-            found: list[SymmetricArray] = self._crew.meet(RENDEZVOUS, own)
+            among = () if group is None or isinstance(group, str) else group.ranks
+            found: list[SymmetricArray] = self._crew.meet("rendezvous", own, among, orders=False)  # of hosts: launches may still run
             if len({each.bytes.nbytes for each in found}) > 1:
                 raise UsageError(f"rendezvous: the ranks have {', '.join(str(each.bytes.nbytes) for each in found)} bytes")
             window = self._crew.memory.join(found)
@@ -85,7 +87,8 @@ class Handle:
 
     def __init__(self, crew: Crew, makes: Tensors, window: SymmetricWindow, offset: int) -> None:
         self._crew, self._makes, self._window = crew, makes, window
-        self.rank, self.world_size, self.offset = crew.rank, crew.count, offset
+        self._among = [each.rank for each in window.ranks]
+        self.rank, self.world_size, self.offset = self._among.index(crew.rank), len(self._among), offset
         self.buffer_size, self.signal_pad_size = window.ranks[0].bytes.nbytes, PAD_BYTES
         self.buffer_ptrs = [address_of(each.bytes) for each in window.ranks]
         self.signal_pad_ptrs = [address_of(each.signals) for each in window.ranks]
@@ -108,14 +111,15 @@ class Handle:
         return self._makes.from_bytes(found, dtype)[offset : offset + math.prod(sizes)].reshape(tuple(sizes))
 
     def barrier(self, channel: int = 0, timeout_ms: int = 0) -> None:
-        """All ranks meet."""
-        self._crew.meet(f"a barrier of symmetric memory, channel {channel}")
+        """All its ranks meet."""
+        _, wait = meets(self._crew, f"a barrier of symmetric memory, channel {channel}", None, self._among)
+        wait()
 
     def put_signal(self, dst_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
         """Send a signal to a rank."""
         key, arrived = (self.rank, dst_rank, channel), self._window.arrived
         self._crew.until(lambda: key not in arrived, f"rank {dst_rank} to take an earlier signal of channel {channel}")
-        arrived[key] = None if self._crew.order is None else self._crew.order.sent(self.rank)
+        arrived[key] = None if self._crew.order is None else self._crew.order.sent(self._crew.rank)
 
     def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
         """Wait for a signal of a rank, and clear it."""
@@ -123,4 +127,4 @@ class Handle:
         self._crew.until(lambda: key in arrived, f"a signal of rank {src_rank}, channel {channel}")
         sent = arrived.pop(key)
         if sent is not None and self._crew.order is not None:
-            self._crew.order.received(self.rank, sent)
+            self._crew.order.received(self._crew.rank, sent)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from consan._errors import NotSupported, UsageError
-from consan.adapters.distributed.collectives import REDUCTIONS, World
+from consan.adapters.distributed.collectives import REDUCTIONS, RankGroup
 from consan.adapters.distributed.symmetric import SymmetricCalls
 from consan.ranks.crew import Crew
 
@@ -40,7 +40,7 @@ class SymmetricOp:
 class SymmetricOps:
     """The namespace `torch.ops.symm_mem`."""
 
-    def __init__(self, crew: Crew, world: World, symmetric: SymmetricCalls) -> None:
+    def __init__(self, crew: Crew, world: RankGroup, symmetric: SymmetricCalls) -> None:
         self._crew, self._world, self._symmetric = crew, world, symmetric
 
     def __getattr__(self, name: str) -> SymmetricOp:

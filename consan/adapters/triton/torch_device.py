@@ -95,13 +95,20 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         "get_device_capability": driver.get_device_capability,
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: described.name,
-        "synchronize": lambda device=None: driver.session.streams.synchronize(),
+        "synchronize": lambda device=None: _synchronize(driver),
         "current_stream": lambda device=None: stream(of=driver.now.get()),
         "default_stream": lambda device=None: stream(of=driver.session.streams.default),
         "set_stream": lambda stream: driver.now.set(stream.order),
         "stream": lambda stream: nullcontext() if stream is None else stream,
         "empty_cache": lambda: None,
     }
+
+
+def _synchronize(driver: VirtualDriver) -> None:
+    """The host waits for the device: what a rank has begun, too."""
+    if (crew := current()) is not None:
+        crew.synchronize()
+    driver.session.streams.synchronize()
 
 
 def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, address: Callable[[Any], int] | None) -> Any:
