@@ -157,6 +157,10 @@ class CallSource(Protocol):
     def reads_attributes(self) -> bool:
         """Whether a call says if its launch is a programmatic dependent one."""
 
+    @property
+    def drops_quiet(self) -> bool:
+        """Whether launches that the listener does not need (`driver.QUIET`) are dropped: nobody else listens."""
+
     def count_kernel(self, handle: int) -> None:
         """Count launches of a kernel from now on, by whoever is no framework (`driver.MADE`)."""
 
@@ -164,10 +168,7 @@ class CallSource(Protocol):
         """The launches of a kernel since this was called last."""
 
     def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
-        """The listener needs no launches of kernels into a stream, up to the next other call. It may get them all the same.
-
-        `graph`: none of this executable graph instead.
-        """
+        """The listener needs no launches of kernels, or of this graph, into a stream, up to the next other call. It may get them."""
 
     def tell_all(self) -> None:
         """The listener needs each call again."""

@@ -1,8 +1,8 @@
 """The function that CUPTI calls, in C: it drops calls, notes calls, or hands them to Python, and does not wait for the interpreter.
 
-Dropped are calls that failed, consan's own, and launches that add nothing to the order of streams. A program of a framework makes hundreds
-of launches in a row in one stream, and consan does not know their accesses. The first one stands for all; and so it does of launches of one
-graph. The listener names the stream (`pass_over`), until it wants all calls again (`tell_all`).
+Dropped are calls that failed, consan's own, and launches that add nothing to the order of streams: some by frameworks (`driver.QUIET`), and
+those that others stand for. A program makes hundreds of launches in a row in one stream, and consan does not know their accesses: the first
+one stands for all. So it does for launches of one graph. The listener names the stream (`pass_over`), until it wants all (`tell_all`).
 
 Noted are calls for the legacy default stream while the program has no other (`note`): launches, copies, memsets, events and waits. Until
 there is a second stream nothing can run at the same time, and few of them have an effect. Then calls for all streams that Python knows
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
-from consan.backends.driver import MADE, OWN
+from consan.backends.driver import MADE, OWN, QUIET
 from consan.dataclass import dataclass
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records, dtype
@@ -244,13 +244,13 @@ class CallFilter:
         self._state["attribute"] = 0 if attribute is None else ctypes.cast(attribute, ctypes.c_void_p).value
         self._state["stream"] = self._state["notes"] = _NOTHING
         library = FILTER.load()
-        library.consan_own_calls.restype = library.consan_made_launches.restype = ctypes.c_void_p
+        for calls, place in ((OWN, library.consan_own_calls), (MADE, library.consan_made_launches), (QUIET, library.consan_quiet_launches)):
+            place.restype = ctypes.c_void_p
+            calls.count_in(place)
         self._functions = {name: _function(library, name, *form) for name, form in _FORMS.items()}
         self.function = library.consan_called
         self.argument = ctypes.c_void_p(self._state.ctypes.data)
         self._taken = ctypes.create_string_buffer(MOST_NOTED * _NOTED.size)
-        OWN.count_in(library.consan_own_calls)
-        MADE.count_in(library.consan_made_launches)
 
     def _call(self, name: str, *given: int) -> Any:
         return self._functions[name](self.argument, *given)

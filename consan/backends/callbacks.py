@@ -239,6 +239,11 @@ class DriverCalls(DriverFacts):
         """See `CallSource`."""
         return self._filter is not None and self._filter.context_of_notes is not None
 
+    @property
+    def drops_quiet(self) -> bool:
+        """See `CallSource`."""
+        return self._filter is not None and len(self._listeners) == 1
+
     def followed_launch(self) -> FollowedLaunch | None:
         """See `CallSource`."""
         if self._filter is None or self._launch is None or self._filter.everywhere or (context := self._filter.context_of_notes) is None:

@@ -133,6 +133,8 @@ OWN = CallsOfThreads()
 """Of each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
 MADE = CallsOfThreads()
 """Of each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`, `RepeatedLaunch`)."""
+QUIET = CallsOfThreads()
+"""Of each thread: whether it makes one whose call nobody needs (`RepeatedLaunch`)."""
 
 
 def own_calls() -> contextlib.AbstractContextManager[None]:

@@ -67,7 +67,7 @@ class RemoteCalls(DriverFacts):
     def tell_all(self) -> None:
         """The interposer drops no call."""
 
-    notes = False
+    notes = drops_quiet = False
     reads_attributes = True  # the request for a launch says it
 
     def followed_launch(self) -> None:

@@ -6,6 +6,7 @@ All that `Frameworks.recorded` finds out about a launch was found out for one li
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
 from consan.backends.base import DEFAULT_STREAMS
 from consan.backends.cost import COST
-from consan.backends.driver import MADE
+from consan.backends.driver import MADE, QUIET
 from consan.dataclass import dataclass
 from consan.reports.model import AllLaunchesProof
 from consan.session.executing.in_flight_launch import shape_but_log
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _STREAM: Final = 8  # its place in a key
 MOST_UNKNOWN: Final = 64  # launches with parameters that none before them had: most of that kernel may have new ones
 _MOST_TIMES: Final = 256  # sets of parameters whose launches are not counted yet
+_HEARD: Final = ctypes.c_int()  # counts for nobody
 NOT_REPEATED: Final = object()
 """Given by `RepeatedLaunch.make` where the launch was not made."""
 
@@ -239,9 +241,11 @@ class RepeatedLaunch:
             if taken is None:
                 return NOT_REPEATED
             own, made, args = streams.own, MADE.count, args if counted else None
+            quiet = QUIET.count if shape is None and streams.drops() else _HEARD
             own.programmatic = False
             own.depth += 1
             made.value += 1
+            quiet.value += 1
             reached = time.perf_counter()
             try:
                 result = launch(*given)
@@ -253,6 +257,7 @@ class RepeatedLaunch:
             finally:
                 own.depth -= 1
                 made.value -= 1
+                quiet.value -= 1
                 until = time.perf_counter()
             if gives_status and result:
                 alike.failed(taken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import itertools
 import os
@@ -122,11 +123,7 @@ class HostLibrary:
 
     def load(self) -> ctypes.CDLL:
         """The library in this process. Raises EnvironmentFailure."""
-        built = self.file(_BUILT, self.sources())
-        try:
-            return ctypes.CDLL(str(built)) if built.is_file() else loaded(self.data(), self.name)
-        except OSError as error:
-            raise EnvironmentFailure(f"{self.need}: cannot load consan's library: {error}") from None
+        return _in_process(self)
 
     def build(self, folder: Path) -> None:
         """Put the library into a folder, in place of one of other sources. Raises EnvironmentFailure."""
@@ -138,6 +135,15 @@ class HostLibrary:
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
             target.write_bytes(self.compiled(sources))
+
+
+@functools.cache
+def _in_process(library: HostLibrary) -> ctypes.CDLL:
+    built = library.file(_BUILT, library.sources())
+    try:
+        return ctypes.CDLL(str(built)) if built.is_file() else loaded(library.data(), library.name)
+    except OSError as error:
+        raise EnvironmentFailure(f"{library.need}: cannot load consan's library: {error}") from None
 
 
 def loaded(data: bytes, name: str) -> ctypes.CDLL:

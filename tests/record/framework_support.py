@@ -96,7 +96,7 @@ class FakeCalls:
         self.listener, self.matters = listener, matters
         return self.why
 
-    notes = False
+    notes = drops_quiet = False
     reads_attributes = True
 
     def count_kernel(self, handle: int) -> None:

@@ -46,6 +46,10 @@ static __thread int made_launches; // more than 0: this thread makes a launch of
 
 EXPORTED int *consan_made_launches(void) { return &made_launches; }
 
+static __thread int quiet_launches; // more than 0: and it adds nothing to the order of streams, so nobody needs the call
+
+EXPORTED int *consan_quiet_launches(void) { return &quiet_launches; }
+
 #include "around.h"
 
 // Python reads and writes these fields, too.
@@ -287,6 +291,7 @@ EXPORTED void consan_called(struct Filter *filter, int domain, uint32_t number, 
         if (data->status && *data->status && !(rule->allocates && *data->status == OUT_OF_MEMORY)) return;
         if (!data->status || !*data->status) {
             if (rule->kind == ALLOCATION || is_passed_over(filter, rule, data) || is_noted(filter, number, data)) return;
+            if (rule->kind == LAUNCH && quiet_launches > 0) return;
         }
     }
     filter->tell(NULL, domain, number, data);

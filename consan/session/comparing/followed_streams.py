@@ -3,7 +3,6 @@
 Why the driver's calls (consan/backends/callbacks.py) and not the methods of each framework: a library makes calls of its own, and an edge
 that nobody has seen would make a race of two launches that are ordered. All frameworks and all libraries call the driver, and
 driver_calls.py names each call that may order streams and is not understood: nothing is compared from then on, and the report says why.
-
 Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. The host waits for a launch
 whose global memory is recorded.
 
@@ -75,6 +74,10 @@ class Facts(Protocol):
     @property
     def notes(self) -> bool:
         """Whether calls are noted."""
+
+    @property
+    def drops_quiet(self) -> bool:
+        """Whether a launch that adds nothing can be made without its call being heard."""
 
     def followed_launch(self) -> FollowedLaunch | None:
         """How C notes a launch. None: calls for the one default stream are not noted."""
@@ -293,6 +296,12 @@ class FollowedStreams(ProgramStreams):
         if self._needs_none or (stream in DEFAULT_STREAMS and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
+
+    def drops(self) -> bool:
+        """Whether C drops the call of a launch that adds nothing, which is one more call until many are noted."""
+        dropped = self.facts is not None and self._calls <= FIRST_CALLS and self.facts.drops_quiet
+        self._calls += dropped
+        return dropped
 
     def capture_of(self, stream: int) -> Capture | None:
         """The capture that began with a stream. None: there is none, or calls are not followed that may change the order of its nodes."""
