@@ -158,7 +158,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
         captures,
         "Captures._reached",
         "Event(timeline.everything)",
-        "Event(frozenset())",
+        "Event(NONE)",
         _between("an event that nobody saw"),
     ),
     "nodes of a graph": (captures, "Captures.place", "if capture is None:", "if True:", _never_launched),
@@ -175,7 +175,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
         captures,
         "Captures.launch",
         "place.stream, found.over",
-        "place.stream, frozenset()",
+        "place.stream, NONE",
         _one_executable,
     ),
     "an event behind a launch of a graph": (
@@ -195,7 +195,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
     "a wait behind a launch of a graph": (
         streams,
         "LaunchOrder.in_turn",
-        "numbers <= self.running.keys() and ",
+        "numbers <= self.everything and ",
         "",
         lambda: launched_behind("query"),
     ),

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from consan.dataclass import dataclass
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, GraphNode
-from consan.session.comparing.streams import Event, Numbers, Stream
+from consan.session.comparing.numbers import NONE, Numbers
+from consan.session.comparing.streams import Event, Stream
 
 if TYPE_CHECKING:
     from consan.session.comparing.followed_streams import FollowedStreams
 
 _UNKNOWN: Final = "a graph that was not captured as a whole, or was changed,"
-_NONE: Final[Numbers] = frozenset()
 
 
 @dataclass(eq=False)
@@ -52,8 +52,8 @@ class Executable:
     """
 
     nodes: tuple[GraphNode, ...] | None
-    last: Numbers = _NONE
-    over: Numbers = _NONE
+    last: Numbers = NONE
+    over: Numbers = NONE
 
 
 @dataclass(eq=False)

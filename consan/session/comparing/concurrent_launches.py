@@ -22,9 +22,10 @@ from consan.reports.source.names import function_name
 from consan.session.comparing.array_rows import both_in, rows_between, rows_touched, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
+from consan.session.comparing.numbers import NONE, Numbers
 from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
 from consan.session.comparing.process_log import ProcessLog
-from consan.session.comparing.streams import LaunchOrder, Numbers, Stream, StreamPlace
+from consan.session.comparing.streams import LaunchOrder, Stream, StreamPlace
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:
@@ -180,10 +181,10 @@ class ConcurrentLaunches:
         start = place.start | after & self.timeline.everything
         others = self.timeline.everything - start
         for node in nodes:
-            begins = start | {numbers[each] for each in node.start}
+            begins = start | Numbers(numbers[each] for each in node.start)
             done = replace(node.done, stream=stream)
             numbers[node.number] = self._add(by, done, StreamPlace(begins, begins), waits=False, others=others)
-        made = frozenset(numbers.values())
+        made = Numbers(numbers.values())
         return made, start | made
 
     def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
@@ -235,12 +236,12 @@ class ConcurrentLaunches:
         """Processes meet: what is over then comes before what others do behind the meeting. `stream`: None if their hosts meet alone."""
         if self.log is None:
             return
-        place = self.place(stream, programmatic=False) if stream is not None else StreamPlace(frozenset(), frozenset())
+        place = self.place(stream, programmatic=False) if stream is not None else StreamPlace(NONE, NONE)
         concurrent = self.timeline.everything - place.start
         number = self.timeline.note(place, waits=False)
         self.log.met(number, concurrent, key, sends=sends, receives=receives)
         if stream is None:
-            self.timeline.host_waits(frozenset((number,)))
+            self.timeline.host_waits(Numbers((number,)))
             return
         self._done[number], self._starts[number] = _Operated(_EXCHANGE, stream, rows_between((), ())), place.start
         stream.launched(number, place)
@@ -277,7 +278,7 @@ class ConcurrentLaunches:
     def _add(self, by: Comparisons, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
         """`others`: those with which it is compared; None: all that may run at the same time."""
         concurrent = self.timeline.everything - place.start if others is None else self.timeline.left(others)
-        for number in sorted(concurrent):
+        for number in concurrent:
             self._compare(by, self._done[number], done, place.start, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         if self.log is not None:
@@ -299,7 +300,7 @@ class ConcurrentLaunches:
 
     def _leave_out(self, by: Comparisons, oldest: list[int]) -> None:
         """Compare the oldest launches with no later ones."""
-        self.timeline.host_waits(frozenset(oldest))
+        self.timeline.host_waits(Numbers(oldest))
         if not self.of_program:
             by.incomplete(_TOO_MANY)
             return

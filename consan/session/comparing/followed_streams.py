@@ -30,6 +30,7 @@ from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Capture, Captures
 from consan.session.comparing.comparisons import Comparisons
+from consan.session.comparing.numbers import NONE, Numbers
 from consan.session.comparing.process_log import ProcessExchanges, ProcessLog
 from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen
@@ -240,7 +241,7 @@ class FollowedStreams(ProgramStreams):
             timeline = self.concurrent.timeline
             for number in timeline.everything:
                 if (stream := self.concurrent.stream_of(number)) is not None and stream.context == self.context:
-                    timeline.host_waits(timeline.running.get(number, frozenset()))
+                    timeline.host_waits(timeline.running.get(number, NONE))
 
     def synchronize_all(self) -> None:
         """The host waits for all that was done."""
@@ -394,7 +395,7 @@ class FollowedStreams(ProgramStreams):
             return False
         if self._early not in running or self.marked:
             if len(running) >= MOST_EARLY:
-                self.concurrent.timeline.host_waits(frozenset(running))
+                self.concurrent.timeline.host_waits(Numbers(running))
             self._early, self.marked = self.concurrent.timeline.count, False
             self.concurrent.operated(self.comparisons, OperationSide(_EARLY, "", 0), place.stream, None)
         return True

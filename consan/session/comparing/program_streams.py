@@ -24,7 +24,8 @@ from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.freed_memory import FreedMemory
 from consan.session.comparing.launch_memory import LaunchShape
-from consan.session.comparing.streams import Event, Numbers, Stream
+from consan.session.comparing.numbers import NONE, Numbers
+from consan.session.comparing.streams import Event, Stream
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
@@ -71,7 +72,8 @@ class ProgramStream(Stream):
             super().wait(event)
 
     def _begins(self) -> None:
-        others = self._reached.get(_PARTNER.get(self.kind), frozenset())
+        assert self._timeline is not None
+        others = self._timeline.left(self._reached.get(_PARTNER.get(self.kind), NONE))
         if not others <= self._over:
             self._over |= others
             self._last = None
@@ -81,8 +83,7 @@ class ProgramStream(Stream):
         if self.kind is Blocking.DEFAULT:  # there is one
             self._reached[self.kind] = self._over
         elif self.kind in _PARTNER:
-            reached = self._reached.get(self.kind, frozenset()) | self._over
-            self._reached[self.kind] = reached if len(reached) <= len(self._timeline.running) else self._timeline.left(reached)
+            self._reached[self.kind] = self._timeline.left(self._reached.get(self.kind, NONE) | self._over)
 
 
 @dataclass(eq=False)

@@ -14,9 +14,7 @@ from dataclasses import field
 
 from consan._errors import UsageError
 from consan.dataclass import dataclass
-
-Numbers = frozenset[int]
-_NONE: Numbers = frozenset()
+from consan.session.comparing.numbers import NONE, Numbers
 
 
 def _nothing() -> None:
@@ -39,7 +37,7 @@ class StreamPlace:
 
     def end(self, number: int, *, waits: bool) -> Numbers:
         """The launches that are over when this one is. `waits`: one of its threads waits for those before it."""
-        return self.start | {number} | (self.waited if waits else _NONE)
+        return (self.start | self.waited if waits else self.start).plus(number)
 
 
 @dataclass(eq=False)
@@ -47,6 +45,7 @@ class LaunchOrder:
     """The launches that the host does not know to be over, with what is over once they are."""
 
     running: dict[int, Numbers] = field(default_factory=dict)
+    everything: Numbers = NONE  # all that may still run
     count: int = 0  # of all launches
     recorded: int = 0  # their number when an event was recorded last, or was taken for one that stands for all so far
     changed: Callable[[], None] = _nothing  # is called when what is above has changed
@@ -64,12 +63,12 @@ class LaunchOrder:
         Then nothing that comes later is behind some launches of the stream since these, and not behind the others.
         """
         first = max(self.recorded, self.turn[1])
-        return self.turn[0] is stream and numbers <= self.running.keys() and all(each >= first for each in numbers)
+        return self.turn[0] is stream and numbers <= self.everything and (not numbers or numbers.least >= first)
 
     def note(self, place: StreamPlace, *, waits: bool) -> int:
         """A launch was made; its number."""
         number, self.count = self.count, self.count + 1
-        self.running[number] = place.end(number, waits=waits)
+        self.running[number], self.everything = place.end(number, waits=waits), self.everything.plus(number)
         self.changed()
         return number
 
@@ -80,24 +79,20 @@ class LaunchOrder:
 
     def host_waits(self, over: Numbers) -> None:
         """The host knows that launches are over: all later ones come after them."""
-        gone = over.intersection(self.running)
+        gone = self.left(over)
         for each in gone:
             del self.running[each]
+        self.everything -= gone
         self.forgotten += bool(gone)
         self.changed()
 
     def left(self, over: Numbers) -> Numbers:
         """Those that may still run."""
-        return over.intersection(self.running)
+        return over & self.everything
 
     def last(self) -> int | None:
         """The last launch, if it may still run and no event was recorded behind it."""
         return self.count - 1 if self.count - 1 in self.running and self.recorded != self.count else None
-
-    @property
-    def everything(self) -> Numbers:
-        """All launches that may still run."""
-        return frozenset(self.running)
 
 
 class Stream:
@@ -112,7 +107,7 @@ class Stream:
 
     def __init__(self) -> None:
         self._timeline: LaunchOrder | None = None
-        self._over: Numbers = _NONE
+        self._over: Numbers = NONE
         self._forgotten = 0  # how often launches were, when it looked last
         self._last: tuple[int, StreamPlace] | None = None  # the launch that the next one directly follows
 
@@ -129,7 +124,8 @@ class Stream:
         if not isinstance(event, (Event, Stream)):
             raise UsageError(f"{event!r} is no event: expected what Stream.record() returns, or a stream")
         self._begins()
-        self._over |= (event if isinstance(event, Event) else event.record()).over
+        over = (event if isinstance(event, Event) else event.record()).over
+        self._over |= over if self._timeline is None else self._timeline.left(over)
         self._ends()
         self._last = None
 

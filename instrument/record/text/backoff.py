@@ -38,7 +38,7 @@ def declarations(count: int) -> str:
 
 
 def slept(number: int, place: str, seen: str, guard: str, unchanged: str) -> str:
-    """The text behind a poll. `place`, `seen`: registers with address and value. `unchanged`: text that keeps SAME if memory is as it was."""
+    """The text behind a poll. `place`, `seen`: its address and value. `unchanged`: text that keeps SAME if memory is as it was."""
     kept, count = f"{_KEPT}{number}_", f"{_COUNT}{number}"
     return f"""setp.ne.s32 {SAME}, {count}, {count};
 {guard}setp.eq.s64 {SAME}, {kept}0, {place};

@@ -9,6 +9,8 @@ A function that is called in a loop may poll once in each call. It keeps what it
 In a compact log such a round stores the words of its branches, which the next one overwrites: so the host takes the way of the last one.
 It does not know how many there were. So what a round writes to registers is unknown to the host (computed.py), and events that leave no
 words note that the poll was interrupted.
+
+Rounds with events between two reads stay in the log. The thread sleeps in them, once it has waited for some time (backoff.py).
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         *(
             concurrent_launches,
             "ConcurrentLaunches.met",
-            "StreamPlace(frozenset(), frozenset())",
+            "StreamPlace(NONE, NONE)",
             "StreamPlace(*[self.timeline.everything] * 2)",
         ),
         _of_processes("fills", "reads", members.NO_ORDERS["hosts that have not waited"]),
