@@ -67,6 +67,7 @@ COMMITS: Final[dict[str, str]] = {
     **dict.fromkeys(TENSOR_OPERATIONS, "tcgen05.commit"),
 }
 SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completion an mbarrier signals
+UNWRITTEN: Final = "no instruction of this kernel writes"  # in the message of a read
 SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group
 
 

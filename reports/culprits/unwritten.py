@@ -8,6 +8,7 @@ from typing import Final
 
 from consan.instrument.relations import Stores, SyncPoint
 from consan.instrument.sites import Place
+from consan.reports.catalogue.situations import UNWRITTEN
 from consan.reports.culprits.cases import access_of, is_proxy_fence, is_wait, last_of, named
 from consan.reports.model import Access, Finding
 from consan.reports.source.names import name_without_element
@@ -53,7 +54,7 @@ def with_stores(finding: Finding, found: Stores | None, published: str = "", bar
     found = others
     reads = f"the {reader.role} at {at} {f'copies {copied:,} bytes of {variable}' if copied else f'reads {reader.name}'}"
     if not found.places:
-        message = f"{reads}, and no instruction of this kernel writes {variable}"
+        message = f"{reads}, and {UNWRITTEN} {variable}"
         return replace(finding, message=message, fix=f"write {variable} before {published or at}, or let {at} read another array")
     stores = f"{variable} is written at {_listed(found)}"
     if copied:

@@ -14,24 +14,37 @@ from typing import Final
 from consan.dataclass import dataclass
 from consan.reports.model import FixStep
 from consan.reports.source.calls import CalledText, calls_of
-from consan.reports.source.source_patches import SOURCE_CALL
+from consan.reports.source.source_patches import SOURCE_CALL, parted
 
 MOST_WAITS: Final = 12
 _AT: Final = r"[\w.+-]+:(\d+)"
 _MOVE: Final = re.compile(rf"\bmove the [\w.:]+ at {_AT} (before|after) (?:the [\w.:]+ at )?{_AT}")
 _RELEASE: Final = re.compile(rf"\blet the \w+ at {_AT} come before the release at {_AT}")
+_SYNCED: Final = "with __syncwarp() between the two"
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _COMPLEMENT: Final = re.compile(r"\((.+)\) \^ 1")
 
 
-def moves(source: str, fix: str, file: str) -> Iterator[FixStep]:
-    """The lines that the words of a fix move: the line itself, or a release behind what it is to publish, and where the lanes meet then."""
+def moves(source: str, fix: str, file: str) -> Iterator[tuple[FixStep, ...]]:
+    """The lines that the words of a fix move: the line itself, or a release behind what it is to publish, and where the lanes meet then;
+    with a barrier of the warp between, if the words name one.
+    """
     named = [(int(own), where, int(line)) for own, where, line in _MOVE.findall(fix)]
     released = [(int(own), "after", int(line)) for line, own in _RELEASE.findall(fix)]
     text = source.splitlines()
     met = [(own, where, line + 1) for own, where, line in released if line < len(text) and next(calls_of(text[line], "sync"), None)]
     for own, where, line in named + released + met:
-        yield FixStep("move", f"line {own}", where, "", file, line, 0, "", own)
+        step = FixStep("move", f"line {own}", where, "", file, line, 0, "", own)
+        yield (step,)
+        if where == "after" and _SYNCED in fix:
+            yield FixStep("add", "bar.warp.sync 0xffffffff", "after", "", file, line, 0, "__syncwarp()"), step
+
+
+def branches(source: str, own: list[int], file: str) -> Iterator[FixStep]:
+    """A barrier of all threads between two branches of one condition."""
+    line, condition = parted(source, own[0], own[-1]) if len(own) > 1 else (0, "")
+    if line:
+        yield FixStep("alter", f"__syncthreads() and if (!({condition})) in place of else", "at", "", file, line, 0, "", line)
 
 
 @dataclass(frozen=True)

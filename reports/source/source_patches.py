@@ -35,6 +35,9 @@ SOURCE_CALL: Final = "mbarrier.try_wait"  # of a step whose spelling is the call
 _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|case)\b)[^;{}]*;")
 _LEAVES: Final = re.compile(r"(?:return|break|continue)\b[^;{}]*;")
 _IF: Final = re.compile(r"(\s*)if\s*\(")
+_ELSE: Final = re.compile(r"(\s*)\}\s*else\s*\{\s*$")
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_PARTED: Final = re.compile(r"__syncthreads\(\) and if \(!\((.+)\)\) in place of else$")
 _PLAIN: Final = re.compile(r"(?!.*(?:[\w\])]\s*\(|->))[\w\s.<>=!&|^%+()-]*")  # no call, subscript or pointer
 _WHOLE_LINE: Final = re.compile(r"line \d+$")
 _ZEROS: Final = re.compile(r"zeros in ([\w$]+) ")
@@ -208,10 +211,23 @@ def _unconditional(lines: list[str], own: int) -> tuple[LineEdit, ...]:
     """Without the condition that a line begins with; what it holds stays."""
     found = _IF.match(lines[own]) if own >= 0 else None
     end = _closing(lines[own], found.end() - 1) if found else 0
+    if _has_other_branch(lines, own):
+        return ()
     rest = lines[own][end:].strip()
     if _LEAVES.match(rest):  # what stands behind it is then for all
         return ((own, own + 1, ()),)
     return ((own, own + 1, (f"{found[1]}{rest}",) if COMMENT.sub("", rest).strip() else ()),) if found and end else ()
+
+
+def _has_other_branch(lines: list[str], own: int) -> bool:
+    """Whether an `else` follows the statement or the block of the condition that a line begins with."""
+    depths = [0, *_depths("\n".join(lines))]
+    code = [COMMENT.sub("", line).strip() for line in lines]
+    end = next((at for at in range(own, len(lines)) if depths[at + 1] <= depths[own] and re.search(r"[;}]", code[at])), own)
+    if any(depths[at] == depths[own] + 1 and re.match(r"\}\s*else\b", code[at]) for at in range(own, end + 1)):
+        return True
+    behind = next((each for each in code[end + 1 :] if each and not each.startswith("#")), "")
+    return re.search(r"[;}]\s*else\b", code[end]) is not None or re.match(r"else\b", behind) is not None
 
 
 def _closing(code: str, opening: int) -> int:
@@ -225,7 +241,7 @@ def _altered(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
     argument, or another statement, where the line is a call.
     """
     line = lines[step.own_line - 1] if step.own_line else ""
-    forms = (_with_number, _with_word, _with_argument)
+    forms = (_as_two, _with_number, _with_word, _with_argument)
     text = _with_call(line, step) or next(filter(None, (form(line, step.instruction) for form in forms)), "")
     text = text or _as_statement(lines, step) or _by_one(lines, step)
     return ((step.own_line - 1, step.own_line, (text,)),) if text else ()
@@ -290,6 +306,35 @@ def _begins(lines: list[str], at: int) -> bool:
     """Whether a statement may begin with a line: none goes on from above."""
     above = (code for line in reversed(lines[:at]) if (code := COMMENT.sub("", line).strip()))
     return _ENDS.search(next(above, "")) is not None
+
+
+def parted(source: str, first: int, last: int) -> tuple[int, str]:
+    """The line of the `else` between two lines of exclusive branches, and its condition; 0 if the first branch may alter that."""
+    lines = source.splitlines()
+    depths = _depths(source)
+    for at in range(first, last - 1):
+        if _ELSE.match(COMMENT.sub("", lines[at])) and depths[at] <= min(depths[first - 1 : at] or [0]):
+            begin = next((up for up in range(first - 2, -1, -1) if depths[up] <= depths[at] and "{" in lines[up]), -1)
+            found = _IF.match(lines[begin]) if begin >= 0 else None
+            end = _closing(lines[begin], found.end() - 1) if found else 0
+            condition = lines[begin][found.end() : end - 1] if found and end else ""
+            names = _WORD.findall(condition)
+            is_same = condition and _PLAIN.fullmatch(condition) and not any(_changes(name, source, lines[begin + 1 : at]) for name in names)
+            return (at + 1, condition) if is_same else (0, "")
+    return 0, ""
+
+
+def _changes(name: str, source: str, branch: list[str]) -> bool:
+    """Whether a branch may change a variable, or other threads may."""
+    written = rf"\b{name}\b\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--|&)\s*{name}\b|\b{name}\s*(?:\+\+|--)"
+    is_seen = rf"\b(?:__shared__|volatile|__device__|__managed__)\b[^;]*\b{name}\b"
+    return re.search(written, "\n".join(branch)) is not None or re.search(is_seen, source) is not None
+
+
+def _as_two(line: str, instruction: str) -> str:
+    """A barrier and a branch of its own in place of an `else`."""
+    found, wanted = _ELSE.match(line), _PARTED.match(instruction)
+    return f"{found[1]}}}\n{found[1]}__syncthreads();\n{found[1]}if (!({wanted[1]})) {{" if found and wanted else ""
 
 
 _FORMS: Final[Mapping[str, Callable[[list[str], FixStep], tuple[LineEdit, ...]]]] = {

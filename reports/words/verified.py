@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from consan.reports.catalogue.situations import CHECKED, SIGNALLED_COPY, UPDATE
+from consan.reports.catalogue.situations import CHECKED, SIGNALLED_COPY, UNWRITTEN, UPDATE
 from consan.reports.counts import plural
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
@@ -172,10 +172,11 @@ def is_update(finding: Finding) -> bool:
 
 def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:
     """Whether a fix hides the finding and leaves its cause: synchronisation between the load and the store of an update still loses
-    updates; a wait for a group of copies is wrong where the program has an mbarrier for them.
+    updates; a wait for a group of copies is wrong where the program has an mbarrier for them; zeros are not what nobody writes.
     """
+    unwritten = UNWRITTEN in finding.message and any(step.instruction.startswith("zeros in ") for step in fix.steps)
     lost = is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
-    return lost or (finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps))
+    return lost or unwritten or (finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps))
 
 
 def with_whole_fixes(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -20,6 +20,7 @@ from unittest import mock
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("kernels", "oracle")]
 
+import numpy as np  # noqa: E402
 import twin_file  # noqa: E402
 from oracle_run import oracle  # noqa: E402
 from test_twins_oracle import NOT_SEEN  # noqa: E402
@@ -39,9 +40,18 @@ UNFIT = {
 }
 
 
-def _launch(kernel: Any, spec: twin_file.KernelFile, seed: int = 0) -> Any:
-    values = spec.parameters(spec.fresh_args())
+def _launch(kernel: Any, spec: twin_file.KernelFile, seed: int = 0, args: Any = None) -> Any:
+    values = spec.parameters(spec.fresh_args() if args is None else args)
     return consan.launch(kernel, spec.grid, spec.block, values, smem=spec.smem, device="cpu", seed=seed, policy=spec.policy)
+
+
+def _results(kernel: Any, spec: twin_file.KernelFile) -> str:
+    """Whether a repaired kernel leaves what the header says of the repaired twin."""
+    args = spec.fresh_args()
+    _launch(kernel, spec, args=args)
+    references = {name: spec.reference(name) for name in spec.results}
+    wrong = [name for name, right in references.items() if not np.allclose(args[name].reshape(right.shape), right, equal_nan=True)]
+    return f"; other values in {', '.join(wrong)} than the twin" if wrong else ""
 
 
 def _counting(report: Any) -> list[Any]:
@@ -102,9 +112,9 @@ def _verdicts(path: Path, kernel: Any, spec: twin_file.KernelFile) -> str:
     if verdicts != {"clean"}:
         return f"WRONG: {', '.join(sorted(verdicts))}"
     if path.stem in NOT_SEEN:
-        return "clean; not the oracle's"
+        return f"clean{_results(kernel, spec)}; not the oracle's"
     judged = oracle(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, global_memory=True)
-    return "clean, also for the oracle" if judged.clean else f"clean; the oracle has {judged}"
+    return f"clean{_results(kernel, spec)}, also for the oracle" if judged.clean else f"clean; the oracle has {judged}"
 
 
 def main(names: list[str]) -> None:

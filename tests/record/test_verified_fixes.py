@@ -191,12 +191,14 @@ LINES = {
     "bulk_bytes_last_tile": "expect(full, 512);",
     "bulk_result_read_wait": 'asm volatile("cp.async.bulk.wait_group 0;"',
     "cluster_atomics_cta_scope": 'ADD_AS("cluster", peer(&sum, 0), 1);',
-    "bulk_store_never_written": "__syncthreads();",  # behind zeros
+    "bulk_store_uninitialised": "__syncthreads();",  # behind zeros
     "bulk_load_producer_phase": "WAIT(&empty[k & 1], (k >> 1 & 1) ^ 1);",
     "mbarrier_empty_not_waited": "WAIT(&empty, (k & 1) ^ 1);",
     "acknowledged_before_read": "if (lane == 0) set(&read, k);",  # moved
     "deadlock_flag_set_too_late": "if (t == 0) atomicExch(&ready, 1);",
     "wgmma_flush_flag": "wgmma_wait<0>();",
+    "exclusive_branches": "    if (!(thread < 32)) {",
+    "mbarrier_leader_releases_early": "            __syncwarp();",
     "cluster_arrival_overtaken": 'asm volatile("fence.proxy.async;"',
     "cluster_st_async_bytes_short": "ARRIVE_EXPECT(&bar, 128);",
 }
@@ -216,6 +218,19 @@ def test_a_repair_of_a_macro_or_an_expression_is_a_line_of_the_source(name: str,
     assert any(LINES[name] in text for text in new[1:])
     assert "shared address" not in report.read_text()
     assert any("a patch of" in note and "clean" in note for note in json.loads(report.read_text())["notes"])
+
+
+def test_zeros_are_no_fix_of_what_nobody_writes() -> None:
+    _, _, report = _fixed("bulk_store_never_written")
+    assert report.findings
+    assert not any(finding.verified for finding in report.findings)
+
+
+def test_no_barrier_of_the_cluster_is_verified_in_one_of_its_ctas() -> None:
+    """The one CTA waits in it for the exit of the other."""
+    _, _, report = _fixed("cluster_flag_generic_address")
+    steps = [step.instruction for finding in report.findings if finding.verified for step in finding.verified.steps]
+    assert steps == ["st.release.cluster.u32"]
 
 
 @pytest.mark.parametrize(("threads", "barrier"), [(32, "bar.warp.sync 0xffffffff"), (128, "bar.sync 0")])

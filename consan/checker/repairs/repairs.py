@@ -122,7 +122,7 @@ class Repairs(PhaseForms):
         yield from self.around(BARRIER)
         yield from self._scopes()
         yield from self.counts()
-        if self.is_of_engine:
+        if self.kind is Kind.DATA_RACE and self.is_of_engine:
             yield from self._published()
         yield from self.between(BARRIER)
         yield from self.between(CTA_FENCE, everywhere=True)

@@ -21,7 +21,7 @@ from consan.instrument import effects
 from consan.instrument.control_flow import definitions, graph_of, key_of, keys_read, written
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.isa import announces_bytes, compares, computes, lookup, row_of, sums
-from consan.instrument.ptx import Function, Immediate, Instruction, Label
+from consan.instrument.ptx import Function, Immediate, Instruction, Label, Module
 from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Site
 
@@ -218,6 +218,15 @@ def _branches_around(function: Function, instruction: Instruction) -> list[Instr
         if leaves or (end > instruction.start and not _goes_back(function, each.start, end)):
             found.append(each)
     return found
+
+
+def is_for_all(module: Module, start: int) -> bool:
+    """Whether no condition decides about a place of the text, but for threads that leave before it."""
+    function = next((each for each in module.functions if each.body is not None and each.start <= start < each.end), None)
+    instruction = next((each for each in function.instructions() if each.start >= start), None) if function else None
+    if function is None or instruction is None:
+        return False
+    return all(row_of(each).leaves for each in _branches_around(function, instruction))
 
 
 def _cuts_off(function: Function, branch: Instruction) -> bool:

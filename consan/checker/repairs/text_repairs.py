@@ -91,8 +91,13 @@ class TextRepairs(WaitForms):
             yield TextRepair(steps, tuple((each.start, each.end, _unaligned(each)) for _, each in found))
 
     def _as_one(self) -> Iterator[TextRepair]:
-        """All named barriers with one number, and the lanes of a warp need not reach them together."""
+        """All named barriers with one number, and the lanes of a warp need not reach them together; or one for the threads of all."""
         found = [(function, each) for function, each in self._of_kinds((effects.CtaBarrier,)) if len(each.operands) >= 2]
+        if self.kind == "data-race" and any(row_of(each).arrives_only for _, each in found):
+            number = next((each.operands[0].text for _, each in found if isinstance(each.operands[0], Immediate)), "1")
+            texts = [f"{each.opcode} {number}, {math.prod(self.block)};" for _, each in found]
+            steps = tuple(RepairStep("alter", text.rstrip(";"), "at", self._site(*at)) for at, text in zip(found, texts, strict=True))
+            yield TextRepair(steps, tuple((each.start, each.end, text) for (_, each), text in zip(found, texts, strict=True)))
         for number in dict.fromkeys(each.operands[0].text for _, each in found) if self.situation.startswith("divergent") else ():
             texts = [_unaligned(each).replace(f" {each.operands[0].text},", f" {number},", 1) for _, each in found]
             steps = tuple(RepairStep("alter", text.rstrip(";"), "at", self._site(*at)) for at, text in zip(found, texts, strict=True))
@@ -111,6 +116,8 @@ class TextRepairs(WaitForms):
             if row_of(each).is_warp_barrier:
                 for mask in _HALVES:
                     yield from self._other((function, each), f"bar.warp.sync {mask:#x};")
+            if row_of(each).is_warp_barrier and self.situation == "not-in-mask":
+                yield from self._other((function, each), _of_its_mask(each), f"{each.opcode} by the lanes of its mask only")
         masked = [each for each in self._own if self.situation == "not-in-mask" and _MASKED.match(each[1].opcode)]
         for mask in (0xFFFFFFFF, *_HALVES) if masked else ():
             texts = [_with_mask(each, mask) for _, each in masked]
@@ -153,6 +160,8 @@ class TextRepairs(WaitForms):
         if self.kind not in OF_BARRIERS:
             return
         barriers = [(function, each) for function, each in self._of_kinds((effects.CtaBarrier,)) if len(each.operands) >= 2]
+        if self.situation == "barrier-number":
+            yield from self._lower_numbers([each for each in barriers if not isinstance(each[1].operands[0], Immediate)])
         used = {str(each.operands[0].text) for _, each in barriers}
         counts = [str(count) for count in range(32, math.prod(self.block) + 1, 32)]
         for place, values in ((0, sorted(used)), (1, counts)):
@@ -163,6 +172,20 @@ class TextRepairs(WaitForms):
                         operands = [other.text for other in each.operands]
                         operands[place] = value
                         yield from self._other((function, each), f"{each.opcode} {', '.join(operands)};")
+
+    def _lower_numbers(self, barriers: list[tuple[Function, Instruction]]) -> Iterator[TextRepair]:
+        """A number that is one less, for each barrier whose number the kernel computes."""
+        texts = [
+            f"{{ .reg .b32 number; sub.u32 number, {each.operands[0].text}, 1; {each.text.replace(each.operands[0].text, 'number', 1)} }}"
+            for _, each in barriers
+        ]
+        steps = {
+            self._statement(*each): RepairStep("alter", f"{each[1].opcode} with a number that is one less", "at", self._site(*each))
+            for each in barriers
+        }
+        yield TextRepair(
+            tuple(steps.values()), tuple((each.start, each.end, text) for (_, each), text in zip(barriers, texts, strict=True))
+        )
 
     def _maps_fenced(self) -> Iterator[TextRepair]:
         """A tensor map is acquired before the copy that uses it; or that, and released behind its change."""
@@ -232,6 +255,12 @@ def _unaligned(instruction: Instruction) -> str:
     if row_of(instruction).is_cta_barrier:
         opcode = f"barrier.{opcode.partition('.')[2]}"
     return instruction.text.replace(instruction.opcode, opcode, 1)
+
+
+def _of_its_mask(barrier: Instruction) -> str:
+    mask = barrier.operands[-1].text
+    code = f"mov.u32 at, %lanemask_eq; and.b32 at, at, {mask}; setp.ne.u32 own, at, 0;"
+    return f"{{ .reg .b32 at; .reg .pred own; {code} @own {barrier.text} }}"
 
 
 def _with_mask(instruction: Instruction, mask: int) -> str:

@@ -1,4 +1,4 @@
-"""Instructions for whole CTAs or warps that a repair adds: all threads must pass each of them, equally often and in the same sequence.
+"""Instructions for whole clusters, CTAs or warps that a repair adds: all threads must pass each of them equally often, in one sequence.
 
 CUDA C++ demands it of `__syncthreads()`, and `bar.sync 0` does not show it: threads that wait at other ones, or have exited, make up the
 count. How often, the log says. For the sequence a repair is tried with a barrier of its own for each place, and with the number of all
@@ -27,9 +27,10 @@ _BARRIERS: Final = 16  # of a CTA (ISA "bar, barrier")
 _NAMED: Final = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive|red)[\w.]*\s+(?:%\w+\s*,\s*)?(\d+)")
 _ADDED: Final = re.compile(r"\bbar\.sync 0;")
 
+_OF_CLUSTERS: Final = (effects.ClusterBarrierArrive, effects.ClusterBarrierWait)
 _OF_WARPS: Final = (
     *(effects.WarpSync, effects.ProductCommit, effects.ProductWait, effects.ProductFence),
-    *(effects.TensorWait, effects.ClusterBarrierArrive, effects.ClusterBarrierWait),
+    *(effects.TensorWait, *_OF_CLUSTERS),
 )
 
 
@@ -38,8 +39,10 @@ def are_whole(change: Change, places: EventPlaces, passes: Iterable[Mapping[int,
     added = [(spot[0], event) for spot, events in change.items() for event in events if event.site not in _own(places[spot])]
     of_ctas = {number for number, event in added if _is_of_all(event)}
     of_warps = {number for number, event in added if isinstance(event, _OF_WARPS) and not event.site}
+    of_clusters = {number for number, event in added if isinstance(event, _OF_CLUSTERS) and not event.site}
     return all(
         _are_equal(each[number], each[number].shape[1] if number in of_ctas else LANES)
+        and not (number in of_clusters and np.ptp(each[number]))  # the CTAs of a history are those of clusters
         for each in passes
         for number in of_ctas | of_warps
         if number in each

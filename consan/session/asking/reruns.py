@@ -26,10 +26,11 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from consan._errors import ConsanError
+from consan.checker.questions.pieces import CLUSTER, words_of
 from consan.checker.repairs.edits import Edit, Impossible, edits_of
 from consan.checker.repairs.forms import Repair
 from consan.checker.repairs.repairs import Repairs
-from consan.checker.repairs.text_paths import TextRepair
+from consan.checker.repairs.text_paths import TextRepair, is_for_all
 from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
@@ -42,7 +43,7 @@ from consan.reports.catalogue.situations import LAPPED
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.source.patches import fixed
 from consan.reports.source.places import waiting_places
-from consan.reports.source.source_candidates import moves, waits
+from consan.reports.source.source_candidates import branches, moves, waits
 from consan.reports.source.source_patches import between, block_of, patched
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.reports.words.frameworks import CUDA
@@ -71,6 +72,7 @@ _KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS:
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
 _OF_TENSOR_MEMORY: Final = re.compile(r"tcgen05\.(mma|cp|shift|ld|st)\b")
 
+_OF_CLUSTER: Final = words_of(CLUSTER[0])
 _PHASES: Final = re.compile(r"\b(?:wait for|phase|parity)\b")
 _OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found
 
@@ -195,8 +197,8 @@ class Reruns:
         try:
             ran = self._ran(self.source.compiled(text), 0) if fix.edits else None
             race = self._race_in_other(self.source, text)
-        except ConsanError:
-            return True, ""
+        except ConsanError:  # the text does not compile
+            return False, ""
         left = ran is None or ran.results != self._results or any(each.severity != "note" for each in ran.report.findings)
         return not (fix.edits and left), race
 
@@ -226,10 +228,11 @@ class Reruns:
         assert source is not None
         own = sorted(access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(source.file))
         active = {(site.inlined[-1] if site.inlined else site).line or 0 for site in text.places.sites.values()}
-        steps = [*moves(source.text, own_words(finding), source.file)]
+        yield from map(VerifiedFix, moves(source.text, own_words(finding), source.file))
+        yield from (VerifiedFix((step,)) for step in branches(source.text, own, source.file))
         lines = dict.fromkeys(place for line in own[-1:] for place in (line, block_of(source.text, line)))
-        steps += waits(source.text, list(lines), source.file, active) if _is_of_phases(finding) else ()
-        yield from (VerifiedFix((step,)) for step in steps)
+        for step in waits(source.text, list(lines), source.file, active) if _is_of_phases(finding) else ():
+            yield VerifiedFix((step,))
 
     def _lines(self, finding: Finding, listed: Iterable[VerifiedFix]) -> Iterator[VerifiedFix]:
         """New lines of the source with what the finding's fix names: an optimiser may have merged the branches between which it belongs."""
@@ -314,7 +317,11 @@ class Reruns:
         yield from itertools.islice(events, FIRST_OF_RACES if finding.kind in _RACES else 0)
         lines = frozenset(access.ptx_line for access in (*finding.accesses, *waiting_places(finding)))
         for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
-            yield from filter(None, pair)
+            yield from filter(self._is_whole, filter(None, pair))
+
+    def _is_whole(self, repair: TextRepair) -> bool:
+        """Whether all CTAs come to a barrier of the cluster that is added: one that has exited counts as arrived."""
+        return all(is_for_all(self.module, start) for start, end, text in repair.edits if start == end and _OF_CLUSTER in text)
 
     def _edited(self, text: TextPlaces, repairs: Iterable[Repair]) -> Iterator[TextRepair]:
         for repair in repairs:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from planted import plant
 
 from consan.checker.questions.changes import EventPlaces
-from consan.checker.questions.pieces import BARRIER, words_of
+from consan.checker.questions.pieces import BARRIER, CLUSTER, words_of
+from consan.checker.repairs import whole_barriers
 from consan.checker.repairs.forms import Repair, RepairStep
-from consan.checker.repairs.whole_barriers import for_some_warps
+from consan.checker.repairs.text_paths import is_for_all
+from consan.checker.repairs.whole_barriers import are_whole, for_some_warps
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
+from consan.instrument.ptx import parse
 from consan.instrument.record.text.templates import Template
 
 WRITE = effects.Write(site=1)
@@ -50,3 +54,45 @@ def test_there_is_none_at_two_places_or_beside_barriers_whose_number_is_computed
     assert for_some_warps(Repair((STEP, STEP), REPAIR.change), PLACES, [{1: WARPS}]) is None
     computed = EventPlaces([Template(2, 1, [effects.CtaBarrier(site=2, id=WordValue(0, 1))])], [])
     assert for_some_warps(REPAIR, computed, [{1: WARPS}]) is None
+
+
+def _of_two_ctas(first: int, second: int) -> bool:
+    """Whether a barrier of the cluster may be where the threads of two CTAs pass so often."""
+    return are_whole({(1, 0): (WRITE, *CLUSTER)}, PLACES, [{1: np.repeat([[first], [second]], 64, axis=1)}])
+
+
+def test_a_barrier_of_the_cluster_is_for_all_its_ctas() -> None:
+    """A CTA that has exited counts as arrived, so that the launch ends all the same."""
+    assert _of_two_ctas(2, 2)
+    assert not _of_two_ctas(2, 0)
+
+
+def test_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, whole_barriers, "and not (number in of_clusters and np.ptp(each[number]))", "")
+    assert _of_two_ctas(2, 0)
+
+
+TEXT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k()
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    mov.u32 %r1, %cluster_ctarank;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 ret;
+    mov.u32 %r2, 1;
+    @%p1 bra $a;
+    mov.u32 %r2, 2;
+$a:
+    mov.u32 %r2, 3;
+    ret;
+}
+"""
+
+
+def test_a_place_in_the_text_is_for_all_outside_of_branches() -> None:
+    found = [is_for_all(parse(TEXT), TEXT.index(f"mov.u32 %r2, {number}")) for number in (1, 2, 3)]
+    assert found == [True, False, True]

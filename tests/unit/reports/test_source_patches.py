@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from consan.reports.model import FixStep, VerifiedFix
+from consan.reports.source.source_candidates import branches, moves
 from consan.reports.source.source_patches import between, patched
 
 SOURCE = """__global__ void k() {
@@ -206,3 +207,43 @@ def test_places_between_two_lines_outside_of_nested_blocks_come_early() -> None:
     assert between(lines, [6, 3]) == [3, 4, 5, 2, 6]  # behind the write, behind its branch, before the read, around both
     assert between(lines, [6, 6]) == [5, 6]
     assert between(lines, []) == between(lines, [0, 0]) == []
+
+
+ELSES = {
+    "a statement": "if (a) f();\nelse g();\n",
+    "in lines of their own": "if (a)\n  f();\nelse\n  g();\n",
+    "a block": "if (a) {\n  f();\n} else {\n  g();\n}\n",
+    "behind a block": "if (a) {\n  f();\n}\nelse {\n}\n",
+}
+
+
+@pytest.mark.parametrize("source", ELSES.values(), ids=ELSES)
+def test_a_condition_with_an_else_stays(source: str) -> None:
+    """What is left would not compile."""
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "if (a)" in text)
+    step = FixStep("leave-out", "condition", "at", "", "k.cu", line, 0, "", line)
+    assert patched(source, [VerifiedFix((step,))], "k.cu") == ""
+    assert patched(source.replace("else", "g(); //"), [VerifiedFix((step,))], "k.cu")
+
+
+TWO = "void k() {\n  if (t < n) {\n    s[t] = x;\n  } else {\n    y = s[t - n];\n  }\n}\n"
+
+
+def test_branches_that_exclude_each_other_are_parted_by_a_barrier() -> None:
+    (step,) = branches(TWO, [3, 5], "k.cu")
+    text = patched(TWO, [VerifiedFix((step,))], "k.cu")
+    assert text == "void k() {\n  if (t < n) {\n    s[t] = x;\n  }\n  __syncthreads();\n  if (!(t < n)) {\n    y = s[t - n];\n  }\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("s[t] = x;", "s[t] = x, n = 0;"), ("void k() {", "__shared__ int n; void k() {"), ("t < n", "f(t)")]
+)
+def test_branches_are_not_parted_where_the_condition_may_change(old: str, new: str) -> None:
+    assert list(branches(TWO.replace(old, new), [3, 5], "k.cu")) == []
+
+
+def test_a_release_that_moves_comes_behind_a_barrier_of_the_warp() -> None:
+    fix = "move the mbarrier.arrive at k.cu:1 after the read at k.cu:2, the last one of these bytes, with __syncwarp() between the two"
+    source = "if (lane == 31) arrive(&empty);\nsum += tile[lane];\n"
+    both = list(moves(source, fix, "k.cu"))[-1]
+    assert patched(source, [VerifiedFix(both)], "k.cu") == "sum += tile[lane];\n__syncwarp();\nif (lane == 31) arrive(&empty);\n"
