@@ -194,7 +194,7 @@ class _Launch:
         found = unknown_to(replace(ran.report, findings=tuple(known)), races)
         if found:
             module = late.ptx.parse(ptx, self.prepared.name)
-            search = late.reruns.Reruns(module, self._run_for_races, self.asked.block, self.asked.how["cluster"], source=source)
+            search = late.reruns.Reruns(module, self._changed(ran.report), self.asked.block, self.asked.how["cluster"], source=source)
             found = list(search.confirmed(replace(ran.report, findings=tuple(found))).findings)
         return found, late.reruns.why_not_compared(ran.report, races)
 
@@ -214,9 +214,14 @@ class _Launch:
         in_all = late.schedules.no_schedule_changes(report, prepared, asked.entry, asked.block)
         return late.reruns.Ran(embed(report), results, session.executed - executed, in_all)
 
-    def _run_for_races(self, ptx: str, seed: int) -> Ran:
-        ran = self.run(ptx, seed)
-        return replace(ran, report=replace(ran.report, findings=tuple(late.reruns.races(ran.report))))
+    def _changed(self, before: Report) -> Callable[[str, int], Ran]:
+        """A function that runs a changed kernel, for what a repair must not leave."""
+
+        def run(ptx: str, seed: int) -> Ran:
+            ran = self.run(ptx, seed)
+            return replace(ran, report=replace(ran.report, findings=tuple(late.reruns.judged(ran.report, before))))
+
+        return run
 
     def _opened(self, ptx: str) -> _Other:
         """The text in a session of its own. It uses the variables of the module that the program has loaded."""

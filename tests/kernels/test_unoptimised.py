@@ -69,6 +69,16 @@ def test_the_kernel_as_it_runs_does_not_show_it(tmp_path: Path) -> None:
     assert (report["verdict"], report["findings"]) == ("clean", [])
 
 
+def test_a_repair_at_which_the_kernel_hangs_is_none(tmp_path: Path) -> None:
+    """A barrier in one of the two branches removes the race, and the threads of the other one never come."""
+    path = FOLDER / "fields_of_one_word.cu"
+    found = _checked(path, tmp_path, "--unoptimized", "on")["findings"]
+    assert found
+    for finding in found:
+        steps = finding.get("verified", {}).get("steps", ())
+        assert not [step for step in steps if step["instruction"] == "bar.sync 0" and step["line"] == twin_file.read(path).markers["high"][0]]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["on", "off"])
 def test_a_repair_is_right_for_both_texts(chosen: str, tmp_path: Path) -> None:

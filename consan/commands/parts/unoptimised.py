@@ -60,7 +60,7 @@ def with_unoptimised(requested: RequestedLaunch, args: argparse.Namespace, repor
         races = late.reruns.races(ran)
         found = unknown_to(report, races)
         if found:
-            search = _search(requested, args, ptx)
+            search = _search(requested, args, ptx, ran)
             found = list(search.confirmed(replace(ran, findings=tuple(found))).findings)
     except ConsanError as error:
         return _not_compared(report, str(error).partition("\n")[0])
@@ -69,12 +69,12 @@ def with_unoptimised(requested: RequestedLaunch, args: argparse.Namespace, repor
     return _not_compared(report, why) if why else report
 
 
-def _search(requested: RequestedLaunch, args: argparse.Namespace, ptx: str) -> late.reruns.Reruns:
+def _search(requested: RequestedLaunch, args: argparse.Namespace, ptx: str, before: Report) -> late.reruns.Reruns:
     """The search for repairs of the source that hold with optimisation, too."""
 
     def run(text: str, seed: int) -> late.reruns.Ran:
         ran = requested.again(args, text, seed)
-        return replace(ran, report=replace(ran.report, findings=tuple(late.reruns.races(ran.report))))
+        return replace(ran, report=replace(ran.report, findings=tuple(late.reruns.judged(ran.report, before))))
 
     source = late.reruns.CudaSource(
         args.file, read_file(args.file), compiled(requested, args, optimised=False), compiled(requested, args, optimised=True)

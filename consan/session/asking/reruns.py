@@ -100,6 +100,12 @@ def races(report: Report) -> list[Finding]:
     return [each for each in report.findings if each.kind in _CONFLICTS and each.severity == "error"]
 
 
+def judged(report: Report, before: Report) -> list[Finding]:
+    """What a repair of a race must not leave: races, and errors of kinds that the launch did not have `before`, such as a deadlock."""
+    known = {_REGISTERS, *(each.kind for each in before.findings)} - _CONFLICTS
+    return [each for each in report.findings if each.severity == "error" and each.kind not in known]
+
+
 def why_not_compared(report: Report, found: Iterable[Finding]) -> str:
     """Why not all of a launch without optimisation was compared; empty if it was. `found`: its races."""
     compared = {_REGISTERS, *(each.kind for each in found)}
