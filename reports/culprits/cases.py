@@ -81,7 +81,8 @@ class CulpritRule:
 
 def named(point: SyncPoint, words: Mapping[str, str]) -> str:
     """`__syncthreads()`, `cp.async.wait_group 1`: barriers as the framework spells them, else the opcode with its numbers."""
-    numbers = [number for number in (constant_of(point), point.count.of(None) if point.count else None) if number is not None]
+    number, count = constant_of(point), point.count.of(None) if point.count else None
+    numbers = [] if number is None else [each for each in (number, count) if each is not None]
     if point.row.is_warp_barrier:
         return words["warp_barrier"]
     if is_wait(point) and numbers == [0]:

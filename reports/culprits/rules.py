@@ -82,6 +82,12 @@ _RACES: Final = (
         "replace the {culprit} at {culprit_at} by {cta_barrier}, where all threads of the CTA reach it",
     ),
     (
+        ("no-barrier", "refilled-too-early"),
+        released_early,
+        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
+        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
+    ),
+    (
         _CTA + _ENGINES,
         two_barriers,
         "{one}, {other}: that orders nothing between them",
@@ -146,12 +152,6 @@ _RACES: Final = (
         ("refilled-too-early",),
         constant_parity_of_first,
         *_CONSTANT,
-    ),
-    (
-        ("no-barrier", "refilled-too-early"),
-        released_early,
-        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
-        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     ((*_CTA, "operation-unordered"), published_early, *_EARLY),
     ((*_CTA, "operation-unordered", "cluster"), heard_by_nobody, *_UNHEARD),

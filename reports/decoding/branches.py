@@ -41,6 +41,12 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
         return replace(finding, fix=_EXCLUSIVE.format(call=call, first=sides[0], second=sides[1]))
     behind_wait = finding.situation.removeprefix("global-").startswith(_BEHIND_WAIT)
     wait = finding.culprit if behind_wait else None
+    if (
+        not finding.situation.startswith(_BETWEEN)
+        and barrier == _BARRIERS["warp_barrier"]
+        and (one.block, one.warp) != (other.block, other.warp)
+    ):
+        return finding  # it stands between an access and a release or an acquire of one warp
     if finding.situation == "written-later":  # (2) is the write, which has to come first
         first, second, one, other = second, first, other, one
     inside = relations.in_branches(first, second, (one.thread, other.thread), wait.ptx_line if wait else 0)

@@ -204,11 +204,22 @@ def _bytes(lack: Lack, sites: _Sites) -> SignalAdvice | None:
         return SignalAdvice(
             sites.announcements, f"issue the copy that {at} announces, on {lack.variable}: no instruction copies to this mbarrier"
         )
-    if lack.phase:
-        late = f"{_earlier(lack)} got all bytes, phase {lack.phase} lacks {short}"
-        return SignalAdvice([*sites.copies, *sites.announcements], f"{late}: issue the copy at {_places(sites.copies)} in each phase")
-    fix = f"announce {short} fewer at {at}; or, if the destination has room, let the copies at {_places(sites.copies)} bring {short} more"
+    some, copies = _brought(lack, sites), _places(sites.copies)
+    when = f" for phase {lack.phase}" if lack.phase else ""
+    fewer = f"announce {short} fewer{when} at {at}"
+    if lack.phase and not some:
+        late = f"{_earlier(lack)} got all bytes, phase {lack.phase} lacks {short}: issue the copy at {copies} in each phase"
+        fix = late if some == 0 else f"{late}; or, if the copy of that phase is smaller, {fewer}"
+        return SignalAdvice([*sites.copies, *sites.announcements], fix)
+    fix = f"{fewer}; or, if the destination has room, let the copies at {copies} bring {short} more"
     return SignalAdvice([*sites.announcements, *sites.copies], fix, f"{short}: {_numbers(sites)}" if _numbers(sites) else "")
+
+
+def _brought(lack: Lack, sites: _Sites) -> int | None:
+    """How many of the announced bytes of the phase have come; None: not known."""
+    announced = {signal.number for signal in sites.announcements}
+    (total,) = announced if len(announced) == 1 else (None,)
+    return None if total is None or total < lack.tx else total - lack.tx
 
 
 def _numbers(sites: _Sites) -> str:

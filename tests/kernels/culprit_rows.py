@@ -11,6 +11,7 @@ CULPRITS = (
     ("named_barrier_arrive_is_no_wait", "bar.arrive", "arrives and does not wait", "wait at named_barrier_arrive_is_no_wait.cu:17"),
     ("named_barrier_early_release", "ARRIVE(EMPTY)", "comes before the read at named_barrier_early", "move the"),
     ("named_barrier_early_publication", "ARRIVE(FULL)", "publishes only what came before it", "move the bar.arrive 1, 64 at"),
+    ("named_barrier_turns", "gives the turn away", "comes before the read at named_barrier_turns", "move the bar.arrive at"),
     ("write_before_exit", "__syncthreads()", "does not execute the __syncthreads()", "pass the __syncthreads()"),
     ("named_barrier_partial", "bar.sync 1", "does not execute the bar.sync 1", "pass the bar.sync 1"),
     ("reduction_last_levels", "__syncthreads()", "did not both pass it", "out of its branch"),
@@ -76,6 +77,7 @@ DEADLOCKS = (
     ("deadlock_missed_phase", ("ARRIVE(&full)", "ARRIVE(&full)"), "for phase 2 of full", "while this wait is for phase 2"),
     ("deadlock_copies_counted_twice", ("COPIES_ARRIVE(&full)",), "32 of 32 arrivals", "use cp.async.mbarrier.arrive.noinc"),
     ("bulk_bytes_never_come", ("", ""), "expect_tx announced 272, the copy brought 256", "announce 16 bytes fewer"),
+    ("bulk_bytes_of_short_tile", ("// announced", "// copied"), "224 bytes (the mbarrier full", "announce 224 bytes fewer for phase 3 at"),
     (
         "named_barrier_deadlock",
         ("bar.arrive",),

@@ -287,6 +287,14 @@ def test_a_fix_is_right_word_by_word(name: str, fix: str) -> None:
     assert (repaired.verdict, repaired.findings) == ("clean", ())
 
 
+def test_a_warp_barrier_before_a_release_stands_in_the_branch_of_its_warp() -> None:
+    """The other access is in a branch of another warp: behind the branch of the first one the release would be over."""
+    (report,) = _racy("slot_freed_by_leader")
+    (race,) = report.findings
+    assert "and before that arrival or release, or let all lanes of the warp arrive" in race.fix
+    assert "branch" not in race.fix
+
+
 def test_one_store_of_different_values_needs_neither_an_atomic_nor_a_barrier() -> None:
     (report,) = _racy("one_store_of_lanes")
     (race,) = report.findings

@@ -71,6 +71,10 @@ def _no_wait(patch: pytest.MonkeyPatch) -> None:
     plant(patch, branches, '"waited-no-barrier"', '"no situation"')
 
 
+def _warp_barrier_behind_the_branch(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, branches, "(one.block, one.warp) != (other.block, other.warp)", "False")
+
+
 def _each_lane_for_itself(patch: pytest.MonkeyPatch) -> None:
     plant(patch, hand_overs, "None if found else case.around_any()", "None")
 
@@ -99,6 +103,10 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
     ),
     "a widened index": (_no_widened_index, lambda _: test_culprits.test_a_branch_on_a_widened_index_is_decided()),
     "each reader updates": (_each_reader_updates, lambda _: test_culprits.test_one_thread_that_writes_loses_no_update()),
+    "a warp barrier behind the branch": (
+        _warp_barrier_behind_the_branch,
+        lambda _: test_culprits.test_a_warp_barrier_before_a_release_stands_in_the_branch_of_its_warp(),
+    ),
     "each lane releases for itself": (
         _each_lane_for_itself,
         lambda _: test_culprits.test_a_leader_that_releases_early_is_the_culprit(),

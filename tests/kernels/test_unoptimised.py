@@ -76,7 +76,9 @@ def test_a_repair_at_which_the_kernel_hangs_is_none(tmp_path: Path) -> None:
     assert found
     for finding in found:
         steps = finding.get("verified", {}).get("steps", ())
-        assert not [step for step in steps if step["instruction"] == "bar.sync 0" and step["line"] == twin_file.read(path).markers["high"][0]]
+        assert not [
+            step for step in steps if step["instruction"] == "bar.sync 0" and step["line"] == twin_file.read(path).markers["high"][0]
+        ]
 
 
 @pytest.mark.slow

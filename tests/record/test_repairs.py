@@ -249,6 +249,33 @@ def _syncs_lanes(folder: Path) -> bool:
     return [finding["fix"].count(word) for word in ("__syncwarp()", "__syncthreads()")] == [2, 0]
 
 
+def _moves_the_arrival(folder: Path) -> bool:
+    twin = str(TWINS / "named_barrier_turns.cu")
+    words = (
+        "--define",
+        "RACY=1",
+        "--grid",
+        "1",
+        "--block",
+        "128",
+        "--arg",
+        "f32[384]=arange",
+        "--arg",
+        "f32[384]=zeros",
+        "--device",
+        "cpu",
+    )
+    assert main(["check", twin, *words, "--format", "json", "-o", str(folder / "report.json")]) == 66
+    (finding,) = json.loads((folder / "report.json").read_text())["findings"]
+    return [step["action"] for step in finding["verified"]["steps"]] == ["move"] and finding["fix"].startswith("move the bar.arrive at")
+
+
+def test_an_arrival_that_comes_too_early_is_moved_before_barriers_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _moves_the_arrival(tmp_path)
+    plant(monkeypatch, reruns, 'startswith("move the ")', 'startswith("no such words")')
+    assert not _moves_the_arrival(tmp_path)
+
+
 def test_lanes_of_a_warp_that_need_two_barriers_get_those_of_the_warp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _syncs_lanes(tmp_path)
     plant(monkeypatch, reruns, 'situation.startswith("no-warp-sync")', "False")
