@@ -144,6 +144,8 @@ BELONGS: Final = (
     Belongs(((_READ, _AT_ADDRESS, shared.address),), MAY_FOLLOW, certain=False),
     Belongs(((_global("no-synchronisation"), _IN_CTA, shared.places),), MAY_FOLLOW, certain=False),
     Belongs(((Which(_RACES), Which(("missing-wait",)), shared.refill),), MAY_FOLLOW, certain=False),
+    # A reader that does not wait arrives too often, and then the copy does not wait for it.
+    Belongs(((Which(("missing-wait",), ("refilled", "not-waited")), _EARLY_REFILL, shared.places),), MAY_FOLLOW, certain=False),
     Belongs(((Which(_RACES), _LAPPED, shared.ring),), MAY_FOLLOW, certain=False),
     Belongs(((_OF_REPAIR, _ANY, shared.repair),), SAME, mutual=True),
     Belongs(((_UPDATES, _UPDATES, shared.last_place),), SAME, mutual=True),
