@@ -92,6 +92,7 @@ CONSAN_DEVICE void consan_signal(uint64_t *own, uint64_t value, int op, int pe) 
     else
         consan_set(there, value);
 }
+CONSAN_DEVICE void consan_nbi() { asm volatile("// nvshmem: nbi"); }
 template <typename G> CONSAN_DEVICE void consan_put(void *to, const void *from, size_t bytes, int pe) {
     asm volatile("// nvshmem: put");
     G::sync();
@@ -233,15 +234,16 @@ CONSAN_OPERATION(xor, a ^ b)
 #define CONSAN_OF_GROUP(prefix, suffix, group)                                                                                               \
     CONSAN_BARRIERS_BY(prefix, suffix, group)                                                                                                \
     CONSAN_DEVICE void prefix##_putmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_put<group>(to, from, bytes, pe); }   \
-    CONSAN_DEVICE void prefix##_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_put<group>(to, from, bytes, pe); } \
+    CONSAN_DEVICE void prefix##_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_nbi(); consan_put<group>(to, from, bytes, pe); } \
     CONSAN_DEVICE void prefix##_getmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_get<group>(to, from, bytes, pe); }   \
-    CONSAN_DEVICE void prefix##_getmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_get<group>(to, from, bytes, pe); } \
+    CONSAN_DEVICE void prefix##_getmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_nbi(); consan_get<group>(to, from, bytes, pe); } \
     CONSAN_DEVICE void prefix##_putmem_signal##suffix(                                                                                       \
         void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
         consan_put_signal<group>(to, from, bytes, signal, value, op, pe);                                                                    \
     }                                                                                                                                        \
     CONSAN_DEVICE void prefix##_putmem_signal_nbi##suffix(                                                                                   \
         void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
+        consan_nbi();                                                                                                                       \
         consan_put_signal<group>(to, from, bytes, signal, value, op, pe);                                                                    \
     }                                                                                                                                        \
     CONSAN_DEVICE int prefix##_broadcastmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes, int root) {               \
@@ -259,15 +261,16 @@ CONSAN_OF_GROUP(nvshmemx, _block, consan_block)
 
 #define CONSAN_COPIES_BY(name, type, prefix, suffix)                                                                                         \
     CONSAN_DEVICE void prefix##_##name##_put##suffix(type *to, const type *from, size_t count, int pe) { prefix##_putmem##suffix(to, from, count * sizeof(type), pe); } \
-    CONSAN_DEVICE void prefix##_##name##_put_nbi##suffix(type *to, const type *from, size_t count, int pe) { prefix##_putmem##suffix(to, from, count * sizeof(type), pe); } \
+    CONSAN_DEVICE void prefix##_##name##_put_nbi##suffix(type *to, const type *from, size_t count, int pe) { consan_nbi(); prefix##_putmem##suffix(to, from, count * sizeof(type), pe); } \
     CONSAN_DEVICE void prefix##_##name##_get##suffix(type *to, const type *from, size_t count, int pe) { prefix##_getmem##suffix(to, from, count * sizeof(type), pe); } \
-    CONSAN_DEVICE void prefix##_##name##_get_nbi##suffix(type *to, const type *from, size_t count, int pe) { prefix##_getmem##suffix(to, from, count * sizeof(type), pe); } \
+    CONSAN_DEVICE void prefix##_##name##_get_nbi##suffix(type *to, const type *from, size_t count, int pe) { consan_nbi(); prefix##_getmem##suffix(to, from, count * sizeof(type), pe); } \
     CONSAN_DEVICE void prefix##_##name##_put_signal##suffix(                                                                                 \
         type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
         prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe);                                                \
     }                                                                                                                                        \
     CONSAN_DEVICE void prefix##_##name##_put_signal_nbi##suffix(                                                                             \
         type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
+        consan_nbi();                                                                                                                       \
         prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe);                                                \
     }                                                                                                                                        \
     CONSAN_DEVICE int prefix##_##name##_broadcast##suffix(nvshmem_team_t team, type *to, const type *from, size_t count, int root) {         \

@@ -18,6 +18,10 @@ _OF_SIGNALS: Final = (
     "NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts and stores of its thread, too"
 )
 _OF_SYNC: Final = "NVSHMEM's sync completes no puts, other than its barrier; here it does"
+_OF_NBI: Final = (
+    "NVSHMEM may read the source of a put that is not blocking (_nbi), and write the destination of such a get, up to quiet; here both are"
+    " done at once"
+)
 _OF_COLLECTIVES: Final = "NVSHMEM's collectives order their own data alone; here they order what their thread did before, too"
 
 
@@ -69,10 +73,11 @@ def place_windows(placement: Placement, args: Sequence[Any], ranks: int, module:
 
 def unordered_puts(module: Module) -> list[str]:
     """Why what a kernel puts, or stores by `nvshmem_ptr`, is compared in part only: a signal here orders all that its thread did before."""
-    signalled, put, got, stored, synced, collective = (
-        f"// nvshmem: {each}\n" in module.text for each in ("put with signal", "put", "get", "ptr", "sync", "collective")
+    signalled, put, got, stored, synced, collective, later = (
+        f"// nvshmem: {each}\n" in module.text for each in ("put with signal", "put", "get", "ptr", "sync", "collective", "nbi")
     )
-    found = {
+    found = {  # a report has the last one
+        _OF_NBI: later,
         _OF_SIGNALS: signalled and (put or stored),
         _OF_SYNC: synced and (put or signalled),
         _OF_COLLECTIVES: collective and (put or got or stored or signalled),

@@ -14,7 +14,7 @@ extern "C" __global__ void kernel(float *data, uint64_t *signal, float *values, 
             nvshmem_uint64_p(signal, round, next);
         }
 #elif defined(SIGNAL_OP)
-        nvshmemx_putmem_nbi_block(data, values, n * sizeof(float), next);
+        nvshmemx_putmem_block(data, values, n * sizeof(float), next);
         if (t == 0) {
 #ifndef NO_FENCE
             nvshmem_quiet();
