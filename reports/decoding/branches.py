@@ -23,6 +23,7 @@ _EXCLUSIVE: Final = (
     "no barrier can stand between the two, because their branches exclude each other, and in one branch a barrier is wrong: end the branch"
     " of the {first}, put {call} where all threads pass, and do the {second} in a branch behind that"
 )
+_OWN_BYTES: Final = "; or, if each is to write bytes of its own, correct one of the addresses: both write {name}"
 _BEHIND_WAIT: Final = "waited-no-barrier"  # the barrier belongs behind the wait for (1), and not behind (1)
 _BEHIND_INVAL: Final = "bytes-used"  # and here behind the mbarrier.inval, which is not there yet
 
@@ -38,7 +39,9 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     if finding.situation in _BETWEEN and _exclude_each_other(pair, (one.thread, other.thread), relations):
         sides = [f"{each.role} at {place(each)}" for each in (one, other)]
         call = next(words[name] for name in _BARRIERS if words[name] in finding.fix)
-        return replace(finding, fix=_EXCLUSIVE.format(call=call, first=sides[0], second=sides[1]))
+        fix = _EXCLUSIVE.format(call=call, first=sides[0], second=sides[1])
+        own = _OWN_BYTES.format(name=one.name or "the same bytes") if finding.hazard == "WAW" else ""
+        return replace(finding, fix=f"{fix}{own}")
     behind_wait = finding.situation.removeprefix("global-").startswith(_BEHIND_WAIT)
     wait = finding.culprit if behind_wait else None
     if (

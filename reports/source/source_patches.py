@@ -46,7 +46,8 @@ _BY_ONE: Final = {
     " by the first lane of each warp only": "if (threadIdx.x % 32 == 0) ",
 }
 _REPLACED: Final = re.compile(r"with \d+ in place of (\d+)$")
-_ENDS: Final = re.compile(r"[;{}:]$|^#|^$")
+_ENDS: Final = re.compile(r"[;{}:]$|^#(?!\s*pragma)|^$")
+_SELECTS: Final = re.compile(r"#\s*(?:if|else|el|endif)")  # what stands above it may go on behind it
 _NUMBER: Final = re.compile(r"(?<![\w.%])\d+(?![\w.])")
 # The number that a step wants, from the one that is there.
 _WANTED: Final[tuple[tuple[re.Pattern[str], Callable[[int, re.Match[str]], int]], ...]] = (
@@ -67,8 +68,11 @@ _ARGUMENTS: Final = (
     (r"with a count of (\d+)$", r"init", r"\1"),
     (r"with a count that differs by ([+-])(\d+)$", r"init", r"(\\g<0>) \1 \2"),
 )
-# Instructions without operands that a register has: a statement that is one may become another one.
-_BARE: Final = re.compile(r"(?:cp\.async\.|barrier\.cluster\.|bar\.|fence\.|wgmma\.|tcgen05\.(?:wait|fence))[\w.:]*(?: \d+)?$")
+# Instructions that are whole without a register: a statement that is one may become another one.
+_BARE: Final = re.compile(
+    r"(?:cp\.async\.(?:bulk\.)?(?:commit_group|wait_(?:group|all))|barrier\.cluster\.|bar(?:rier)?\.(?:warp\.)?sync|membar|fence\.|tcgen05\.(?:wait|fence)"
+    r"|wgmma\.(?:fence|commit_group|wait_group))[\w.:]*(?: \w+(?:, \d+)?)?$"
+)
 _ASM: Final = r"(?<=[\w.])"  # behind another part of an opcode
 # A pattern of the step, what the line has for it, and what comes in its place (`\1` of the step, `\\1` of the line).
 _WORDS: Final = (
@@ -162,7 +166,11 @@ def statement(step: FixStep) -> str:
         name = found[4] + (f"[{found[5][1:].partition('.')[0]}]" if found[5] else "")
         code = _AT_MBARRIER[found[1]].format(parity=found[2])
         return f'asm volatile("{code}" :: "r"((unsigned)__cvta_generic_to_shared(&{name})) : "memory");'
-    return "" if _OPERAND.search(step.instruction) else f'asm volatile("{step.instruction};" ::: "memory");'
+    return (
+        ""
+        if _OPERAND.search(step.instruction) or not _BARE.match(step.instruction)
+        else f'asm volatile("{step.instruction};" ::: "memory");'
+    )
 
 
 def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...]:
@@ -304,7 +312,7 @@ def _by_one(lines: list[str], step: FixStep) -> str:
 
 def _begins(lines: list[str], at: int) -> bool:
     """Whether a statement may begin with a line: none goes on from above."""
-    above = (code for line in reversed(lines[:at]) if (code := COMMENT.sub("", line).strip()))
+    above = (code for line in reversed(lines[:at]) if (code := COMMENT.sub("", line).strip()) and not _SELECTS.match(code))
     return _ENDS.search(next(above, "")) is not None
 
 

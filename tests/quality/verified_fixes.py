@@ -4,12 +4,13 @@ Notes need no fix, and none is sought for them. The search has its processor tim
 
 A fix that adds whole lines is written into the source, another one into the PTX, and the racy kernel is run with it: it must be clean in
 20 schedules, and for the oracle, as far as that sees what is at stake. Where the replay has no fix, runs of the changed kernel are tried.
-Twins are grouped by why a replay cannot have a fix for them.
+Twins are grouped by why a replay cannot have a fix for them. What a repaired kernel leaves is compared with the header of the twin.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -32,7 +33,13 @@ from consan.session.asking.reruns import CudaSource, Ran, Reruns  # noqa: E402
 from consan.session.executing.recording import Fixes  # noqa: E402
 
 SEEDS = range(20)
+# What a report says of a race that no synchronisation repairs: the layout is wrong, or a value is not there.
+SAYS = {
+    "an overlap": r"bytes of its own|an element of its own|different bytes",
+    "a lane that is not there": r"let all 32 lanes of the warp come to",
+}
 UNFIT = {
+    "fault": "the program ends itself",
     "deadlock": "the recorded launch did not end",
     "register-hazard": "found in the text, not in the replay",
     "out-of-bounds": "no synchronisation repairs it",
@@ -72,6 +79,8 @@ def _group(report: Any) -> str:
         return "unfit: the behaviour is undefined from the divergence on"
     if unfit := next((UNFIT[kind] for kind in UNFIT if kind in kinds), ""):
         return f"unfit: {unfit}"
+    if said := next((what for what, words in SAYS.items() if any(re.search(words, each.fix) for each in found if not each.verified)), ""):
+        return f"unfit: no synchronisation repairs it, and the report names {said}"
     return "some of its findings" if any(finding.verified for finding in found) else "none"
 
 

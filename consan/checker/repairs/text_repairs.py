@@ -31,6 +31,7 @@ _MAP: Final = re.compile(r"\[\s*(%\w+)\s*,\s*\{")
 _ACQUIRE: Final = "fence.proxy.tensormap::generic.acquire.gpu"
 _UPDATES: Final = ("@update", "same-value", "replicated")  # an update within a lock is none
 _HALVES: Final = (0xFFFF, 0xFFFF0000)
+_OF_MASKS: Final = ("not-in-mask", "divergent-mask")
 _MASKED: Final = re.compile(r"(?:shfl|vote|match|redux)\b.*\.sync\b")
 _UPDATE: Final = re.compile(r"(add|min|max|and|or|xor)\.(?:rn\.)?([usbf])(32|64)$")
 _SCALED: Final = re.compile(r"(?:fma|mad)\.(rn|lo)\.([usf](?:32|64))$")
@@ -118,7 +119,7 @@ class TextRepairs(WaitForms):
                     yield from self._other((function, each), f"bar.warp.sync {mask:#x};")
             if row_of(each).is_warp_barrier and self.situation == "not-in-mask":
                 yield from self._other((function, each), _of_its_mask(each), f"{each.opcode} by the lanes of its mask only")
-        masked = [each for each in self._own if self.situation == "not-in-mask" and _MASKED.match(each[1].opcode)]
+        masked = [each for each in self._own if self.situation in _OF_MASKS and _MASKED.match(each[1].opcode)]
         for mask in (0xFFFFFFFF, *_HALVES) if masked else ():
             texts = [_with_mask(each, mask) for _, each in masked]
             steps = tuple(RepairStep("alter", f"{at[1].opcode} with the mask {mask:#x}", "at", self._site(*at)) for at in masked)

@@ -237,7 +237,8 @@ class Reruns:
         own = sorted(access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(source.file))
         active = {(site.inlined[-1] if site.inlined else site).line or 0 for site in text.places.sites.values()}
         yield from map(VerifiedFix, moves(source.text, own_words(finding), source.file))
-        yield from (VerifiedFix((step,)) for step in branches(source.text, own, source.file))
+        if finding.hazard != "WAW":  # in either order one of two writes is lost
+            yield from (VerifiedFix((step,)) for step in branches(source.text, own, source.file))
         lines = dict.fromkeys(place for line in own[-1:] for place in (line, block_of(source.text, line)))
         for step in waits(source.text, list(lines), source.file, active) if _is_of_phases(finding) else ():
             yield VerifiedFix((step,))

@@ -226,6 +226,25 @@ def test_a_condition_with_an_else_stays(source: str) -> None:
     assert patched(source.replace("else", "g(); //"), [VerifiedFix((step,))], "k.cu")
 
 
+GUARDED = "#ifdef ODD\nif (t & 1)\n#endif\n__syncthreads();\ny = x;\n"
+
+
+@pytest.mark.parametrize("action", ["leave-out", "add"])
+def test_the_body_of_a_condition_above_a_directive_stays(action: str) -> None:
+    """The next statement would be the body."""
+    own = 4 if action == "leave-out" else 0
+    step = FixStep(action, "bar.sync 0", "before" if action == "add" else "at", "", "k.cu", 4, 0, "__syncthreads()", own)
+    assert patched(GUARDED, [VerifiedFix((step,))], "k.cu") == ""
+    assert patched(GUARDED.replace("if (t & 1)", "f();"), [VerifiedFix((step,))], "k.cu")
+
+
+@pytest.mark.parametrize("instruction", ["cp.async.mbarrier.arrive.noinc.shared::cta.b64", "mbarrier.arrive"])
+@pytest.mark.parametrize("action", ["add", "alter"])
+def test_an_instruction_that_lacks_its_operands_is_no_line(instruction: str, action: str) -> None:
+    step = FixStep(action, instruction, "after" if action == "add" else "at", "", "k.cu", 1, 0, "", 1)
+    assert patched("arrive(&full);\n", [VerifiedFix((step,))], "k.cu") == ""
+
+
 TWO = "void k() {\n  if (t < n) {\n    s[t] = x;\n  } else {\n    y = s[t - n];\n  }\n}\n"
 
 
