@@ -76,6 +76,20 @@ def one_shot() -> Any:
     return out
 
 
+def one_shot_later() -> Any:
+    """kraken: the same, and in the first round the hosts wait for each other before the sum: only the second can lack an order."""
+    from kraken.comm.one_shot_all_reduce import one_shot_all_reduce
+
+    data, handle, _ = _ranks()
+    for number in range(ROUNDS):
+        _fill(data, handle.rank + 1)
+        if number == 0:
+            handle.barrier()
+        out = one_shot_all_reduce(data, num_warps=WARPS, BLOCK_SIZE=BLOCK)
+    handle.barrier()
+    return out
+
+
 def one_shot_bias() -> Any:
     """kraken: the kernel copies its input to the buffer, and adds a bias."""
     import torch
@@ -138,6 +152,10 @@ _BOTH, _LAST, _FIRST = (
     "hasPreviousMemAccess=True",
     "hasSubsequentMemAccess=True",
 )
+_START: Final = """    ptx_utils.symm_mem_sync(
+        signal_pad_ptrs, None, rank, world_size, hasSubsequentMemAccess=True
+    )
+"""
 _RECIPES: Final = "symm_mem_recipes/triton_barrier.py"
 SUITES: Final[Mapping[str, Suite]] = {
     "kraken": Suite(
@@ -147,6 +165,7 @@ SUITES: Final[Mapping[str, Suite]] = {
                 "no barrier at the end": (("kraken/comm/one_shot_all_reduce.py", f"world_size, {_LAST}", f"1, {_LAST}"),),
                 **_ALL,
             },
+            one_shot_later: {"no barrier at the start (2)": (("kraken/comm/one_shot_all_reduce.py", _START, ""),)},
             one_shot_bias: {
                 "no barrier in the middle": (
                     ("kraken/fused/one_shot_all_reduce_bias.py", f"world_size,\n        {_BOTH}", f"1,\n        {_BOTH}"),
