@@ -182,7 +182,12 @@ def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...
         start, end = found
         both = f"{text} {line[start:end]}" if step.where == "before" else f"{line[start:end]} {text}"
         return ((step.line - 1, step.line, (f"{line[:start]}{{ {both} }}{line[end:]}",)),)
-    return ((at, at, (indent + text,)),) if _begins(lines, at) else ()
+    return ((at, at, (indent + text,)),) if _begins(lines, at) and _is_in_function(lines, at) else ()
+
+
+def _is_in_function(lines: list[str], at: int) -> bool:
+    """Whether a brace is open before a line: a function may be one line."""
+    return at > 0 and _depths("\n".join(lines))[at - 1] > 0
 
 
 def _behind_condition(line: str) -> tuple[int, int] | None:

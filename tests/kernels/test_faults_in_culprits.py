@@ -84,7 +84,16 @@ def _no_widened_index(patch: pytest.MonkeyPatch) -> None:
 
 
 def _each_reader_updates(patch: pytest.MonkeyPatch) -> None:
-    plant(patch, ordering, "and not _of_one_writer(finding, first, second, relations)", "")
+    plant(
+        patch,
+        ordering,
+        "_is_update(first, second, relations) and not _of_one_writer(finding, first, second, relations)",
+        "_is_update(first, second, relations)",
+    )
+
+
+def _no_own_update(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, ordering, "relations.updates(site) for site in pair", "False for site in pair")
 
 
 def _no_place_is_disjoint(patch: pytest.MonkeyPatch) -> None:
@@ -103,6 +112,10 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
     ),
     "a widened index": (_no_widened_index, lambda _: test_culprits.test_a_branch_on_a_widened_index_is_decided()),
     "each reader updates": (_each_reader_updates, lambda _: test_culprits.test_one_thread_that_writes_loses_no_update()),
+    "an update of its own has one barrier": (
+        _no_own_update,
+        lambda _: test_culprits.test_a_statement_whose_sum_others_read_needs_two_barriers_of_the_warp(),
+    ),
     "a warp barrier behind the branch": (
         _warp_barrier_behind_the_branch,
         lambda _: test_culprits.test_a_warp_barrier_before_a_release_stands_in_the_branch_of_its_warp(),

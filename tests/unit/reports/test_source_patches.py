@@ -226,14 +226,14 @@ def test_a_condition_with_an_else_stays(source: str) -> None:
     assert patched(source.replace("else", "g(); //"), [VerifiedFix((step,))], "k.cu")
 
 
-GUARDED = "#ifdef ODD\nif (t & 1)\n#endif\n__syncthreads();\ny = x;\n"
+GUARDED = "{\n#ifdef ODD\nif (t & 1)\n#endif\n__syncthreads();\ny = x;\n"
 
 
 @pytest.mark.parametrize("action", ["leave-out", "add"])
 def test_the_body_of_a_condition_above_a_directive_stays(action: str) -> None:
     """The next statement would be the body."""
-    own = 4 if action == "leave-out" else 0
-    step = FixStep(action, "bar.sync 0", "before" if action == "add" else "at", "", "k.cu", 4, 0, "__syncthreads()", own)
+    own = 5 if action == "leave-out" else 0
+    step = FixStep(action, "bar.sync 0", "before" if action == "add" else "at", "", "k.cu", 5, 0, "__syncthreads()", own)
     assert patched(GUARDED, [VerifiedFix((step,))], "k.cu") == ""
     assert patched(GUARDED.replace("if (t & 1)", "f();"), [VerifiedFix((step,))], "k.cu")
 
@@ -262,7 +262,14 @@ def test_branches_are_not_parted_where_the_condition_may_change(old: str, new: s
 
 
 def test_a_release_that_moves_comes_behind_a_barrier_of_the_warp() -> None:
-    fix = "move the mbarrier.arrive at k.cu:1 after the read at k.cu:2, the last one of these bytes, with __syncwarp() between the two"
-    source = "if (lane == 31) arrive(&empty);\nsum += tile[lane];\n"
+    fix = "move the mbarrier.arrive at k.cu:2 after the read at k.cu:3, the last one of these bytes, with __syncwarp() between the two"
+    source = "{\nif (lane == 31) arrive(&empty);\nsum += tile[lane];\n"
     both = list(moves(source, fix, "k.cu"))[-1]
-    assert patched(source, [VerifiedFix(both)], "k.cu") == "sum += tile[lane];\n__syncwarp();\nif (lane == 31) arrive(&empty);\n"
+    assert patched(source, [VerifiedFix(both)], "k.cu") == "{\nsum += tile[lane];\n__syncwarp();\nif (lane == 31) arrive(&empty);\n"
+
+
+def test_no_statement_is_put_between_functions() -> None:
+    source = "__device__ int get(int* p) { return *p; }\n__device__ void put(int* p) { *p = 1; }\n"
+    step = FixStep("add", "bar.sync 0", "before", "", "k.cu", 2, 0, "__syncthreads()", 0)
+    assert patched(source, [VerifiedFix((step,))], "k.cu") == ""
+    assert patched("{\n" + source, [VerifiedFix((step,))], "k.cu")
