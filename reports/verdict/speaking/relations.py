@@ -79,6 +79,7 @@ _FOLLOWING: Final = Which((*_RACES, "lifetime", "deadlock"))
 _STUCK: Final = Which(("deadlock",))
 _LIFETIME: Final = Which(("lifetime",))
 _TOUCHED: Final = Which(("register-hazard",), ("touched-before-wait", "not-committed"))
+_UNCOMMITTED: Final = Which(("missing-wait",), ("tensor-not-committed",))  # one commit is for all that use its cells
 _RACE: Final = Which(("data-race",))
 _ANY: Final = Which()
 
@@ -119,6 +120,8 @@ BELONGS: Final = (
     Belongs(((_BROKEN, _FOLLOWING, shared.misused_mbarrier), (_LAPPED, _STUCK, shared.misused_mbarrier)), FOLLOWS),
     Belongs(((_misuse("counts-disagree", "divergent"), _STUCK, shared.waited_barrier),), FOLLOWS),
     Belongs(((Which(("missing-wait",)), _LIFETIME, shared.copy), (_TOUCHED, _LIFETIME, shared.product)), FOLLOWS),
+    Belongs(((_UNCOMMITTED, _LIFETIME, shared.product),), FOLLOWS),
+    Belongs(((_UNCOMMITTED, _UNCOMMITTED, shared.product),), SAME, mutual=True),
     Belongs(
         (
             (Which(("data-race",), ("narrow-scope",)), _NARROW_EDGE, shared.blocks),

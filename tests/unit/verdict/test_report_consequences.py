@@ -96,6 +96,12 @@ LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", co
 REFILL = Finding("data-race", "k", situation="refilled-too-early", hazard="WAR", accesses=(at("read", 7, **HERE), replace(COPY, **THERE)))
 UNANNOUNCED = replace(MISUSE, situation="bytes-not-announced", fix="a fence", count=9, accesses=(at("arrival", 13), COPY))
 
+REFILL_OF_UNHEARD = replace(REFILL, fix="a fence", count=9, accesses=(UNHEARD.pair[1], COPY))
+TENSOR = at("tcgen05.mma", 20, "tcgen05.mma.cta_group::1.kind::f16")
+UNCOMMITTED = Finding("missing-wait", "k", situation="tensor-not-committed", fix="commit", accesses=(TENSOR, at("tcgen05.ld", 27)))
+UNCOMMITTED_TOO = replace(UNCOMMITTED, accesses=(TENSOR, at("tcgen05.dealloc", 30)), count=2)
+TENSOR_AT_EXIT = Finding("lifetime", "k", situation="exit", accesses=(TENSOR,))
+
 INDEX = replace(RACE, accesses=RACE.pair, value=RacingValue("address", (UsedAt("k.cu", 17, 170),)))
 AT_INDEX = Finding("data-race", "k", situation="same-site@one-store", fix="a fence", count=100, accesses=(at("write", 17), at("write", 17)))
 OF_CTAS = Finding("global-race", "k", situation="no-synchronisation", accesses=(at("write", 8), at("read", 7)))
@@ -113,6 +119,7 @@ FOLLOWING = {
     "a deadlock at a named barrier": (DISAGREE, STUCK),
     "a copy at the exit": (UNAWAITED, AT_EXIT),
     "a product at the exit": (TOUCHED, PRODUCT_AT_EXIT),
+    "a tcgen05 product at the exit": (UNCOMMITTED, TENSOR_AT_EXIT),
     "an edge by a flag": (FLAG, EDGE),
     "an edge by a flag that is released": (STORED, EDGE),
     "a race at a barrier whose rounds mix": (SHARED_ID, IN_ROUNDS),
@@ -132,11 +139,13 @@ MAY_FOLLOW = {
     "a lap where a copy is refilled": (replace(UNHEARD, situation="refilled"), LAP),
     "a lap that a missing wait causes": (UNAWAITED, LAP),
     "a lap of the other mbarrier of a ring": (replace(UNHEARD, barrier={"offset": 8, "name": "empty[1]"}), LAP_OF_RING),
+    "a copy that comes too early because its reader does not wait": (UNHEARD, REFILL_OF_UNHEARD),
     "a copy over what is read, and over another one": (OVERWRITES, LAPPED),
     "a copy that a read does not wait for, and over another one": (STALE, replace(LAPPED, count=10)),
 }
 ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
+    "one commit": (UNCOMMITTED, UNCOMMITTED_TOO, "one repair for error 1 and this one: commit"),
     "one cluster barrier": (BETWEEN_CTAS, NOT_STARTED, "the cluster barrier that repairs error 1 comes before k.cu:11"),
     "updates by threads of one CTA and of several": (UPDATE, UPDATE_TOO, "one repair for error 1 and this one: add it"),
     "volatile accesses of one variable": (IN_STEP, IN_STEP_TOO, "order all accesses of the variable of error 1: a barrier"),
@@ -194,6 +203,8 @@ OTHERS = {
     "a flag of other CTAs": (FLAG, replace(EDGE, accesses=(at("write", 11, block=(2, 0, 0)), at("read", 16, **HERE)))),
     "a flag of wide scope": (replace(FLAG, situation="cluster"), EDGE),
     "another named barrier": (SHARED_ID, RACE),
+    "another product": (UNCOMMITTED, replace(TENSOR_AT_EXIT, accesses=(replace(TENSOR, ptx_line=1),))),
+    "a copy that another read lets come": (UNHEARD, replace(REFILL_OF_UNHEARD, accesses=REFILL.accesses)),
     "another access to the CTA": (BETWEEN_CTAS, replace(NOT_STARTED, accesses=(at("read", 5, **HERE),))),
     "volatile accesses of another variable": (IN_STEP, replace(IN_STEP_TOO, buffer=replace(SUMS, name="other"))),
     "a flag without a release": (IN_STEP, replace(IN_STEP_TOO, situation="no-release")),
