@@ -19,7 +19,7 @@ OPERATION_RACES: Final = {
     "refilled-too-early": Situation(
         'an edge from (1) to the thread that issues (2): the "empty" mbarrier of this stage, or a barrier',
         "let every consumer arrive on the stage's empty mbarrier ({arrive}) after {first_at}, and let"
-        " the producer wait for that phase ({acquire}) before {second_at}",
+        " the producer wait for that phase ({acquire}) before {second_at}{of_issuer}",
         "the {second_role} at {second_at} can refill the bytes while the {first_role} at {first_at} still uses them:"
         " nothing told its issuer that they are free",
     ),

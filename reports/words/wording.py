@@ -125,6 +125,15 @@ def _is_of_peer(finding: Finding) -> bool:
     return rank is not None and bool(finding.accesses) and _last(finding).cluster_rank not in (None, rank)
 
 
+def _of_issuer(finding: Finding) -> str:
+    """Whose empty mbarrier counts, where a copy of another CTA of the cluster refills a stage."""
+    rank = _last(finding).cluster_rank
+    if rank is None or _first(finding).block == _last(finding).block:
+        return ""
+    consumers = "the consumers of each CTA that the copy writes to"
+    return f"; that mbarrier is in the CTA of rank {rank}, and {consumers} arrive at it, at .cluster scope"
+
+
 def _same_warp(finding: Finding) -> bool:
     first, last = _first(finding), _last(finding)
     return first.warp is not None and (first.block, first.warp) == (last.block, last.warp)
@@ -240,6 +249,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "more_memory": ", or launch with more dynamic shared memory" if facts.get("dynamic") and not _below(finding) else "",
         "fence_at": "",
         "init_in_cluster": _INIT_IN_CLUSTER if any(access.cluster_rank is not None for access in finding.accesses) else "",
+        "of_issuer": _of_issuer(finding) if finding.accesses else "",
         "element": "",
         "loop_at": "",
         "one_part": "",

@@ -16,6 +16,7 @@ import consan
 from consan.instrument.between import TextRelations, data
 from consan.instrument.ptx import parse
 from consan.reports.model import CULPRIT
+from consan.reports.words.verified import own_words
 
 TWINS = Path(__file__).parent / "twins"
 READ = Path(__file__).parents[1] / "reports_read" / "kernels"
@@ -293,6 +294,17 @@ def test_a_warp_barrier_before_a_release_stands_in_the_branch_of_its_warp() -> N
     (race,) = report.findings
     assert "and before that arrival or release, or let all lanes of the warp arrive" in race.fix
     assert "branch" not in race.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("cluster_refill_local_empty", "in the CTA of rank 0, and the consumers of each CTA"), ("mbarrier_lanes_release", "")],
+)
+def test_the_issuer_of_a_multicast_waits_at_an_mbarrier_of_its_own(name: str, words: str) -> None:
+    (report,) = _racy(name)
+    race = next(each for each in report.findings if (each.kind, each.hazard) == ("data-race", "WAR"))
+    assert words in own_words(race)
+    assert words or "of rank" not in own_words(race)
 
 
 def test_one_store_of_different_values_needs_neither_an_atomic_nor_a_barrier() -> None:
