@@ -298,7 +298,7 @@ def test_a_warp_barrier_before_a_release_stands_in_the_branch_of_its_warp() -> N
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("cluster_refill_local_empty", "in the CTA of rank 0, and the consumers of each CTA"), ("mbarrier_lanes_release", "")],
+    [("cluster_refill_local_empty", "in the CTA of rank 0, and the consumers of each CTA"), ("mbarrier_count_too_small", "")],
 )
 def test_the_issuer_of_a_multicast_waits_at_an_mbarrier_of_its_own(name: str, words: str) -> None:
     (report,) = _racy(name)

@@ -33,7 +33,7 @@ MOVES = {
 @pytest.mark.parametrize(("words", "moved"), MOVES.values(), ids=MOVES)
 def test_words_that_move_a_line(words: str, moved: list[tuple[int, str, int]]) -> None:
     text = SOURCE.replace("WAIT(&full[k % 2], k / 2 & 1)", "__syncwarp()")
-    assert [(step.own_line, step.where, step.line) for step in moves(text, words, "k.cu")] == moved
+    assert [(step.own_line, step.where, step.line) for (step,) in moves(text, words, "k.cu")] == moved
 
 
 def test_a_wait_for_an_mbarrier_that_nobody_waits_for_comes_first() -> None:
