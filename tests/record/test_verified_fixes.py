@@ -187,7 +187,7 @@ def test_lanes_that_wait_for_their_copies_meet_as_a_warp(tmp_path: Path) -> None
 
 
 LINES = {
-    "cluster_receiver_does_not_wait": "mbarrier.try_wait.parity",  # on a named mbarrier
+    "cluster_receiver_does_not_wait": "    WAIT(&full, 0);",  # moved
     "bulk_bytes_last_tile": "expect(full, 512);",
     "bulk_result_read_wait": 'asm volatile("cp.async.bulk.wait_group 0;"',
     "cluster_atomics_cta_scope": 'ADD_AS("cluster", peer(&sum, 0), 1);',
