@@ -30,12 +30,20 @@ def _extent(value: Any) -> tuple[int, int, int]:
     """Address, bytes, and bytes of an element; zeros if it is no buffer."""
     if callable(getattr(value, "data_ptr", None)):
         return _of_tensor(value)
-    interface = getattr(value, "__cuda_array_interface__", None)
+    interface = _interface(value)
     if isinstance(interface, dict):
         element = int(interface["typestr"][2:])
         size = math.prod(interface["shape"]) * element
         return (int(interface["data"][0]), size, element) if _contiguous(interface, element) else _NO_BUFFER
     return (int(value.handle), int(value.size), 1) if hasattr(value, "handle") and hasattr(value, "size") else _NO_BUFFER
+
+
+def _interface(value: Any) -> Any:
+    """What an array says of itself. The property may fail, as Warp's does for arrays of structs: the launch itself does not need it."""
+    try:
+        return getattr(value, "__cuda_array_interface__", None)
+    except Exception:
+        return None
 
 
 def _contiguous(interface: dict[str, Any], element: int) -> bool:

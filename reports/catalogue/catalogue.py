@@ -197,6 +197,10 @@ _DEADLOCK = CatalogueEntry(
     "threads wait for {barrier}, and none that could still signal it can run",
     {
         **MBARRIER_DEADLOCKS,
+        "no-object": Situation(
+            "mbarrier.init before the wait: the mbarrier counts no arrivals, so nobody has initialised it, or each has dropped out",
+            "initialise it in one thread ({init}), then {cta_barrier}, before the wait; check its address",
+        ),
         "polled": Situation(
             "a store or an atomic that changes {barrier}: every thread that has not exited waits, or repeats a loop that writes nothing",
             "find the thread that should write it: it has exited, waits itself, or comes to the store only after the loop;"

@@ -150,6 +150,8 @@ def _lacking(states: Sequence[Phase]) -> str:
 
 def _cause(states: Sequence[Phase]) -> str:
     """The likely situation, judged by all awaited mbarriers."""
+    if not any(state.expected for state in states):
+        return "no-object"
     if any(state.pending < 0 for state in states):
         return "too-many"
     if any(state.tx < 0 and state.pending and state.cluster_rank is not None for state in states):

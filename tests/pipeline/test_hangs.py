@@ -239,3 +239,18 @@ def test_a_cta_that_does_not_come_to_the_barrier_of_the_grid(capsys: pytest.Capt
     text = " ".join(capsys.readouterr().out.split())
     assert "Threads wait at the barrier of the grid, and not all CTAs come there" in text
     assert "let every thread of every CTA reach grid.sync() as often as the others" in text
+
+
+@pytest.mark.parametrize("initialised", [False, True])
+def test_a_wait_for_what_is_no_mbarrier_says_so(initialised: bool) -> None:
+    made = 'if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(bar)); __syncthreads();'
+    source = f"""
+    extern "C" __global__ void waits() {{
+        __shared__ unsigned long long full;
+        unsigned bar = (unsigned)__cvta_generic_to_shared(&full);
+        {made * initialised}
+        asm volatile("{{.reg .pred p; L: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra L; }}" :: "r"(bar) : "memory");
+    }}"""
+    report = consan.launch(consan.Kernel(source, "waits", arch="sm_90"), 1, 32, [], device="cpu")
+    found = next(each for each in report.findings if each.kind == "deadlock")
+    assert ("nobody has initialised it" in found.missing, "initialise it in one thread" in found.fix) == (not initialised,) * 2

@@ -33,6 +33,8 @@ from consan.toolchain import find
 _TRIED: Final = (0, 1)
 _NVRTC: Final = "tilelang.jit.adapter.nvrtc"
 _LINES: Final = "tl.emit_line_directives"
+# nvcc has these types from the host's headers
+HOST_TYPES: Final = "typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;\n"
 _DIRECTIVE: Final = re.compile(r"^#line \d+ .*$")
 _KERNEL: Final = re.compile(r'^extern "C" __global__ .*\{$')
 _NEEDS: Final = {
@@ -111,7 +113,7 @@ class TilelangStandIn(Seam):
         """`compile_cuda`: PTX with lines, also where there is no CUDA toolkit."""
         given = [*options, *(f"-I{folder}" for folder in find.include_dirs()), "-lineinfo"]
         placed_code = with_each_line(code, sources.place(code, sources.source_folder(self._open)))
-        return bytes(original(placed_code, target_format="ptx", options=given, **others)).rstrip(b"\0")
+        return bytes(original(HOST_TYPES + placed_code, target_format="ptx", options=given, **others)).rstrip(b"\0")
 
     def _launch(self, original: Callable[..., Any], adapter: Any, *args: Any, stream: int | None = None) -> Any:
         """The host code of a kernel, with tensors on the device."""

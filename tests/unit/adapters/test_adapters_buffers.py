@@ -37,6 +37,14 @@ class Tensor:
         return self.contiguous
 
 
+class OfStructs:
+    """An array of Warp whose elements are structs."""
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise TypeError("issubclass() arg 1 must be a class")
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -49,6 +57,7 @@ class Tensor:
         (Tensor(0x2000, 10, contiguous=False), None),
         (Tensor(0x2000, 10, is_cuda=False), None),
         (3, None),
+        (OfStructs(), None),
         (0x4000, None),  # a bare address has no size
     ],
 )

@@ -1,0 +1,18 @@
+"""What the texts of tilelang's kernels have that its NVRTC back end does not give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from consan._errors import ConsanError
+from consan.adapters.driven.tilelang import HOST_TYPES
+from consan.toolchain import nvrtc
+
+KERNEL = 'extern "C" __global__ void kernel(uint* out, ushort in, ulong more) { *out = in + more; }'
+
+
+def test_imported_sources_have_the_types_of_the_hosts_headers() -> None:
+    with pytest.raises(ConsanError):
+        nvrtc.compile_ptx(KERNEL)
+    assert ".entry kernel" in nvrtc.compile_ptx(HOST_TYPES + KERNEL).ptx
+    assert ".entry kernel" in nvrtc.compile_ptx(HOST_TYPES + "typedef unsigned int uint;" + KERNEL).ptx
