@@ -220,6 +220,13 @@ def test_a_repair_of_a_macro_or_an_expression_is_a_line_of_the_source(name: str,
     assert any("a patch of" in note and "clean" in note for note in json.loads(report.read_text())["notes"])
 
 
+def test_no_read_waits_for_the_write_that_is_to_come_behind_it() -> None:
+    """It would read the next message."""
+    _, _, report = _fixed("mbarrier_mailbox")
+    steps = [step for finding in report.findings if finding.verified for step in finding.verified.steps]
+    assert not any(step.instruction.startswith("mbarrier.try_wait") and step.where == "before" and step.line == 33 for step in steps)
+
+
 def test_zeros_are_no_fix_of_what_nobody_writes() -> None:
     _, _, report = _fixed("bulk_store_never_written")
     assert report.findings

@@ -14,6 +14,7 @@ from consan.checker.questions.changes import Spot, Statement
 from consan.checker.questions.pieces import BARRIER, PROXY_FENCE, arrival, invalidation, phase_wait
 from consan.checker.repairs.forms import Forms, Repair, RepairStep, is_arrival, without
 from consan.instrument import effects
+from consan.instrument.findings import Hazard, Kind
 from consan.instrument.isa import announces_bytes
 
 MOST_PLACES = 6  # mbarriers that are tried
@@ -135,8 +136,14 @@ class PhaseForms(Forms):
         for address in self.places_of_mbarriers():
             for parity in (0, 1):
                 piece = phase_wait(address, parity)
-                yield from self.at_accesses(piece)
-                yield from self.at_accesses(piece + BARRIER)
+                for each in (*self.at_accesses(piece), *self.at_accesses(piece + BARRIER)):
+                    if not self._turns(each):
+                        yield each
+
+    def _turns(self, repair: Repair) -> bool:
+        """Whether a wait is before a read that is to come first: the read would get what the later write has stored."""
+        is_first = self.kind is Kind.DATA_RACE and self.record["hazard"] == Hazard.WAR
+        return is_first and any((step.where, step.site) == ("before", int(self.record["other_site"])) for step in repair.steps)
 
     def arrivals(self) -> Iterator[Repair]:
         """One more arrival."""

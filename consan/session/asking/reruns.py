@@ -35,7 +35,7 @@ from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
 from consan.dataclass import dataclass
-from consan.instrument.findings import KINDS, FindingFlags, Kind, Operation, Reason
+from consan.instrument.findings import KINDS, FindingFlags, Hazard, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.instrument.sites import Site
 from consan.reports.catalogue.global_races import NO_SIDE
@@ -237,7 +237,7 @@ class Reruns:
         own = sorted(access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(source.file))
         active = {(site.inlined[-1] if site.inlined else site).line or 0 for site in text.places.sites.values()}
         yield from map(VerifiedFix, moves(source.text, own_words(finding), source.file))
-        if finding.hazard != "WAW":  # in either order one of two writes is lost
+        if finding.hazard == "RAW":  # else what is written comes too early for a read, or is lost
             yield from (VerifiedFix((step,)) for step in branches(source.text, own, source.file))
         lines = dict.fromkeys(place for line in own[-1:] for place in (line, block_of(source.text, line)))
         for step in waits(source.text, list(lines), source.file, active) if _is_of_phases(finding) else ():
@@ -383,6 +383,7 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
     names = ("place", "group", "commits")
     return dict.fromkeys(names, 0) | {
+        "hazard": int(Hazard[finding.hazard or "NONE"]),
         "flags": int(FindingFlags.SAME_WARP) if situation.startswith("no-warp-sync") else 0,
         "site": sites[0] if sites else 0,
         "other_site": sites[-1] if sites else 0,
