@@ -1,8 +1,7 @@
 """The interface of a backend: memory, modules, launches. Implemented by `cuda` and `virtual`.
 
 Addresses are in the device's global address space. Arguments are the bytes of each parameter, in order. A launch may run on when `launch`
-returns; errors of the kernel surface in `synchronize`. Not handled: streams other than by handle, memory pools.
-A backend is one device, in one context.
+returns; errors of the kernel surface in `synchronize`. A backend is one device, in one context. Not handled: memory pools.
 """
 
 from __future__ import annotations

@@ -243,9 +243,7 @@ class FollowedStreams(ProgramStreams):
                 if (stream := self.concurrent.stream_of(number)) is not None and stream.context == self.context:
                     timeline.host_waits(timeline.running.get(number, NONE))
 
-    def synchronize_all(self) -> None:
-        """The host waits for all that was done."""
-        super().synchronize()
+    synchronize_all = ProgramStreams.synchronize  # of every context
 
     def edge_of(self, handle: int) -> str:
         """How the program lets a stream wait for another one."""
