@@ -80,12 +80,11 @@ class Collected:
 
     def add(self, cluster: int, clusters: int, found: Iterable[Any], history: History) -> None:
         """The findings of one history, which `clusters` clusters have; `cluster` is the one that was replayed."""
-        geometry = history.without_log()
         for record in found:
             name, row = key(record), [int(record["count"]) * clusters, clusters, *(int(record[each]) for each in _MERGED)]
             number = self._known.setdefault(name, len(self.found))
             if number == len(self.found):
-                self._places.append((int(self._clusters[cluster, 0]), geometry))
+                self._places.append((int(self._clusters[cluster, 0]), history.without_log()))
                 self.rows.append(row)
                 self.found.append(record)
             else:

@@ -34,6 +34,8 @@ class Initialised {
             if (!(written_[byte / 4] >> byte % 4 & 1)) return false;
         return true;
     }
+    // The bytes of a cell that are.
+    u8 written(u32 cell) const { return written_[cell]; }
 
     // Grows with each change.
     u32 version() const { return version_; }

@@ -108,9 +108,10 @@ class Races {
         for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) access.strong ? add_strong(cell, access) : add_to(cell, access);
     }
 
-    static u8 mask_of(const Access &access, u32 cell) {
-        u32 low = access.offset > cell * 4 ? access.offset - cell * 4 : 0;
-        u32 high = std::min(access.offset + access.bytes - cell * 4, 4u);
+    static u8 mask_of(const Access &access, u32 cell) { return mask_of(access.offset, access.bytes, cell); }
+    static u8 mask_of(u32 offset, u32 bytes, u32 cell) {
+        u32 low = offset > cell * 4 ? offset - cell * 4 : 0;
+        u32 high = std::min(offset + bytes - cell * 4, 4u);
         return (u8)((1u << high) - (1u << low));
     }
 
