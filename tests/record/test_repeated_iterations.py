@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from compact_support import Hangs, Work, of_twin
-from planted import break_checker
+from planted import break_checker, quick
 from record_support import KERNELS
 
 import consan
@@ -125,6 +125,11 @@ LOADS |= {
     "places that shift": (f"tile[{PLACES}] = i; {SYNC} sum += tile[(63 - t + 5 * i) & 127]; {SYNC}", 2688),
     "own places": (f"tile[{PLACES}] = i; sum += tile[{PLACES}]; more[{PLACES}] = sum; {SYNC} {LOOK_AGAIN} {SYNC}", 2688),
     "first written there": (f"more[{PLACES}] = i; {SYNC} sum += more[(63 - t + 5 * i) & 127]; {SYNC}", 2688),
+    "a load before a store": (f"sum += tile[(t + 5 * i) & 63]; tile[(t + 5 * i) & 63] = i; {SYNC} {LOOK_AGAIN} {SYNC}", 4032),
+    "a row before a store": (
+        f"if (t < 32) {{ if (t < 8) sum += tile[4 * t]; {LDMATRIX} if (t < 8) tile[4 * t] = sum; }} {SYNC} {LOOK_AGAIN} {SYNC}",
+        1344,
+    ),
     "two store": (f"tile[{PLACES}] = i; if (i == round) tile[({PLACES}) ^ 1] = 1; {SYNC} {LOOK_AGAIN} {SYNC}", 2624),
     "one loads where another stores": (f"tile[{PLACES}] = i; if (i == round) sum += tile[(t + 5 * i + 1) & 127]; {SYNC}", 1280),
     "a ring that is too short": (f"tile[t + 64 * (i & 1)] = i; sum += tile[63 - t + 64 * ((i == round ? i : ~i) & 1)]; {SYNC}", 896),
@@ -321,21 +326,6 @@ FAULTS = {
     ),
     "calls of barriers": ("milestones.hpp", ", barriers_[0].calls().conflicts()", "", "two calls of a barrier"),
     "the end of a log": ("repeats.hpp", "return log.at(at + uses.size()) != 0;", "return true;", "a tile"),
-    "stores among loads": ("apart.hpp", "if (!alone && (writes || known.written)) return false;", "", "a store among loads"),
-    "stores of two": ("apart.hpp", "(writes || known.written)", "known.written && !writes", "two store"),
-    "loads of two": ("apart.hpp", "if (!alone) known.thread = MANY;", "", "one loads where another stores"),
-    "rows of several": ("apart.hpp", "if (row) thread = MANY;", "", "rows of a lane"),
-    "what is not initialised": (
-        "milestones.hpp",
-        "initialised_.holds(offset, bytes) || (STORES &&",
-        "!STORES || (true ||",
-        "loads of what nobody wrote",
-    ),
-    "what is stored": ("milestones.hpp", "for (const Access &store : stores_) initialised_.add(store);", "", "first written there"),
-    "events of the first look": ("milestones.hpp", "in_vain = std::exchange(events, 0)", "in_vain = events", "places that shift"),
-    "threads that exit": ("milestones.hpp", "(ends[0] && ends[1]) || ", "", "a warp ends behind loads"),
-    "barriers of some": ("milestones.hpp", "barrier.id() == 0 && barrier.threads() == NOTHING", "true", "a warp by itself behind loads"),
-    "loads are counted": ("milestones.hpp", ", output_.lane_events += events;", ";", "loads alone"),
     "arrivals": ("milestones.hpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
 }
 
@@ -347,4 +337,41 @@ def test_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     given = [_recorded(name, round_) for round_ in (12, ROUNDS - 1, ROUNDS - 2)]
     given.append((given[0][0], _cut(given[0][1])))
     break_checker(monkeypatch, tmp_path, (checker,), file, old, new)
+    assert not all(_both(*each, descending=descending)[1] for each in given for descending in (False, True))
+
+
+# The same for what is apart.
+FAULTS_OF_APART = {
+    "stores among loads": (quick("apart.hpp", "if (!alone && (writes || known.written)) return false;", ""), "a store among loads"),
+    "stores of two": (quick("apart.hpp", "(writes || known.written)", "known.written && !writes"), "two store"),
+    "rows of several": (quick("apart.hpp", "if (row) thread = MANY;", ""), "rows of a lane"),
+    "what is not initialised": (
+        quick("milestones.hpp", "initialised_.holds(offset, bytes) || (STORES && is_stored(offset, bytes))", "true"),
+        "loads of what nobody wrote",
+    ),
+    "what is stored": (
+        quick("milestones.hpp", "for (const Access &store : stores_) initialised_.add(store);", ""),
+        "first written there",
+    ),
+    "events of the first look": (
+        quick("milestones.hpp", "in_vain = std::exchange(events, 0)", "in_vain = events"),
+        "a load before a store",
+    ),
+    "threads that exit": (quick("milestones.hpp", "(ends[0] && ends[1])", "false"), "a warp ends behind loads"),
+    "barriers of some": (
+        quick("milestones.hpp", "barrier.id() == 0 && barrier.threads() == NOTHING", "true"),
+        "a warp by itself behind loads",
+    ),
+    "loads are counted": (
+        quick("milestones.hpp", "passed_ += events, output_.lane_events += events;", "passed_ += events;"),
+        "loads alone",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_APART)
+def test_planted_faults_of_apart(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    planted, name = FAULTS_OF_APART[fault]
+    given = [_recorded(name, round_) for round_ in (12, ROUNDS - 1, ROUNDS - 2)]
+    break_checker(monkeypatch, tmp_path, (checker,), *planted)
     assert not all(_both(*each, descending=descending)[1] for each in given for descending in (False, True))
