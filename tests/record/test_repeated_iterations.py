@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from compact_support import Hangs, Work, of_twin
-from planted import break_checker, quick
+from planted import break_checker
 from record_support import KERNELS
 
 import consan
@@ -159,7 +159,7 @@ LAST = ("another lane", "a barrier less", "a value in one round", "a group less"
 
 
 @functools.cache
-def _recorded(name: str, round_: int) -> tuple[Recorded, History]:
+def recorded_loop(name: str, round_: int) -> tuple[Recorded, History]:
     """The history of a CTA in which one round is another one."""
     products = name in MULTIPLIES
     source, body = (HELPERS + PRODUCTS, MULTIPLIES[name][0]) if products else (SOURCE, LOOPS[name][0])
@@ -175,7 +175,7 @@ def _recorded(name: str, round_: int) -> tuple[Recorded, History]:
     return recorded, work.run(recorded).histories([0])[0]
 
 
-def _both(recorded: Recorded, history: History, *, descending: bool) -> tuple[Replayed, bool]:
+def both_replays(recorded: Recorded, history: History, *, descending: bool) -> tuple[Replayed, bool]:
     """The replay, and whether it has found what one of all rounds finds."""
     one, every = (replay(recorded.blocks.tables, history, descending=descending, every=each) for each in (False, True))
     assert not every.repeats
@@ -188,7 +188,7 @@ def _both(recorded: Recorded, history: History, *, descending: bool) -> tuple[Re
 @pytest.mark.parametrize(("name", "round_"), [(name, 12) for name in (*LOOPS, *MULTIPLIES)] + [(name, ROUNDS - 1) for name in LAST])
 def test_loops(name: str, round_: int) -> None:
     for descending in (False, True):
-        one, same = _both(*_recorded(name, round_), descending=descending)
+        one, same = both_replays(*recorded_loop(name, round_), descending=descending)
         assert same
         assert bool(one.repeats) == (LOOPS | MULTIPLIES)[name][1]
 
@@ -196,7 +196,7 @@ def test_loops(name: str, round_: int) -> None:
 @pytest.mark.parametrize("name", LOADS)
 def test_accesses_that_are_apart(name: str) -> None:
     """The accesses that a replay leaves out. `test_loops` compares the findings."""
-    one, _ = _both(*_recorded(name, 12), descending=False)
+    one, _ = both_replays(*recorded_loop(name, 12), descending=False)
     assert one.passed == LOADS[name][1]
 
 
@@ -212,10 +212,10 @@ def _changed(history: History, random: np.random.Generator) -> History:
 @pytest.mark.parametrize("count", [15, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [*LOOPS, *MULTIPLIES])
 def test_logs_in_which_a_word_is_changed(name: str, count: int) -> None:
-    recorded, history = _recorded(name, 12)
+    recorded, history = recorded_loop(name, 12)
     random = np.random.default_rng(len(name))
     for number in range(count):
-        assert _both(recorded, _changed(history, random), descending=bool(number & 1))[1]
+        assert both_replays(recorded, _changed(history, random), descending=bool(number & 1))[1]
 
 
 @pytest.mark.slow
@@ -229,65 +229,10 @@ def test_every_kernel(name: str) -> None:
             launch = work.run(recorded)
             for group in launch.grouped().groups[:3]:
                 history = launch.histories([group.members[0]])[0]
-                one, same = _both(recorded, history, descending=racy)
+                one, same = both_replays(recorded, history, descending=racy)
                 assert same
                 if recorded.blocks.in_any_order and not one.has_found:
                     assert not replay(recorded.blocks.tables, history, descending=not racy).has_found
-
-
-STEPS, CELLS = 5, 8  # of a round, and words that say what a step does
-RANDOM = """
-extern "C" __global__ void kernel(int* out, const int* steps) {
-    __shared__ int tile[64];
-    int t = threadIdx.x, sum = 0;
-    if (t < steps[0]) tile[t] = t;
-    __syncthreads();
-    #pragma unroll 1
-    for (int i = 0; i < 6; ++i)
-        #pragma unroll 1
-        for (const int* s = steps + 1; s < steps + 1 + STEPS * CELLS; s += CELLS) {
-            int at = (s[0] * t + s[1] * i + s[2]) & 63;
-            if ((t & s[3]) == s[4] && (s[5] < 0 || s[5] == i)) {
-                if (s[6] == 0) tile[at] = i;
-                else if (s[6] == 1) sum += tile[at];
-                else if (s[6] == 2) ((short*)tile)[at] = i;
-                else __syncwarp(__activemask());
-            }
-            if (s[7] == 1) __syncthreads();
-        }
-    out[t] = sum;
-}
-"""
-
-
-def _random_steps(random: np.random.Generator) -> npt.NDArray[np.int32]:
-    """Steps of which most are apart: a thread's place shifts in each round. A step may be of one round, or of some threads."""
-    made = np.zeros((STEPS, CELLS), np.int32)
-    made[:, 0] = random.choice([1, 1, 1, 3, 63, 2], STEPS)
-    made[:, 1] = random.choice([0, 1, 5, 8, 63], STEPS)
-    made[:, 2] = random.choice([0, 0, 0, 1, 32], STEPS)
-    made[:, 3] = random.choice([0, 0, 0, 32, 63], STEPS)
-    made[:, 4] = random.integers(0, 64, STEPS) & made[:, 3]
-    made[:, 5] = random.choice([-1, -1, -1, 0, 3, 5], STEPS)  # the round: all, the first, one, the last
-    made[:, 6] = random.choice([0, 0, 1, 1, 2, 3], STEPS, p=[0.25, 0.25, 0.2, 0.2, 0.05, 0.05])
-    made[:, 7] = random.random(STEPS) < 0.7
-    return np.concatenate([[random.choice([64, 64, 60])], made.ravel()]).astype(np.int32)
-
-
-@pytest.mark.parametrize("count", [60, pytest.param(1500, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
-def test_random_rounds(count: int) -> None:
-    """Races in all rounds, in the first, in the last, and where a ring wraps round. Each comes out as where each access is replayed."""
-    text = RANDOM.replace("STEPS", str(STEPS)).replace("CELLS", str(CELLS))
-    kernel, random = consan.Kernel(text, entry="kernel", arch="sm_80"), np.random.default_rng(count)
-    recorded: Recorded | None = None
-    racy = passed = clean = 0
-    for number in range(count):
-        work = Work(kernel.ptx, "kernel", (1, 1, 1), (64, 1, 1), [np.zeros(64, np.int32), _random_steps(random)])
-        recorded = recorded or work.recorded(compact=False)
-        one, same = _both(recorded, work.run(recorded).histories([0])[0], descending=bool(number & 1))
-        assert same
-        racy, clean, passed = racy + bool(len(one.records)), clean + (not len(one.records)), passed + bool(one.passed)
-    assert min(racy, clean, passed) > count // 5
 
 
 def _cut(history: History) -> History:
@@ -334,44 +279,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file, old, new, name = FAULTS[fault]
-    given = [_recorded(name, round_) for round_ in (12, ROUNDS - 1, ROUNDS - 2)]
+    given = [recorded_loop(name, round_) for round_ in (12, ROUNDS - 1, ROUNDS - 2)]
     given.append((given[0][0], _cut(given[0][1])))
     break_checker(monkeypatch, tmp_path, (checker,), file, old, new)
-    assert not all(_both(*each, descending=descending)[1] for each in given for descending in (False, True))
-
-
-# The same for what is apart.
-FAULTS_OF_APART = {
-    "stores among loads": (quick("apart.hpp", "if (!alone && (writes || known.written)) return false;", ""), "a store among loads"),
-    "stores of two": (quick("apart.hpp", "(writes || known.written)", "known.written && !writes"), "two store"),
-    "rows of several": (quick("apart.hpp", "if (row) thread = MANY;", ""), "rows of a lane"),
-    "what is not initialised": (
-        quick("milestones.hpp", "initialised_.holds(offset, bytes) || (STORES && is_stored(offset, bytes))", "true"),
-        "loads of what nobody wrote",
-    ),
-    "what is stored": (
-        quick("milestones.hpp", "for (const Access &store : stores_) initialised_.add(store);", ""),
-        "first written there",
-    ),
-    "events of the first look": (
-        quick("milestones.hpp", "in_vain = std::exchange(events, 0)", "in_vain = events"),
-        "a load before a store",
-    ),
-    "threads that exit": (quick("milestones.hpp", "(ends[0] && ends[1])", "false"), "a warp ends behind loads"),
-    "barriers of some": (
-        quick("milestones.hpp", "barrier.id() == 0 && barrier.threads() == NOTHING", "true"),
-        "a warp by itself behind loads",
-    ),
-    "loads are counted": (
-        quick("milestones.hpp", "passed_ += events, output_.lane_events += events;", "passed_ += events;"),
-        "loads alone",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS_OF_APART)
-def test_planted_faults_of_apart(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    planted, name = FAULTS_OF_APART[fault]
-    given = [_recorded(name, round_) for round_ in (12, ROUNDS - 1, ROUNDS - 2)]
-    break_checker(monkeypatch, tmp_path, (checker,), *planted)
-    assert not all(_both(*each, descending=descending)[1] for each in given for descending in (False, True))
+    assert not all(both_replays(*each, descending=descending)[1] for each in given for descending in (False, True))
