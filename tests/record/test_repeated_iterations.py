@@ -194,7 +194,7 @@ def test_loops(name: str, round_: int) -> None:
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_accesses_that_are_apart(name: str) -> None:
+def test_disjoint_accesses(name: str) -> None:
     """The accesses that a replay leaves out. `test_loops` compares the findings."""
     one, _ = both_replays(*recorded_loop(name, 12), descending=False)
     assert one.passed == LOADS[name][1]

@@ -225,7 +225,7 @@ OUTPUT = record(
     u32 overtaken    a wait passed for a phase that was over, though another one had ended since: a thread that polls may wait for ever
     u32 proven       a deadlock
     u32 repeats      periods that were not replayed (source/cluster/repeats.hpp)
-    u32 passed       accesses that were counted and not replayed: they are apart (source/cluster/apart.hpp)
+    u32 passed       accesses that were counted and not replayed: they are apart (source/cluster/disjoint.hpp)
     u64 lane_events  -
     """,
 )

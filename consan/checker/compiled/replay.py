@@ -101,7 +101,7 @@ class Replayed:
     proven: bool = False  # a deadlock
     positions: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
     repeats: int = 0  # periods of loops that were counted and not replayed (source/cluster/repeats.hpp)
-    passed: int = 0  # accesses that were counted and not replayed: they are apart (source/cluster/apart.hpp)
+    passed: int = 0  # accesses that were counted and not replayed: they are apart (source/cluster/disjoint.hpp)
 
     @property
     def has_found(self) -> bool:

@@ -1,7 +1,7 @@
-// Rounds of a loop that repeat are replayed once (repeats.hpp), and accesses that are apart (apart.hpp) are not: what a milestone is in the state of a cluster.
+// Rounds of a loop that repeat are replayed once (repeats.hpp), and accesses that are apart (disjoint.hpp) are not: what a milestone is in the state of a cluster.
 #pragma once
 
-#include "apart.hpp"
+#include "disjoint.hpp"
 #include "repeats.hpp"
 #include "states.hpp"
 
@@ -9,12 +9,12 @@ class Milestones : protected States {
   protected:
     Milestones(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
         : States(input, output, grid, cluster, rules), repeats_(input), wanted_(repeats_.possible() && !grid && !turns_.full() && divergence_.none()),
-          looks_ahead_(wanted_ && !repeats_.copies() && !repeats_.products() && !needs_places()), apart_(shape_.bytes()) {}
+          looks_ahead_(wanted_ && !repeats_.copies() && !repeats_.products() && !needs_places()), disjoint_(shape_.bytes()) {}
 
     // All threads that have not exited wait at one barrier, which is complete. `witness`: one of them.
     void pass_milestone(u32 witness) {
         if (wanted_) skip_repeats(witness);
-        if (looks_ahead_ && !gave_up_ && !turns_.forced()) skip_apart();
+        if (looks_ahead_ && !gave_up_ && !turns_.forced()) skip_disjoint();
     }
     // Lanes have gone on without others.
     void give_up() { gave_up_ = true; }
@@ -51,11 +51,11 @@ class Milestones : protected States {
     // All threads that have not exited wait at one barrier, which is complete: if all do nothing but access shared memory until they exit, or come to another
     // barrier for all, and no thread accesses what another one writes, none of these accesses races. Those before the first event of another kind are not
     // replayed: what they read is known to be initialised, so nothing depends on them but what they initialise.
-    void skip_apart() {
+    void skip_disjoint() {
         u64 events = 0, in_vain = 0;
-        bool apart = look_ahead<false>(events);
-        if (!apart && met_store_) in_vain = std::exchange(events, 0), apart = look_ahead<true>(events);
-        if (!apart) {
+        bool disjoint = look_ahead<false>(events);
+        if (!disjoint && met_store_) in_vain = std::exchange(events, 0), disjoint = look_ahead<true>(events);
+        if (!disjoint) {
             in_vain_ += in_vain + events;
             looks_ahead_ = in_vain_ <= MOST_IN_VAIN + passed_;
             return;
@@ -74,7 +74,7 @@ class Milestones : protected States {
     template <bool STORES> bool look_ahead(u64 &events) {
         u32 ends[2] = {0, 0};  // threads that exit, that come to a barrier
         ahead_.clear(), stores_.clear(), met_store_ = false;
-        if (STORES) apart_.begin();
+        if (STORES) disjoint_.begin();
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             ahead_.push_back(turns_.logs()[thread]);
             if (turns_.gone()[thread] || !shape_.exists(thread)) continue;
@@ -108,7 +108,7 @@ class Milestones : protected States {
     template <bool STORES, typename E> bool passes(u32 thread, const E &access, bool writes) {
         u32 offset = place(thread, access), bytes = access.bytes();
         if (thread % LANES >= access.lanes()) return true;
-        if (!shape_.holds(offset, bytes) || (STORES && !apart_.add(thread, offset, bytes, access.row(), writes))) return false;
+        if (!shape_.holds(offset, bytes) || (STORES && !disjoint_.add(thread, offset, bytes, access.row(), writes))) return false;
         if (!writes) return initialised_.holds(offset, bytes) || (STORES && is_stored(offset, bytes));
         Access store{};
         store.thread = thread, store.offset = offset, store.bytes = bytes, store.writes = true;
@@ -119,7 +119,7 @@ class Milestones : protected States {
     // Whether bytes are initialised, with what the thread has stored since the barrier.
     bool is_stored(u32 offset, u32 bytes) const {
         for (u32 cell = offset / 4, end = (offset + bytes + 3) / 4; cell < end; ++cell)
-            if (Races::mask_of(offset, bytes, cell) & ~(initialised_.written(cell) | apart_.written(cell))) return false;
+            if (Races::mask_of(offset, bytes, cell) & ~(initialised_.written(cell) | disjoint_.written(cell))) return false;
         return true;
     }
 
@@ -148,5 +148,5 @@ class Milestones : protected States {
     bool met_store_ = false;
     std::vector<LaneLog> ahead_;
     std::vector<Access> stores_;  // that are left out
-    Apart apart_;
+    Disjoint disjoint_;
 };

@@ -72,9 +72,9 @@ def test_random_rounds(count: int) -> None:
 
 # A fault, and a loop of test_repeated_iterations.py that shows it.
 FAULTS = {
-    "stores among loads": (quick("apart.hpp", "if (!alone && (writes || known.written)) return false;", ""), "a store among loads"),
-    "stores of two": (quick("apart.hpp", "(writes || known.written)", "known.written && !writes"), "two store"),
-    "rows of several": (quick("apart.hpp", "if (row) thread = MANY;", ""), "rows of a lane"),
+    "stores among loads": (quick("disjoint.hpp", "if (!alone && (writes || known.written)) return false;", ""), "a store among loads"),
+    "stores of two": (quick("disjoint.hpp", "(writes || known.written)", "known.written && !writes"), "two store"),
+    "rows of several": (quick("disjoint.hpp", "if (row) thread = MANY;", ""), "rows of a lane"),
     "what is not initialised": (
         quick("milestones.hpp", "initialised_.holds(offset, bytes) || (STORES && is_stored(offset, bytes))", "true"),
         "loads of what nobody wrote",

@@ -4,9 +4,9 @@
 
 #include "races.hpp"
 
-class Apart {
+class Disjoint {
   public:
-    explicit Apart(u32 bytes) : count_((bytes + 3) / 4) {}
+    explicit Disjoint(u32 bytes) : count_((bytes + 3) / 4) {}
 
     // All accesses so far are forgotten.
     void begin() { cells_.resize(count_), ++phase_; }
