@@ -6,14 +6,18 @@ Streams and graphs know this, and neither the session nor an engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from dataclasses import field
+from typing import Final, Protocol
 
+from consan.backends.base import DEFAULT_STREAMS
 from consan.checker.compiled.concurrent_launches import Keep, Retained
 from consan.dataclass import dataclass
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.modules.prepared import Prepared
+
+_NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 
 
 @dataclass
@@ -77,3 +81,35 @@ class Comparisons:
     def streams_lack(self, why: str) -> None:
         """Launches of different streams are not compared: the report says so of all kernels."""
         self.kernels.of_streams = (why,)
+
+
+@dataclass
+class StreamsSeen:
+    """The streams since the last report, in which a framework launches on a GPU. `why`: what is missing for a comparison; empty: nothing.
+
+    If a call of the driver is not seen, or not understood, two launches that are ordered would look like a race (followed_streams.py). So
+    launches of different streams are not compared then, and the report says so of each kernel.
+    """
+
+    comparisons: list[Comparisons]  # of each context
+    why: str = ""
+    _streams: set[int] = field(default_factory=set)
+
+    def launched(self, stream: int) -> None:
+        """A kernel is launched in a stream."""
+        self._streams.add(0 if stream in DEFAULT_STREAMS else stream)
+        self._tell()
+
+    def stops(self, why: str) -> None:
+        """From now on something is missing for a comparison."""
+        self.why = self.why or why
+        self._tell()
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._streams.clear()
+
+    def _tell(self) -> None:
+        if self.why and len(self._streams) > 1:
+            for each in self.comparisons:
+                each.streams_lack(f"{_NOT_COMPARED}: {self.why}")

@@ -29,11 +29,10 @@ from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Capture, Captures
-from consan.session.comparing.comparisons import Comparisons
+from consan.session.comparing.comparisons import Comparisons, StreamsSeen
 from consan.session.comparing.numbers import NONE, Numbers
 from consan.session.comparing.process_log import ProcessExchanges, ProcessLog
 from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
-from consan.session.comparing.streams_seen import StreamsSeen
 
 if TYPE_CHECKING:
     from consan.session.comparing.captures import WorkPlace
