@@ -1,22 +1,22 @@
-"""The copies of the executing thread that may be in flight, from one barrier of a CTA to the next ones: `cp.async`, and bulk copies.
+"""What a thread has in flight from one barrier of a CTA to the next ones: `cp.async`, bulk copies, and products of its warpgroup.
 
 A copy accesses memory at some time between its issue and the wait that covers it: `wait_group N` covers the groups but the N last ones,
 `wait_all` all copies (ISA "cp.async.wait_group"). Bulk copies from shared memory have groups of their own, and `wait_group.read` covers
-what they read (ISA "cp.async.bulk.wait_group"). For each copy, the commits behind it are counted, at least: where paths join, the smaller
-number holds. What has a guard may not execute: such a commit or wait counts for nothing.
+what they read (ISA "cp.async.bulk.wait_group"). Products read their operands until `wgmma.wait_group` covers them. For each copy, the
+commits behind it are counted, at least: where paths join, the smaller number holds. What has a guard may not execute: such a commit or wait
+counts for nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 from consan.instrument.control_flow import Graph, PathStep
-from consan.instrument.effects import BulkCommit, BulkWait, CopyCommit, CopyWait, Effect
+from consan.instrument.effects import Effect
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import row_of
-from consan.instrument.ptx import Immediate, Instruction
-from consan.prove.phases.counters import is_bulk_store, is_followed
+from consan.instrument.ptx import Instruction
+from consan.prove.phases.counters import GROUPS, committed_by, groups_left, is_followed
 
 Place = tuple[int, int]
 """A step: its node, and its number there."""
@@ -26,7 +26,6 @@ InFlight = Mapping[Flight, tuple[type[Effect] | None, int]]
 """The copies that may be in flight: what ends their groups (None: an mbarrier completes them), and the commits behind them at least."""
 
 _NONE: InFlight = {}
-_COMMITS: Final[Mapping[type[Effect], type[Effect]]] = {CopyWait: CopyCommit, BulkWait: BulkCommit}
 
 
 class CopyProgress:
@@ -71,9 +70,7 @@ class CopyProgress:
 
 def _commit_of(instruction: Instruction) -> type[Effect] | None:
     """The effect that ends the group of a copy; None: an mbarrier completes it; `Effect`: the instruction is no copy."""
-    if row_of(instruction).is_copy:
-        return CopyCommit
-    return BulkCommit if is_bulk_store(instruction) else None if is_followed(instruction) else Effect
+    return committed_by(instruction) or (None if is_followed(instruction) else Effect)
 
 
 def _joined(one: InFlight, other: InFlight) -> InFlight:
@@ -85,22 +82,16 @@ def _joined(one: InFlight, other: InFlight) -> InFlight:
 def _behind(step: PathStep, flying: InFlight) -> InFlight:
     """The copies that may be in flight behind an instruction without a guard."""
     for made in row_of(step.instruction).makes:
-        if made.kind in _COMMITS.values():
+        if made.kind in GROUPS.values():
             flying = {flight: (commit, number + (commit is made.kind)) for flight, (commit, number) in flying.items()}
-        elif made.kind in _COMMITS:
+        elif made.kind in GROUPS:
             flying = {flight: found for flight, found in flying.items() if not _covers(step, made, flight, *found)}
     return flying
 
 
 def _covers(step: PathStep, wait: Makes, flight: Flight, commit: type[Effect] | None, commits: int) -> bool:
     """Whether a wait covers a copy, or what it reads."""
-    left = _left(step) if "pending" in wait.operands else -1
+    left = groups_left(step.instruction, wait)
     reads_only = any(words <= set(step.instruction.parts) for name, words in wait.words.items() if name == "read_only")
     written = flight[-1]
-    return commit is _COMMITS[wait.kind] and left is not None and commits > left and not (reads_only and written)
-
-
-def _left(step: PathStep) -> int | None:
-    """How many groups a wait may leave in flight; None: that is not known."""
-    (count,) = step.instruction.operands
-    return int(count.value) if isinstance(count, Immediate) else None
+    return commit is GROUPS[wait.kind] and left is not None and commits > left and not (reads_only and written)

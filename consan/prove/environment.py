@@ -47,6 +47,7 @@ class Environment:
         self._places = {parameter.name: place for place, parameter in enumerate(function.params)}
         self._pointers, self._used, self.same = pointers, used_as_pointers(function), same
         self.shared = shared_sizes(function, module)
+        symbols.shared.aligned = _alignments(function, module)
         self._global = {name.name for each in module.variables if each.space == "global" for name in each.names}
         self.parameters: dict[tuple[int, int, int], Number] = {}
         self.tid = tuple(self._own(axis, size) for axis, size in zip(_AXES, block, strict=True))
@@ -141,9 +142,22 @@ def _cluster(function: Function) -> Shape:
 
 def shared_sizes(function: Function, module: Module) -> dict[str, int]:
     """The bytes of each variable in shared memory; 0: as many as the launch gives."""
+    return {name.name: each.nbytes(name) for each in _in_shared(function, module) for name in each.names}
+
+
+def _in_shared(function: Function, module: Module) -> list[Variable]:
     inside = function.body.walk() if function.body is not None else ()
-    variables = [*module.variables, *(each for each in inside if isinstance(each, Variable))]
-    return {name.name: each.nbytes(name) for each in variables if each.in_shared for name in each.names}
+    return [each for each in (*module.variables, *(each for each in inside if isinstance(each, Variable))) if each.in_shared]
+
+
+def _alignments(function: Function, module: Module) -> dict[str, int]:
+    """The alignment of each variable in shared memory; that of those whose size the launch gives is the largest one of theirs."""
+    found = dict[str, int]()
+    for each in _in_shared(function, module):
+        for name in each.names:
+            key = name.name if each.nbytes(name) else DYNAMIC
+            found[key] = max(each.alignment, found.get(key, 1))
+    return found
 
 
 def parameter_words(load: Instruction, parameters: Collection[str]) -> dict[Key, tuple[str, int]]:

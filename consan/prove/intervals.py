@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Final
 
 from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph
-from consan.instrument.ptx import Function
+from consan.instrument.isa import row_of
+from consan.instrument.ptx import Function, Instruction
 from consan.prove.copies import CopyProgress, InFlight
 from consan.prove.environment import Environment, has_one_value
 from consan.prove.kernel import ProvedKernel, Unproven
 from consan.prove.loads.read_only import read_only_loads
 from consan.prove.loads.unused import StoredValues
+from consan.prove.loops.leaving import last_nodes, staying
 from consan.prove.loops.unrolled import united
 from consan.prove.loops.view import View
 from consan.prove.numbers import number
 from consan.prove.pairs import CTA, INTERVAL, AccessPair, OverlapQuestions
-from consan.prove.phases.arrays import arrays_of, counters_of, with_events
+from consan.prove.phases.arrays import MbarrierArray, arrays_of, counters_of, with_events
+from consan.prove.phases.boxes import boxes_of
+from consan.prove.phases.counters import is_tensor_load
 from consan.prove.phases.model import PhaseModel, model_of
 from consan.prove.phases.order import PhaseOrder
 from consan.prove.phases.proxies import ProxyFences
@@ -35,6 +39,7 @@ from consan.prove.uniform import Uniformity
 from consan.prove.walk import PathState, Walker
 
 ENDS: Final = "a copy may be in flight when its thread ends"
+_SEPARATE: Final = "whether all threads of a CTA come to the barrier together follows from a value of each thread"
 MOST_BARRIERS: Final = 12  # that a copy is followed through
 _SECONDS: Final = 2.0  # of one question
 
@@ -81,12 +86,12 @@ class Intervals:
 
     def compared(self) -> Compared:
         """What is to be compared. Raises `Unproven`."""
-        for node in sorted(self._kernel.barriers):
-            if not self._uniform.is_uniform(node):
-                line = self._kernel.graph.nodes[node].steps[-1].instruction.line
-                raise Unproven("whether all threads of a CTA come to the barrier together follows from a value of each thread", line)
+        last = self._last_nodes()
         start, whole = self._whole()
         found = Compared(self._united(whole))
+        found.pairs += (
+            pair for one in found.whole if one.place[0] in last for other in found.whole for pair in _raced(AccessPair(one, other, CTA))
+        )
         roots = [(0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())]
         fences = ProxyFences(self._kernel, self._cut, [root for root, _ in roots])
         found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other, fences))
@@ -99,6 +104,23 @@ class Intervals:
                 self._within_warps(root, state, found)
         return found
 
+    def _last_nodes(self) -> frozenset[int]:
+        """The nodes behind a thread's last barrier, where others come to more of them; none if all leave together. Raises `Unproven`."""
+        lines = self._separating(self._uniform)
+        if not lines:
+            return frozenset()
+        graph = self._kernel.graph
+        stays = staying(graph, self._kernel.barriers)
+        self._uniform = self._uniform.among(stays)
+        if self._separating(self._uniform) or any(map(_is_asynchronous, self._function.instructions())):
+            raise Unproven(_SEPARATE, lines[0])
+        return last_nodes(self._uniform, stays, graph, self._cut)
+
+    def _separating(self, uniform: Uniformity) -> list[int]:
+        """The lines of the barriers that threads may not come to together."""
+        nodes = self._kernel.graph.nodes
+        return [nodes[each].steps[-1].instruction.line for each in sorted(self._kernel.barriers) if not uniform.is_uniform(each)]
+
     def _united(self, walker: Walker) -> list[ThreadAccess]:
         """The accesses that a walker has met. Those of a kernel with phases stay apart: a phase may lie between two of them."""
         return walker.accesses if self._steps.counters.keys else united(walker.accesses)
@@ -110,8 +132,12 @@ class Intervals:
         whole.walk(0, start)
         tables = self._questions.tables
         arrays = arrays_of(whole.accesses, tables)
+        if any(is_tensor_load(each.instruction) for each in whole.accesses):
+            self._find_boxes(arrays, whole)
+            whole = Walker(self._kernel, self._uniform, self._steps, view, shares=True)
+            whole.walk(0, start)
         if arrays:
-            self._steps.counters = counters_of(arrays, whole.accesses, tables)
+            self._steps.counters = counters_of(arrays, whole.accesses, tables).with_groups(self._function)
             self._kernel = self._kernel.counting(self._steps.counters.keys)
             start = PathState(z3.BoolVal(True), dict.fromkeys(self._steps.counters.keys, number(0)))
             whole = Walker(self._kernel, self._uniform, self._steps, view, shares=True)
@@ -122,6 +148,18 @@ class Intervals:
         self._stored = StoredValues.of(self._function, whole.accesses, tables)
         whole.accesses = self._stored.used(whole.accesses)
         return start, whole
+
+    def _find_boxes(self, arrays: Sequence[MbarrierArray], whole: Walker) -> None:
+        """Find the bytes of tensor copies. Raises `Unproven`."""
+        copies = {each.instruction.start: each.line for each in whole.accesses if is_tensor_load(each.instruction)}
+        found = self._steps.boxes = boxes_of(arrays, whole.accesses, self._questions.tables, self._steps.symbols)
+        if unknown := sorted(line for start, line in copies.items() if start not in found):
+            raise Unproven("the bytes of a tensor copy do not follow from what its mbarrier expects", unknown[0])
+        premises = self._steps.symbols.shared.premises
+        premises |= {
+            f"the box of the tensor copy at line {copies[start]} of the PTX has {size} bytes": None for start, size in found.items()
+        }
+        premises["arrays that tensor maps describe do not overlap others"] = None
 
     def _from(self, root: int, state: PathState, found: Compared) -> None:
         """Compare what threads do behind a barrier."""
@@ -162,7 +200,7 @@ class Intervals:
             ]
         for node, state in before.walker.barriers.items():
             left = [each for each in copies if each.flight in flying[node]]
-            reached = [each for each in left if each.writes and self._is_in_flight(each, state)]
+            reached = [each for each in left if (each.writes or each.is_operand) and self._is_in_flight(each, state)]
             if reached and barriers == MOST_BARRIERS:
                 raise Unproven(f"a copy may be in flight behind {barriers} barriers", reached[0].line)
             if reached:
@@ -187,6 +225,11 @@ class Intervals:
         walker.walk(root, state)
         walker.accesses = self._stored.used(walker.accesses)
         return walker
+
+
+def _is_asynchronous(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    return row.is_copy or row.is_bulk or row.is_mbarrier or row.is_of_products
 
 
 def _later(copy: ThreadAccess, behind: _Interval) -> Iterator[AccessPair]:

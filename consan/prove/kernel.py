@@ -20,6 +20,7 @@ from consan.instrument.effects import BulkCommit, BulkWait, CopyCommit, CopyWait
 from consan.instrument.isa import Row, lookup, observing, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol, Variable
+from consan.instrument.rewriting.matrix_operands import operands_in_memory
 from consan.prove.phases.counters import is_bulk_store, is_followed, measure_of
 
 _OF_COPIES: Final = (CopyCommit, CopyWait, BulkCommit, BulkWait)
@@ -86,7 +87,7 @@ def _check(instruction: Instruction, threads: int) -> None:
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     known = row.is_steady or row.is_barrier or row.is_ordinary or row.is_matrix_access or row.is_mbarrier
     copies = row.is_copy or is_followed(instruction) or is_bulk_store(instruction)
-    known |= copies or (row.is_of_groups and row.makes[0].kind in _OF_COPIES)
+    known |= copies or row.is_of_products or (row.is_of_groups and row.makes[0].kind in _OF_COPIES)
     if not known or row.may_be_late or row.calls:
         raise Unproven(f"{instruction.opcode} is not modelled", line)
     if row.is_cta_barrier:
@@ -205,6 +206,8 @@ def _seeds(instruction: Instruction) -> list[Key]:
     wanted = [name for each in row.accesses(instruction) for name in names(each.address)]
     if row.turns:
         wanted += read(instruction)
+    if row.is_product:
+        wanted += [name for each in operands_in_memory(instruction) for name in names(each.descriptor)]
     if (row.is_mbarrier or row.is_bulk) and (measure := measure_of(instruction)) is not None:
         wanted += names(measure)
     return _keys(instruction, wanted)

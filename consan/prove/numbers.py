@@ -11,8 +11,8 @@ two barriers, "t" nobody. What is known of a variable goes with it into each que
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
 
@@ -136,6 +136,20 @@ def chosen(condition: Formula, one: Number, other: Number) -> Number:
     return Number(choice(condition, one.term, other.term), hull(one.range, other.range), hull(one.small, other.small), one.base)
 
 
+def larger(one: Number, other: Number) -> Number:
+    """The larger one of two numbers."""
+    whole, small = ((max(a[0], b[0]), max(a[1], b[1])) for a, b in ((one.range, other.range), (one.small, other.small)))
+    return Number(choice(one.term >= other.term, one.term, other.term), whole, small)
+
+
+@dataclass
+class SharedMemory:
+    """The alignment of its variables, and what a proof assumes of them and of the copies into them, in words."""
+
+    aligned: dict[str, int] = field(default_factory=dict)
+    premises: dict[str, None] = field(default_factory=dict)
+
+
 class Symbols:
     """The variables of a proof. `facts`: what is known of each; `assumed`: those whose range is assumed, with their lines of the PTX.
 
@@ -157,6 +171,7 @@ class Symbols:
         self.trials = 0
         self._fitted: dict[tuple[int, int], list[tuple[frozenset[int], Any, Number]]] = {}
         self.ranges: dict[str, tuple[Interval, Interval]] = {}
+        self.shared = SharedMemory()
         self._free: dict[int, tuple[Formula, frozenset[str]]] = {}
 
     @property
@@ -366,3 +381,18 @@ def _parts(path: Formula) -> frozenset[int]:
     if z3.is_true(path):
         return frozenset()
     return frozenset().union(*map(_parts, path.children())) if z3.is_and(path) else frozenset({path.get_id()})
+
+
+def addends(term: Formula, count: int) -> Iterator[tuple[Formula, int]]:
+    """The terms of a sum, each with its factor."""
+    parts = term.children()
+    if z3.is_add(term):
+        for each in parts:
+            yield from addends(each, count)
+    elif z3.is_app_of(term, z3.Z3_OP_UMINUS):
+        yield from addends(parts[0], -count)
+    elif z3.is_mul(term) and len(parts) == 2 and any(map(z3.is_int_value, parts)):
+        number, other = parts if z3.is_int_value(parts[0]) else parts[::-1]
+        yield from addends(other, count * number.as_long())
+    else:
+        yield term, count

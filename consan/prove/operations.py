@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from consan.prove.numbers import Number, Symbols, chosen, minus, number, plus, times
+from consan.prove.phases.products import MATRIX, WINDOW, masked, shifted
 from consan.prove.solver import Formula, both, choice, either, opposite, z3
 
 Value = Any
@@ -75,6 +76,8 @@ def _shift_left(op: TermOperation, one: Number, amount: Number) -> Number:
 
 
 def _shift_right(op: TermOperation, one: Number, amount: Number) -> Number:
+    if one.base is not None and amount.constant is not None:
+        return _known(shifted(one, amount.constant, op.symbols))
     value = op.value(one)
     if amount.constant is None or not 0 <= amount.constant < op.bits:
         if value.range[0] < 0:
@@ -115,10 +118,29 @@ def _masked(op: TermOperation, one: Number, mask: int) -> Number:
 _BITWISE: Final = {"and": 0, "or": 1, "xor": 2}
 
 
+def _known(found: Number | None) -> Number:
+    if found is None:
+        raise NoRule
+    return found
+
+
+def _bits_of_address(op: TermOperation, address: Number, bits: Number) -> Number:
+    """An address without some bits, or with those of a descriptor above it."""
+    if address.base is None or bits.constant is None:
+        raise NoRule
+    if op.parts[0] == "and":
+        return _known(masked(address.base, address, bits.constant, op.symbols))
+    if op.parts[0] == "xor" or address.base[0] != MATRIX or bits.constant & (1 << 16) - 1:
+        raise NoRule
+    return plus(address, bits)
+
+
 def _and_or_xor(op: TermOperation, one: Number, other: Number) -> Number:
-    op.plain(one, other)
     if one.constant is not None:
         one, other = other, one
+    if one.base is not None:
+        return _bits_of_address(op, one, other)
+    op.plain(one, other)
     how = op.parts[0]
     if one.constant is not None and other.constant is not None:
         a, b = (each & ((1 << op.bits) - 1) for each in (one.constant, other.constant))
@@ -230,6 +252,8 @@ def _extract(op: TermOperation, one: Number, position: Number, length: Number) -
     if position.constant is None or length.constant is None:
         raise NoRule
     first, count = position.constant & 255, length.constant & 255
+    if one.base is not None:
+        return _field_of_address(op, one, first, count)
     op.plain(one)
     if op.is_signed:
         if not count or first + count > op.bits:
@@ -242,6 +266,25 @@ def _extract(op: TermOperation, one: Number, position: Number, length: Number) -
     return op.symbols.quotient(op.symbols.remainder(one, 1 << first + count), 1 << first)
 
 
+def _field_of_address(op: TermOperation, address: Number, first: int, count: int) -> Number:
+    found = _known(shifted(address, first, op.symbols))
+    assert found.base is not None
+    return _known(masked(found.base, found, (1 << count) - 1, op.symbols))
+
+
+def _insert(op: TermOperation, one: Number, other: Number, position: Number, length: Number) -> Number:
+    """ISA "bfi": the lowest bits of the first number in place of some of the second one."""
+    if position.constant is None or length.constant is None:
+        raise NoRule
+    first, count = position.constant & 255, length.constant & 255
+    op.plain(one, other)
+    if first >= op.bits or not count:
+        return other
+    count = min(count, op.bits - first)
+    field = times(one if first + count == op.bits else op.symbols.remainder(one, 1 << count), number(1 << first))
+    return plus(_masked(op, other, ~((1 << count) - 1 << first)), field)
+
+
 def _convert(op: TermOperation, one: Number) -> Number:
     """ISA "cvt" of integers: to more bits by the value, to fewer by what is left of it."""
     given, target = op.type, op.parts[-2]
@@ -249,7 +292,7 @@ def _convert(op: TermOperation, one: Number) -> Number:
         raise NoRule
     bits, given_bits = int(target[1:]), int(given[1:])
     if one.base is not None:
-        if bits == given_bits or (bits > given_bits and one.base[0] == "shared"):
+        if bits == given_bits or (bits > given_bits and one.base[0] in ("shared", WINDOW, MATRIX)):
             return one
         raise NoRule
     return one if bits == given_bits or (bits < given_bits) else op.value(one, given_bits, signed=given[0] == "s")
@@ -268,8 +311,8 @@ def _select(op: TermOperation, one: Number, other: Number, condition: Formula) -
 RULES: Final[dict[str, Callable[..., Number]]] = {
     "add": _add, "sub": _subtract, "mul": _multiply, "mad": _multiply_add, "mul24": _multiply, "shl": _shift_left, "shr": _shift_right,
     "and": _and_or_xor, "or": _and_or_xor, "xor": _and_or_xor, "div": _divide, "rem": _divide, "min": _least_or_largest,
-    "max": _least_or_largest, "abs": _absolute, "neg": _negate, "not": _invert, "bfe": _extract, "cvt": _convert, "mov": _move,
-    "cvta": _move, "selp": _select,
+    "max": _least_or_largest, "abs": _absolute, "neg": _negate, "not": _invert, "bfe": _extract, "bfi": _insert, "cvt": _convert,
+    "mov": _move, "cvta": _move, "selp": _select,
 }  # fmt: skip
 _OTHER: Final = frozenset({"mul24", "sat", "cc", "relu"})
 """Words of an instruction that computes something else."""

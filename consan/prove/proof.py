@@ -31,6 +31,7 @@ MEET: Final = "two threads may access the same bytes"
 ONE_VALUE: Final = "threads of a CTA may store one value to one place: a race by the ISA, which a check calls a note"
 NOWHERE: Final = "an address is no sum of a parameter or a variable, and a number"
 NEVER: Final = "no thread comes here under what is assumed"
+LEAVES: Final = "an address may leave its variable in shared memory"
 GAVE_UP: Final = "the solver gave up"
 OPEN: Final = (MEET, ONE_VALUE, GAVE_UP)  # reasons of pairs that relations of parameters may keep apart
 MOST_PAIRS: Final = 20_000
@@ -69,6 +70,10 @@ class KernelProof:
         """The relations of the parameters that it holds under, in words."""
         same = {} if self.environment is None else self.environment.same
         return (*map(str, self.relations), *(f"parameter {place + 1} = parameter {first + 1}" for place, first in sorted(same.items())))
+
+    def premises(self) -> tuple[str, ...]:
+        """What it assumes beside what holds for all kernels, in words."""
+        return () if self.environment is None else tuple(self.environment.symbols.shared.premises)
 
 
 @dataclass(frozen=True)
@@ -158,12 +163,18 @@ class PairDecision:
         for each in compared.whole:
             if each.base is not None:
                 proof.bases[each.base] = proof.bases.get(each.base, False) or each.writes
-            if not self._questions.happens(each, max(0.001, self._ends - time.monotonic())):
-                reasons[ProofReason(NEVER, (each.line,))] = None
+            reasons |= {ProofReason(why, (each.line,)): None for why in self._of_access(each)}
         assumed = self._environment.symbols.assumed
         proof.overflows = sorted({assumed[name] for name in self._questions.variables(list(used.values())) if name in assumed})
         proof.reasons, proof.answer = list(reasons), UNKNOWN if reasons else PROVEN
         return proof
+
+    def _of_access(self, access: ThreadAccess) -> Iterator[str]:
+        """Why there is no proof for a kernel with an access."""
+        if access.is_operand and not self._stays_inside(access):
+            yield LEAVES
+        if not self._questions.happens(access, max(0.001, self._ends - time.monotonic())):
+            yield NEVER
 
     def why(self, pair: AccessPair) -> str | None:
         """Why two threads may meet; None: they do not."""
@@ -180,10 +191,14 @@ class PairDecision:
     def _leaves(self, pair: AccessPair) -> str | None:
         """Two variables in shared memory: accesses have to stay in theirs."""
         for each in (pair.first, pair.second):
-            assert each.base is not None
-            if id(each) not in self._stays:
-                size = self._environment.bytes_of(each.base[1])
-                self._stays[id(each)] = self._questions.stays(each, size, min(MOST_SECONDS, max(0.001, self._ends - time.monotonic())))
-        return (
-            None if self._stays[id(pair.first)] and self._stays[id(pair.second)] else "an address may leave its variable in shared memory"
-        )
+            if not self._stays_inside(each):
+                return LEAVES
+        return None
+
+    def _stays_inside(self, access: ThreadAccess) -> bool:
+        """Whether an access stays in its variable in shared memory."""
+        assert access.base is not None
+        if id(access) not in self._stays:
+            size = self._environment.bytes_of(access.base[1])
+            self._stays[id(access)] = self._questions.stays(access, size, min(MOST_SECONDS, max(0.001, self._ends - time.monotonic())))
+        return self._stays[id(access)]

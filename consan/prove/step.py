@@ -10,11 +10,13 @@ from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
 from consan.instrument.isa import MemoryAccess, Row, chooses, compares, is_exact, is_noncoherent, row_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
+from consan.instrument.rewriting.matrix_operands import operands_in_memory
 from consan.prove.environment import Environment
 from consan.prove.kernel import ProvedKernel, Unproven
-from consan.prove.numbers import Base, Number, chosen, limits, number, plus, within
+from consan.prove.numbers import Base, Number, chosen, larger, limits, number, plus, within
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
-from consan.prove.phases.counters import PhaseCounters, is_bulk_store, is_followed, measure_of
+from consan.prove.phases.counters import PhaseCounters, committed, completed, is_bulk_store, is_followed, is_tensor_load, measure_of
+from consan.prove.phases.products import operand_of
 from consan.prove.solver import Formula, both, choice, opposite, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
@@ -30,7 +32,7 @@ class ThreadAccess:
     scope of a strong operation, else empty. `own`: others of the warp access the bytes too, or the thread itself may not see its own
     writes. `place`: the node and the number of the step there. `rounds`: the numbers of the iterations of the loops around it, the
     outermost one first. `counts`: the counters of its thread before it. `measure`: the parity, arrivals or bytes of an operation on an
-    mbarrier, if they are known. `late`: a bulk copy makes it.
+    mbarrier, if they are known. `late`: a bulk copy or a product makes it.
     """
 
     instruction: Instruction
@@ -65,6 +67,11 @@ class ThreadAccess:
         return self.late and is_bulk_store(self.instruction)
 
     @property
+    def is_operand(self) -> bool:
+        """Whether a product reads it."""
+        return row_of(self.instruction).is_product
+
+    @property
     def flight(self) -> tuple[int, int, bool]:
         """One side of a copy: the place of its issue, and whether it is the side that the copy writes."""
         return (*self.place, self.writes)
@@ -88,6 +95,7 @@ class SymbolicSteps:
         self.symbols, self.environment, self._kernel = environment.symbols, environment, kernel
         self.counters = PhaseCounters()
         self.uniform_loads: Collection[int] = ()
+        self.boxes: Mapping[int, int] = {}  # the bytes of tensor copies
         self.repeats = False  # whether threads may be in different iterations
         self._widths: dict[Key, int] = {}
         for instruction in function.instructions():
@@ -126,9 +134,14 @@ class SymbolicSteps:
         accesses = (
             [] if row.turns else [each for touch in row.accesses(instruction) for each in self._access(instruction, touch, registers)]
         )
+        accesses += self._operands(instruction, registers) if row.is_product else []
         if instruction.start in self.counters.added:
             counter, amount = self.counters.added[instruction.start]
             registers[counter] = self._guarded(held, plus(registers[counter], number(amount)), registers[counter])
+        if (wait := self.counters.groups.get(instruction.start)) is not None:
+            counter = completed(wait.commit)
+            most = larger(registers[counter], plus(registers[committed(wait.commit)], number(-wait.left)))
+            registers[counter] = self._guarded(held, most, registers[counter])
         wanted = [key for key in written(instruction) if key in self._kernel.needed]
         if wanted and not row.turns:
             for key, value in zip(wanted, self._results(instruction, row, wanted, registers), strict=True):
@@ -253,11 +266,13 @@ class SymbolicSteps:
     # -- accesses ----------------------------------------------------------------------------------------------------------
 
     def _access(self, instruction: Instruction, touch: MemoryAccess, registers: dict[Key, Value]) -> list[ThreadAccess]:
-        if not touch.is_visible:
+        if not touch.is_visible or (is_tensor_load(instruction) and not touch.in_shared):
             return []
         row, line = row_of(instruction), instruction.line
         late = touch.proxy == "async"
         measure = self._measure(instruction, registers) if row.is_mbarrier or row.is_bulk else None
+        box = self.boxes.get(instruction.start, 1) if is_tensor_load(instruction) else 0  # one byte until it is known
+        measure = number(box) if box else measure
         size = measure.constant if late and measure is not None else touch.total_bytes
         followed = is_followed(instruction) or is_bulk_store(instruction)
         elsewhere = (touch.proxy != "generic" or touch.qualified_space not in _SPACES) and not followed
@@ -288,6 +303,19 @@ class SymbolicSteps:
                 late=late,
             )
         ]
+
+    def _operands(self, instruction: Instruction, registers: dict[Key, Value]) -> list[ThreadAccess]:
+        """What a product reads."""
+        found, path = list[ThreadAccess](), both(self.symbols.path, self.environment.lane.term == 0)
+        for form in operands_in_memory(instruction):
+            descriptor = self._source(instruction, form.descriptor, registers)
+            operand = operand_of(form, descriptor, self.symbols) if isinstance(descriptor, Number) else None
+            if operand is None:
+                raise Unproven("the operand of a product does not follow from its descriptor", instruction.line)
+            base, size, counts = ("shared", operand.name), operand.nbytes, {key: registers[key] for key in self.counters.keys}
+            words = instruction, path, base, operand.low, size, size, False, "", False, "shared"
+            found.append(ThreadAccess(*words, counts=counts, late=True))
+        return found
 
     def _measure(self, instruction: Instruction, registers: dict[Key, Value]) -> Number | None:
         operand = measure_of(instruction)

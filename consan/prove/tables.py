@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from consan.dataclass import dataclass
 from consan.prove.environment import Environment
+from consan.prove.numbers import addends
 from consan.prove.solver import Formula, z3
 from consan.prove.step import ThreadAccess
 
@@ -58,7 +59,7 @@ class ThreadTables:
     def split(self, access: ThreadAccess) -> SplitAddress:
         """The address of an access in two parts."""
         table, rest = np.zeros(self._count, object), dict[int, tuple[Formula, int]]()
-        for term, count in _addends(access.offset.term, 1):
+        for term, count in addends(access.offset.term, 1):
             found = self.of(term)
             if found is not None:
                 table = table + found * count
@@ -128,21 +129,6 @@ def meet(one: SplitAddress, size: int, other: SplitAddress, other_size: int, *, 
         warp = np.arange(len(one.threads)) // WARP
         found &= warp[:, None] != warp[None, :]
     return bool((found & ((one_thread & same) | (~one_thread & others))).any())
-
-
-def _addends(term: Formula, count: int) -> Iterator[tuple[Formula, int]]:
-    """The terms of a sum, each with its factor."""
-    parts = term.children()
-    if z3.is_add(term):
-        for each in parts:
-            yield from _addends(each, count)
-    elif z3.is_app_of(term, z3.Z3_OP_UMINUS):
-        yield from _addends(parts[0], -count)
-    elif z3.is_mul(term) and len(parts) == 2 and any(map(z3.is_int_value, parts)):
-        number, other = parts if z3.is_int_value(parts[0]) else parts[::-1]
-        yield from _addends(other, count * number.as_long())
-    else:
-        yield term, count
 
 
 def _parts(path: Formula) -> Iterator[Formula]:

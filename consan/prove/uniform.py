@@ -4,6 +4,8 @@ A node whose branches (control dependence, closed) follow from such registers is
 divide the executions of all threads into the same intervals. A register is uniform if all of its writers are in such nodes and compute it
 from uniform registers, parameters, the CTA's number and constants, or loads it where nobody writes. That does not hold for what else is
 loaded, or comes from other lanes.
+
+Barriers do not wait for threads that have left (leaving.py), so branches that only lead out of the kernel may be left out of that.
 """
 
 from __future__ import annotations
@@ -21,8 +23,19 @@ from consan.prove.pairs import AccessPair
 class Uniformity:
     """Uniform branches of one kernel. `special`: whether a special register has one value in a CTA."""
 
-    def __init__(self, graph: Graph, special: Callable[[str], bool], parameters: Collection[str], read_only: Collection[int] = ()) -> None:
-        """`parameters`: of the kernel; the result of a function is loaded from a parameter of the call. `read_only`: see read_only.py."""
+    def __init__(
+        self,
+        graph: Graph,
+        special: Callable[[str], bool],
+        parameters: Collection[str],
+        read_only: Collection[int] = (),
+        staying: Collection[int] = (),
+    ) -> None:
+        """`parameters`: of the kernel; the result of a function is loaded from a parameter of the call. `read_only`: see read_only.py.
+
+        `staying`: nodes that count for the threads that have not left: no branch to a node outside parts the threads inside.
+        """
+        self._staying = staying
         self._graph, self._special, self._parameters, self._read_only = graph, special, parameters, read_only
         self.after = graph.post_dominators
         self._decides = self.after.control_dependence
@@ -30,6 +43,10 @@ class Uniformity:
         self.divergent_nodes = {number for number in range(len(graph.nodes)) if not self.after.leads_to_end(number)}
         while self._spreads():
             pass
+
+    def among(self, staying: Collection[int]) -> Uniformity:
+        """The same for the threads at some nodes, which have not left."""
+        return Uniformity(self._graph, self._special, self._parameters, self._read_only, staying)
 
     def is_uniform(self, node: int) -> bool:
         """Whether all threads of a CTA come to a node equally often."""
@@ -45,6 +62,11 @@ class Uniformity:
         last = self._graph.nodes[node].steps[-1].instruction if self._graph.nodes[node].steps else None
         return node in self.divergent_nodes or (last is not None and not self._reads_uniform(last))
 
+    def may_leave(self, node: int) -> bool:
+        """Whether a thread leaves at a node that counts, or goes to one that does not."""
+        ends = self._graph.nodes[node].may_leave
+        return node in self._staying and (ends or any(target not in self._staying for target in self._graph.successors[node]))
+
     def _spreads(self) -> bool:
         """Follow what is divergent by one round. Returns whether anything is new."""
         before = len(self.divergent_keys), len(self.divergent_nodes)
@@ -54,7 +76,7 @@ class Uniformity:
                 if outside or not self._is_uniform(step.instruction):
                     self.divergent_keys.update(written(step.instruction))
         for number, branches in enumerate(self._decides):
-            if any(map(self.divides, branches)):
+            if any(self.divides(each) for each in branches if not (number in self._staying and self.may_leave(each))):
                 self.divergent_nodes.add(number)
         return before != (len(self.divergent_keys), len(self.divergent_nodes))
 

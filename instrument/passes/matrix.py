@@ -26,7 +26,7 @@ def _unknown(context: Context, plan: FunctionPlan, work: Work) -> None:
 def _product(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
     site = context.site(plan, work, "read", "shared", 0)
-    for operand in operands_in_memory(work):
+    for operand in operands_in_memory(instruction):
         values: dict[str, Value] = {
             "descriptor": operand.descriptor.text, "site": site.number, "rows": operand.rows, "depth": operand.depth,
             "form": operand.major | operand.own_rows << 1,

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from consan.dataclass import dataclass
-from consan.instrument.ptx import Immediate, Operand, Vector
-from consan.instrument.rewriting.context import Work
+from consan.instrument.isa import row_of
+from consan.instrument.ptx import Immediate, Instruction, Operand, Vector
 from consan.instrument.rewriting.emit import Unsupported
 
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
@@ -30,15 +30,17 @@ class OperandInMemory:
     own_rows: bool  # each warp of the warpgroup reads a quarter of the rows
 
 
-def operands_in_memory(work: Work) -> Iterator[OperandInMemory]:
+def operands_in_memory(instruction: Instruction) -> Iterator[OperandInMemory]:
     """B, and A if it is in memory."""
-    instruction = work.instruction
-    shape = next((m for word in work.words if (m := _SHAPE.match(word))), None)
+    row = row_of(instruction)
+    shape = next((m for word in row.modifiers(instruction.parts).values() if (m := _SHAPE.match(word))), None)
     operands = instruction.operands
     if shape is None or len(operands) < 3:
         raise Unsupported(instruction.opcode)
     columns, depth = int(shape[1]), int(shape[2])
-    values = [place for place, role in enumerate(work.event.roles) if role == "src"]  # A, the metadata of a sparse product, scale-d
+    values = [
+        place for place, role in enumerate(row_of(instruction).roles(instruction)) if role == "src"
+    ]  # A, the metadata of a sparse product, scale-d
     sparse = len(values) > _VALUES
     immediates = [int(o.value) for o in operands[values[-1] + 1 :] if isinstance(o, Immediate)]
     in_registers = isinstance(operands[1], Vector)

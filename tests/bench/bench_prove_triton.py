@@ -4,7 +4,8 @@
 
 The tests are Triton's, of the version that is installed, fetched by whoever runs this; some variants of each, evenly spaced. Each launch is
 compiled for sm_90 as for a real chip and not run: a test that compares results fails, and what it would launch behind that is left out.
-A kernel is proven for every grid or, where it is not, for the grid of the launch. Needs Triton, torch, z3. Seconds are of the processor.
+A kernel is proven for every grid; where it is not, for every grid with the integers of the launch, or else for its grid, too. `one CTA`: it
+reads no number of a CTA, so all CTAs of a larger grid would do the same. Needs Triton, torch, z3. Seconds are of the processor.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import consan.triton
 from consan.__main__ import main as consan_main
 from consan.prove.proof import ONE_VALUE
 
-ANSWERS: Final = ("every grid", "this grid", "one value", "counterexample", "unknown", "failed")
+ANSWERS: Final = ("every grid", "these integers", "one CTA", "this grid", "one value", "counterexample", "unknown", "failed")
 
 
 class Launches(Yardstick):
@@ -57,14 +58,14 @@ class Launches(Yardstick):
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
         """Compile what the test launches."""
         arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-        kernels: list[tuple[str, tuple[int, ...]]] = []
+        kernels: list[tuple[str, tuple[int, ...], str]] = []
         with self._session(), _compiled(kernels), noted([]), contextlib.suppress(pytest.skip.Exception):
             pyfuncitem.obj(**arguments)
         self.tests += bool(kernels)
-        for ptx, grid in kernels:
+        for ptx, grid, integers in kernels:
             key = hashlib.sha256(_code(ptx).encode()).hexdigest(), grid
             if key not in self._answers:
-                self._answers[key] = _proven(ptx, grid, self._within)
+                self._answers[key] = _proven(ptx, grid, integers, self._within)
                 print(json.dumps({"test": pyfuncitem.name, "grid": grid, **self._answers[key]}), flush=True)
             self.launches.append(self._answers[key])
         return True
@@ -76,7 +77,7 @@ def _code(ptx: str) -> str:
 
 
 @contextlib.contextmanager
-def _compiled(kernels: list[tuple[str, tuple[int, ...]]]) -> Iterator[None]:
+def _compiled(kernels: list[tuple[str, tuple[int, ...], str]]) -> Iterator[None]:
     """Inside, a launch compiles its kernel, which is kept, with the grid."""
     from triton.runtime.jit import JITFunction
 
@@ -87,14 +88,23 @@ def _compiled(kernels: list[tuple[str, tuple[int, ...]]]) -> Iterator[None]:
         if not warmup and kernel is not None:
             extents = grid(dict(zip(self.arg_names, args, strict=False)) | options) if callable(grid) else grid
             x, y, z = (*map(int, extents), 1, 1)[:3]
-            kernels.append((kernel.asm["ptx"], (x * kernel.metadata.num_ctas, y, z)))  # Triton counts clusters
+            integers = _integers(kernel, dict(zip(self.arg_names, args, strict=False)) | options)
+            kernels.append((kernel.asm["ptx"], (x * kernel.metadata.num_ctas, y, z), integers))  # Triton counts clusters
         return kernel
 
     with mock.patch.object(JITFunction, "run", compiles):
         yield
 
 
-def _proven(ptx: str, grid: tuple[int, ...], within: float) -> dict[str, Any]:
+def _integers(kernel: Any, given: dict[str, Any]) -> str:
+    """The integers of a launch, as an assumption: those arguments that are parameters of the PTX."""
+    names = [name for name, kind in kernel.src.signature.items() if kind != "constexpr"]
+    values = [(place, given.get(name)) for place, name in enumerate(names)]
+    whole = [(place, int(each)) for place, each in values if isinstance(each, int)]
+    return " and ".join(f"{kernel.metadata.name}_param_{place} == {each}" for place, each in whole)
+
+
+def _proven(ptx: str, grid: tuple[int, ...], integers: str, within: float) -> dict[str, Any]:
     """The answer, what is lacking, and the seconds."""
     began = time.process_time()
     assumed = " and ".join(f"gridDim.{axis} == {extent}" for axis, extent in zip("xyz", grid, strict=True))
@@ -102,8 +112,14 @@ def _proven(ptx: str, grid: tuple[int, ...], within: float) -> dict[str, Any]:
     if answer == "proven":
         answer = "every grid"
     else:
-        answer, why = _prove(ptx, within, "--assume", assumed)
-        answer = "this grid" if answer == "proven" else answer
+        of_launch = ("--assume", integers) if integers else ()
+        answer, why = _prove(ptx, within, *of_launch) if integers else (answer, why)
+        if answer == "proven":
+            answer = "these integers"
+        else:
+            answer, why = _prove(ptx, within, *of_launch, "--assume", assumed)
+            alone = "one CTA" if "%ctaid" not in ptx and set(grid) == {1} else "this grid"
+            answer = alone if answer == "proven" else answer
     return {"answer": answer, "why": why, "seconds": round(time.process_time() - began, 2)}
 
 

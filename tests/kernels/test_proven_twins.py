@@ -21,6 +21,8 @@ FILES = sorted((*(HERE / "twins").glob("*.cu"), *(HERE / "global").glob("*.cu"))
 RACES = {"data-race", "global-race", "missing-wait", "scope", "lifetime", "missing-proxy-fence"}
 COPIES = ("cp_async_no_wait", "cp_async_wait_no_barrier", "cp_async_refill_too_early", "cp_async_source_overwritten")
 QUICK = (
+    "wgmma_operand_overwritten",
+    "wgmma_stored_per_warp",
     *COPIES,
     "cp_async_at_exit",
     "cp_async_beside_store",
@@ -31,7 +33,15 @@ QUICK = (
     "histogram_plain_add",
     "bulk_load_producer_phase",
 )
-CLEAN = (*COPIES, "tiled_matmul_first_barrier", "war_loop", "histogram_plain_add", "bulk_load_producer_phase")
+CLEAN = (
+    *COPIES,
+    "wgmma_operand_overwritten",
+    "wgmma_stored_per_warp",
+    "tiled_matmul_first_barrier",
+    "war_loop",
+    "histogram_plain_add",
+    "bulk_load_producer_phase",
+)
 # Rings that mbarriers hand over, and copies that they wait for.
 RINGS = ("mbarrier_empty_not_waited", "bulk_bytes_expected_twice", "bulk_load_not_waited", "bulk_load_at_exit")
 

@@ -73,7 +73,7 @@ class ProofSubject:
             answer=answer,
             flat=() if proof.environment is None else proof.environment.flat,
             overflows=tuple(map(self._place, proof.overflows)),
-            assumptions=tuple(each.text for each in self.assumptions),
+            assumptions=(*proof.premises(), *(each.text for each in self.assumptions)),
             calls=proof.calls,
             reasons=tuple((each.why, tuple(map(self._place, each.lines))) for each in reasons),
             pairs=proof.pairs,

@@ -88,7 +88,7 @@ class LaunchConditions:
 def conditions_of(proof: KernelProof) -> LaunchConditions | None:
     """The assumptions of a proof; None where a launch does not show whether they hold."""
     environment = proof.environment
-    if proof.answer != PROVEN or environment is None or proof.calls:
+    if proof.answer != PROVEN or environment is None or proof.calls or proof.premises():
         return None
     overflows = _overflows(environment.symbols)
     if overflows is None:

@@ -5,5 +5,6 @@ waits and arrivals comes to the next mbarrier of the array, with the parity of t
 each wait, by induction over the counts (model.py). Who may arrive, and how many arrivals a phase needs, is in arrays.py; which accesses are
 ordered then, in order.py.
 
-The order that barriers of warps make within an interval is in warps.py; which writes proxy fences follow, in proxies.py.
+The order that barriers of warps make within an interval is in warps.py; which writes proxy fences follow, in proxies.py;
+how many bytes tensor copies have, in boxes.py; what matrix products read, in products.py.
 """

@@ -8,6 +8,9 @@ An arrival of number i is in phase i / N if its thread knows that the one before
 thread at most. No more threads arrive than the mbarriers count, so a phase is complete only when all of them have arrived. The bytes that
 an arrival expects are those of the copies of the same number, so these are complete, too.
 
+A group of asynchronous operations (`cp.async`, bulk stores, products) is complete when its thread has waited for it. `completes` says how
+many groups each thread has waited for before its arrival of a number, so a thread that knows of an arrival knows of groups.
+
 What a thread knows beside its own waits follows from arrivals of others: `lead` of two arrays says how many waits at the second one each
 thread has done before its arrival of a number at the first one. All of this is one induction over the operations in the order in which they
 take place: each claim follows from claims on earlier ones. So arrays are left out until all claims of those that are left hold.
@@ -20,16 +23,18 @@ from dataclasses import field
 
 from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph, Key
+from consan.instrument.effects import Effect
 from consan.prove.numbers import Number, Symbols, number
 from consan.prove.pairs import OverlapQuestions
 from consan.prove.phases.arrays import MbarrierArray, is_begun, participants
-from consan.prove.phases.counters import PhaseAction, measure_of
+from consan.prove.phases.counters import PhaseAction, completed, measure_of
 from consan.prove.solver import Formula, both, either
 from consan.prove.step import ThreadAccess
 from consan.prove.tables import Table
 
 _SECONDS = 2.0
 _LEADS = (2, 1, 0)
+_LEADS_OF_GROUPS = (2, 1, 0, -1, -2)
 Counts = Mapping[Key, Formula]
 """The counters of a thread."""
 
@@ -74,6 +79,23 @@ class PhaseModel:
     symbols: Symbols
     followed: list[FollowedArray] = field(default_factory=list)
     lead: dict[tuple[int, int], int] = field(default_factory=dict)
+    _completes: dict[tuple[int, type[Effect]], int | None] = field(default_factory=dict)
+
+    def completes(self, followed: FollowedArray, commit: type[Effect]) -> int | None:
+        """How many groups each thread has waited for before its arrival 0 at an array, and one more before each later one."""
+        key = id(followed), commit
+        if key not in self._completes:
+            found = (lead for lead in _LEADS_OF_GROUPS if self._completes_before(followed, commit, lead))
+            self._completes[key] = next(found, None)
+        return self._completes[key]
+
+    def _completes_before(self, followed: FollowedArray, commit: type[Effect], lead: int) -> bool:
+        arrived = followed.array.key(PhaseAction.ARRIVE)
+        return all(
+            completed(commit) in each.counts
+            and self.questions.always(each, each.counts[completed(commit)].term >= each.counts[arrived].term + lead, _SECONDS)
+            for each in followed.array.of(PhaseAction.ARRIVE)
+        )
 
     def knows(self, followed: FollowedArray, counts: Counts, at_least: Formula) -> Formula:
         """Whether a thread with some counts knows that the arrivals at an array up to a number have taken place, and its copies."""
@@ -111,7 +133,11 @@ def _followed(model: PhaseModel, array: MbarrierArray, graph: Graph, whole: Sequ
     if array.of(PhaseAction.OTHER) or not array.of(PhaseAction.ARRIVE) or not is_begun(array, graph, tables):
         return
     threads = participants(array, tables)
-    if not 0 < threads.sum() <= array.count or _is_written(model.questions, array, whole):
+    if (
+        not 0 < threads.sum() <= array.count
+        or _is_written(model.questions, array, whole)
+        or (array.of(PhaseAction.COPY) and not array.expected)
+    ):
         return
     arrives = either(
         *(both(*(part for part in tables.conditions(each) if tables.of(part) is not None)) for each in array.of(PhaseAction.ARRIVE))

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from consan.instrument.control_flow import Key
+from consan.instrument.effects import Effect
 from consan.prove.numbers import Number
 from consan.prove.pairs import CTA, INTERVAL, AccessPair
-from consan.prove.phases.counters import PhaseAction
-from consan.prove.phases.model import PhaseModel
-from consan.prove.solver import Formula, both, either, opposite
+from consan.prove.phases.counters import PhaseAction, committed, committed_by
+from consan.prove.phases.model import FollowedArray, PhaseModel
+from consan.prove.solver import Formula, both, choice, either, opposite, z3
 from consan.prove.step import ThreadAccess
 from consan.prove.walk import PathState
 
@@ -34,21 +35,35 @@ class PhaseOrder:
     def _before(self, one: ThreadAccess, thread: int, other: ThreadAccess, other_thread: int, shared: str) -> list[Formula]:
         """The condition under which one access is not before another one.
 
-        A copy is before what comes behind a wait for its number. Another access is before what knows of the next arrival of its thread. A
+        A copy that an mbarrier completes is before what comes behind a wait for its number. One of a group is before what knows of an
+        arrival behind the wait of its thread, and another access before what knows of the next arrival of its thread. A
         bulk copy does not see what was written through the generic proxy without a fence, so no order of that kind counts here.
         """
-        if one.late:
+        commit = committed_by(one.instruction)
+        if one.late and commit is None:
             return self._not_complete(one, thread, other.counts, other_thread, shared)
         if other.late and one.writes:
             return []
         later, known = self._counts(other.counts, other_thread, shared)
         found = []
         for each in self._model.followed:
-            arrived = one.counts[each.array.key(PhaseAction.ARRIVE)].term
-            (arrives, number), more = self._exchange([each.arrives, arrived], thread, shared)
+            arrival = self._arrival(one, each, commit)
+            if arrival is None:
+                continue
+            (arrives, number), more = self._exchange([each.arrives, arrival], thread, shared)
             known += more
             found.append(both(arrives, self._model.knows(each, later, number)))
         return [*known, opposite(either(*found))] if found else []
+
+    def _arrival(self, access: ThreadAccess, followed: FollowedArray, commit: type[Effect] | None) -> Formula | None:
+        """The number of an arrival of its thread at an array before which an access is complete; None: that is not known."""
+        if commit is None:
+            return access.counts[followed.array.key(PhaseAction.ARRIVE)].term
+        lead = None if access.is_bulk_store and access.writes else self._model.completes(followed, commit)
+        if lead is None:
+            return None
+        number = access.counts[committed(commit)].term + 1 - lead
+        return choice(number >= 0, number, z3.IntVal(0))
 
     def _not_complete(self, copy: ThreadAccess, thread: int, counts: Mapping[Key, Number], other_thread: int, shared: str) -> list[Formula]:
         """The condition under which a thread with some counts does not know that a copy is complete."""

@@ -22,7 +22,7 @@ def add(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
     instruction, block = work.instruction, kernel.open_block()
     guard = kernel.guard(block, instruction)
     site = kernel.context.site(kernel.plan, work, ProductOperand.access, "shared", 0).number
-    for operand in operands_in_memory(work):
+    for operand in operands_in_memory(instruction):
         low, high, code = block.halves(instruction, operand.descriptor)
         kernel.pending += code
         block.add(

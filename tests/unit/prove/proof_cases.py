@@ -136,9 +136,9 @@ FUNCTION = (
 )
 ONLY = FUNCTION.format("add.s32 %r1, %r1, 1;\n")
 FUNCTION_LOADS = FUNCTION.format("ld.global.u32 %r1, [%rd1];\n")
-BEHIND_CALL = "setp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:\n"
+BEHIND_CALL = "setp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:\nbar.sync 0;\n"
 
-FLAG = "setp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:"
+FLAG = "setp.eq.s32 %p1, %r7, 0;\n@%p1 bra $L;\nbar.sync 0;\n$L:\nbar.sync 0;"
 SHIFTED = "and.b32 %r8, %r8, 63;\nadd.s32 %r8, %r8, %r2;\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;\n"
 # All threads of a CTA load one of its 32 elements; half of them store.
 HALF = (
@@ -148,7 +148,58 @@ HALF = (
 
 FIELDS = "ld.param.v2.u32 {%r7, %r8}, [b];\n"
 ALIKE = FIELDS + "add.s32 %r9, %r8, %r3;\nst.shared.v2.u32 [s], {%r9, 1};"  # threads of a CTA store one value
+
+
+CUT = "and.b32 %r21, %r20, {};\n"  # the bits of an address that a descriptor has
+LINES = 16 << 32 | 8 << 16  # without a swizzle
+
+
+def product(before: str, behind: str, *, at: str = "m", cut: str = CUT.format(262128), b: int = 2048, fields: int = LINES) -> str:
+    """A product of two warps: 64 rows of 32 bytes from `at` on, and 8 rows further on. `before` and `behind` it: other text."""
+    place = f"mov.u32 %r20, {at};\n{cut}shr.u32 %r21, %r21, 4;\ncvt.u64.u32 %rd20, %r21;\n"
+    operands = f"or.b64 %rd20, %rd20, {fields};\nadd.s64 %rd21, %rd20, {b >> 4};\n"
+    multiply = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd20, %rd21, 1, 1, 1, 0, 0;\n"
+    head = ".shared .align 1024 .b8 m[8192];\n.shared .align 16 .b8 q[8192];\n.reg .f32 %f<5>;\n"
+    return f"{head}{place}{operands}{before}wgmma.fence.sync.aligned;\n{multiply}{behind}"
+
+
+def placed(at: int) -> str:
+    """Each thread stores an element from a place in the operands' variable on."""
+    return f"mov.u32 %r22, m;\nmad.lo.s32 %r22, %r2, 4, %r22;\nst.shared.u32 [%r22+{at}], 1;\n"
+
+
+END_PRODUCT = "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned {};\n"
+OPERANDS = placed(0) + FENCE + SYNC
+SWIZZLED = 1 << 62 | 64 << 32  # lines of 128 bytes
+PRODUCTS = {
+    "a product of what is behind a fence": product(OPERANDS, END_PRODUCT.format(0)),
+    "a product whose operand is written again": product(OPERANDS, END_PRODUCT.format(0) + SYNC + placed(0)),
+    "a product beside other bytes": product("", placed(2304) + END_PRODUCT.format(0)),
+    "a product of swizzled operands": product("", END_PRODUCT.format(0) + SYNC + placed(0), fields=SWIZZLED, b=64),
+}
+RACES_OF_PRODUCTS = {
+    "a product that still reads": product("", END_PRODUCT.format(1) + SYNC + placed(0)),
+    "a product in no group": product("", "wgmma.wait_group.sync.aligned 0;\n" + SYNC + placed(0)),
+    "a product that is waited for behind a barrier": product("", SYNC + placed(0) + END_PRODUCT.format(0)),
+    "a product of what is written without a fence": product(placed(0) + SYNC, END_PRODUCT.format(0)),
+    "a product of two threads without a barrier": product("", END_PRODUCT.format(0) + placed(0)),
+    "the last bytes of A": product("", placed(2044) + END_PRODUCT.format(0), b=4096),
+    "the last bytes of B": product("", placed(4348) + END_PRODUCT.format(0), b=4096),
+    "the last line of a swizzled operand": product("", placed(8188) + END_PRODUCT.format(0), fields=SWIZZLED, b=64),
+    "a wait for copies behind a product": product("", COMMIT + "cp.async.wait_all;\n" + SYNC + placed(0)),
+}
+LEAVE = "setp.lt.s32 %p1, %r2, %r1;\n@%p1 bra ${};\n"  # the first threads
+BEHIND = "ld.shared.u32 %r7, [s];\nbra $X;\n"
 PROVEN = {
+    "threads that leave before a barrier": LEAVE.format("X") + STORE + SYNC + "ld.shared.u32 %r7, [s+252];\n$X:",
+    "a barrier behind some threads' return": "setp.lt.s32 %p1, %r2, 32;\n@%p1 ret;\nbar.sync 0;",
+    "threads that leave in different rounds": "mov.u32 %r7, 0;\n$L:\nsetp.eq.s32 %p1, %r7, %r2;\n@%p1 bra $X;\n"
+    + STORE
+    + SYNC
+    + "ld.shared.u32 %r8, [s+252];\n"
+    + SYNC
+    + "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p2, %r7, %r1;\n@%p2 bra $L;\n$X:",
+    **PRODUCTS,
     "places from a field": FIELDS + "add.s32 %r9, %r8, %r2;\nmad.lo.s32 %r9, %r9, 4, %r4;\nst.shared.u32 [%r9], %r2;",
     "volatile accesses of lanes": "st.volatile.shared.u32 [s], %r2;\nld.volatile.shared.u32 %r7, [s];\nst.volatile.shared.u32 [s], %r7;",
     "an assertion": "st.global.u32 [%rd4], 1;\ncall __assertfail;",
@@ -209,6 +260,17 @@ PROVEN = {
     "bulk copies side by side": BULK.format(512),
 }
 RACES = {
+    "a store of threads that leave": STORE + LEAVE.format("X") + SYNC + BEHIND + "$X:",
+    "a store behind a branch out of the kernel": LEAVE.format("T") + SYNC + BEHIND + "$T:\n" + STORE + "$X:",
+    "a store of threads that leave a loop": "mov.u32 %r7, 0;\n$L:\n"
+    + SYNC
+    + OTHER.replace("%r7", "%r8")
+    + "\nsetp.eq.s32 %p1, %r7, %r2;\n@%p1 bra $T;\n"
+    + SYNC
+    + "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p2, %r7, %r1;\n@%p2 bra $L;\nbra $X;\n$T:\n"
+    + STORE
+    + "$X:",
+    **RACES_OF_PRODUCTS,
     "values of threads at one place": "st.shared.u32 [s], %r2;",
     "values of rounds at one place": COUNTED.format("st.shared.u32 [s], %r7;\n"),
     "a value that is loaded at one place": "ld.global.u32 %r7, [%rd4];\nst.shared.u32 [s], %r7;",
@@ -363,6 +425,11 @@ RACES = {
 # A product that wraps, as in a hash. By 24 bits no two threads of a CTA have one place, which the solver may find; by 28 bits some have.
 HASHED = "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, {};\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;"
 UNKNOWN = {
+    "an operand behind its variable": product("", END_PRODUCT.format(0), b=8192 - 128),
+    "an operand that its variable's alignment does not place": product("", END_PRODUCT.format(0), at="s", cut="mov.u32 %r21, %r20;\n"),
+    "bits of an address that its variable's alignment does not give": product(
+        "", END_PRODUCT.format(0), at="q+256", cut=CUT.format(261888)
+    ),
     "a bulk store that may read when the CTA has ended": STORED(256, FILLED, BULK_COMMIT, ""),
     "a function that stores": CALL + FUNCTION.format("st.global.u32 [%rd1], %r1;\n"),
     "a function that loads where the kernel writes": CALL + "st.global.u32 [%rd4], %r7;" + FUNCTION_LOADS,
@@ -385,9 +452,11 @@ UNKNOWN = {
     "a barrier of the warp that some lanes meet before": "setp.lt.s32 %p2, %r2, 8;\n@%p2 " + ALL + STORE + ALL + NEAR,
     "a barrier of the warp with a guard": "setp.lt.s32 %p1, %r1, 5;\n" + STORE + "@%p1 " + ALL + NEAR,
     "a barrier of the warp that some threads reach": STORE + "setp.lt.s32 %p1, %r2, 8;\n@%p1 bra $M;\n" + ALL + "$M:\n" + ALL + NEAR,
-    "a barrier of some threads": "setp.lt.s32 %p1, %r2, 32;\n@%p1 bra $L;\nbar.sync 0;\n$L:",
-    "a barrier behind some threads' return": "setp.lt.s32 %p1, %r2, 32;\n@%p1 ret;\nbar.sync 0;",
-    "a barrier in rounds of a thread": "mov.u32 %r7, %r2;\n$L:\nbar.sync 0;\nadd.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;",
+    "a barrier of some threads": "setp.lt.s32 %p1, %r2, 32;\n@%p1 bra $L;\nbar.sync 0;\n$L:\nbar.sync 0;",
+    "a barrier in rounds of a thread": "mov.u32 %r7, %r2;\n$L:\n"
+    + SYNC
+    + "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;\n"
+    + SYNC,
     "a copy that nobody waits for": "cp.async.ca.shared.global [%r6], [%rd4], 4;",
     "a copy in flight through many barriers": COPY + "bar.sync 0;\n" * 14 + "cp.async.wait_all;",
     "a bulk copy": "cp.async.bulk.prefetch.L2.global [%rd4], 16;",

@@ -26,6 +26,23 @@ def copied(stages: int, **changes: object) -> Ring:
     return replace(stored(stages, fill=fill, counts={"full": 1, "empty": HALF}), **changes)  # type: ignore[arg-type]
 
 
+ISSUE, DRAIN = RingStep("issue"), RingStep("drain")
+
+
+def issued(*fill: RingStep, **changes: object) -> Ring:
+    """A ring of two stages that threads fill by `cp.async`."""
+    return stored(2, fill=(EMPTY, *fill), **changes)
+
+
+def sent(*use: RingStep) -> Ring:
+    """A ring of two stages that bulk copies fill and bulk stores empty."""
+    return copied(2, use=(WAIT, *use), counts={"full": 1, "empty": 1})
+
+
+SEND, SENT, FREED = RingStep("send", below=1), RingStep("sent", below=1), replace(FREE, below=1)
+NEXT = replace(FULL, ahead=-1, behind=1)  # a stage is handed over in the round behind
+
+
 def late(begin: int) -> tuple[RingStep, ...]:
     """Threads that wait for an empty stage from a round on."""
     return RingStep("wait", "empty", ahead=-2, behind=begin), WRITE, FULL
@@ -48,6 +65,9 @@ PROVEN: dict[str, Case] = {
     "stages of stores": (stored(2), "", ""),
     "stages of copies": (copied(3), "", ""),
     "waits that begin late": (stored(2, fill=late(2)), "", ""),
+    "stages of cp.async": (issued(ISSUE, DRAIN, FULL), "", ""),
+    "stages of cp.async, a round behind": (issued(ISSUE, replace(DRAIN, flip=1), NEXT, longer=-1), "", ""),
+    "stages that bulk stores empty": (sent(SEND, SENT, FREED), "", ""),
 }
 UNPROVEN: dict[str, Case] = {
     "a wait with the other parity": (stored(2, use=(replace(WAIT, flip=1), READ, FREE)), "", ""),
@@ -79,6 +99,12 @@ UNPROVEN: dict[str, Case] = {
     ),
     "an arrival without order": (stored(1), "mbarrier.arrive.shared", "mbarrier.arrive.relaxed.cta.shared"),
     "a wait without order": (stored(1), "try_wait.parity.shared", "try_wait.parity.relaxed.cta.shared"),
+    "an arrival before the wait for a cp.async": (issued(ISSUE, FULL, DRAIN), "", ""),
+    "a wait that leaves the group of an arrival": (issued(ISSUE, replace(DRAIN, flip=1), FULL), "", ""),
+    "a cp.async that nobody waits for before it is read": (issued(ISSUE, replace(DRAIN, flip=2), NEXT, longer=-1), "", ""),
+    "a wait for groups of another kind": (issued(ISSUE, DRAIN, FULL), "cp.async.wait_group 0", "cp.async.bulk.wait_group 0"),
+    "a stage that a bulk store still reads": (sent(SEND, FREED, SENT), "", ""),
+    "a stage that a bulk store in flight reads": (sent(SEND, replace(SENT, flip=1), FREED), "", ""),
     "waits that give up": (stored(1), "@!%p", "@%p"),
     "a barrier that a store overwrites": (stored(1), r"\$X:", "$X:\nbar.sync 0;\nst.shared.u32 [full], 0;"),
 }

@@ -7,7 +7,7 @@ mbarriers order; nothing of consan is used there.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from consan.instrument.ptx import parse
@@ -23,8 +23,8 @@ ELEMENTS = 4
 class RingStep:
     """One statement of a round: a wait, an arrival, an access or a copy at the stage of round `k + ahead`.
 
-    `flip`: what is added to the parity of a wait, or to the element of an access. `below`: only threads below that number of their role
-    take part. `behind`: not in the first rounds.
+    `flip`: what is added to the parity of a wait, or to the element of an access; how many groups a wait for groups leaves. `below`: only
+    threads below that number of their role take part. `behind`: not in the first rounds.
     """
 
     kind: str
@@ -65,6 +65,27 @@ def ring(seed: int) -> Ring:
         use.insert(2, RingStep("write"))
     found = Ring(stages, tuple(fill), tuple(use), {"full": 1 if copies else HALF, "empty": HALF}, {"full": stages, "empty": stages}, BYTES)
     for _ in range(some.choice((0, 1, 1, 2))):
+        found = _with_fault(found, some)
+    return found
+
+
+def ring_of_groups(seed: int) -> Ring:
+    """A ring with groups of asynchronous operations: `cp.async` that fills stages, or bulk stores that empty them. Most have a fault."""
+    some = random.Random(f"groups {seed}")
+    stages = some.choice((1, 2, 2, 3))
+    wait, free = RingStep("wait", "full"), RingStep("arrive", "empty")
+    empty, full, longer = RingStep("wait", "empty", flip=1), RingStep("arrive", "full"), 0
+    if some.random() < 0.5:
+        late = int(some.random() < 0.5)  # a stage is handed over in the round behind
+        fill = [empty, RingStep("issue"), RingStep("drain", flip=late), replace(full, ahead=-late, behind=late)]
+        use, counts, longer = [wait, RingStep("read", flip=some.choice((0, 1))), free], {"full": HALF, "empty": HALF}, -late
+    else:
+        late = int(some.random() < 0.5 and stages > 1)
+        fill = [replace(empty, below=1), RingStep("expect", "full", below=1), RingStep("copy", "full", below=1)]
+        send, sent = RingStep("send", below=1), RingStep("sent", below=1, flip=late)
+        use, counts = [wait, send, sent, replace(free, below=1, ahead=-late, behind=late)], {"full": 1, "empty": 1}
+    found = Ring(stages, tuple(fill), tuple(use), counts, {"full": stages, "empty": stages}, BYTES, longer=longer)
+    for _ in range(some.choice((0, 1, 1, 1, 2))):
         found = _with_fault(found, some)
     return found
 
@@ -137,6 +158,7 @@ class Play:
         self._clocks: list[dict[object, int]] = [{} for _ in range(BLOCK)]
         self._seen: dict[int, list[tuple[object, int, bool, bool, dict[object, int]]]] = {}
         self._flying: list[tuple[object, _Mbarrier, int]] = []
+        self._groups: dict[tuple[int, str], list[object]] = {}
         self._time = 0
         threads = {thread: self._steps(thread, rounds) for thread in range(BLOCK)}
         waiting: dict[int, tuple[_Mbarrier, int]] = {}
@@ -222,6 +244,30 @@ class Play:
             self._touch(place * ELEMENTS + element, actor, 1, self._clocks[thread], writes=True, late=True)
         self._flying.append((actor, found, BYTES))
 
+    def _issue(self, thread: int, _: RingStep, place: int, lane: int) -> None:
+        """`cp.async`, and its group's end."""
+        actor = self._begun_group(thread, "drain")
+        self._touch(place * ELEMENTS + lane, actor, 1, self._clocks[thread], writes=True, late=False)
+
+    def _send(self, thread: int, _: RingStep, place: int, __: int) -> None:
+        """A bulk store, and its group's end."""
+        actor = self._begun_group(thread, "sent")
+        for element in range(ELEMENTS):
+            self._touch(place * ELEMENTS + element, actor, 1, self._clocks[thread], writes=False, late=True)
+
+    def _begun_group(self, thread: int, kind: str) -> object:
+        self._tick(thread)
+        actor = kind, self._time
+        self._groups.setdefault((thread, kind), []).append(actor)
+        return actor
+
+    def _drain(self, thread: int, step: RingStep, _: int, __: int) -> None:
+        self._tick(thread)
+        groups = self._groups.get((thread, step.kind), [])
+        _join(self._clocks[thread], dict.fromkeys(groups[: len(groups) - step.flip], 1))
+
+    _sent = _drain
+
     def _write(self, thread: int, _: RingStep, place: int, lane: int) -> None:
         self._tick(thread)
         self._touch(place * ELEMENTS + lane, thread, self._time, self._clocks[thread], writes=True, late=False)
@@ -256,6 +302,9 @@ def _is_wrong_once(ring: Ring, rounds: int, some: random.Random) -> bool:
         return False
 
 
+_ENDS = {"issue": "cp.async.wait_all;", "send": "cp.async.bulk.wait_group 0;"}
+
+
 class RingWriter:
     """Writes a ring as PTX: a kernel of one CTA with the number of rounds as a parameter."""
 
@@ -264,11 +313,12 @@ class RingWriter:
 
     def text(self) -> str:
         """The module."""
-        head = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 g, .param .u32 n)\n"
+        head = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 g, .param .u32 n, .param .u64 h)\n"
         shared = "".join(f".shared .align 8 .b8 {array}[{8 * self._ring.stages}];\n" for array in ("full", "empty"))
         shared += f".shared .align 16 .b8 tile[{4 * ELEMENTS * self._ring.stages}];\n"
         self._lines += [
-            "ld.param.u64 %rd1, [g];", "ld.param.u32 %r1, [n];", "mov.u32 %r2, %tid.x;", f"rem.u32 %r3, %r2, {HALF};",
+            "ld.param.u64 %rd1, [g];", "ld.param.u64 %rd2, [h];", "ld.param.u32 %r1, [n];", "mov.u32 %r2, %tid.x;",
+            f"rem.u32 %r3, %r2, {HALF};",
             "setp.ne.u32 %p1, %r2, 0;", "@%p1 bra $I;",
         ]  # fmt: skip
         for array in ("full", "empty"):
@@ -278,7 +328,9 @@ class RingWriter:
         self._role(self._ring.fill, "F", 0)
         self._lines += ["bra $X;", "$U:"]
         self._role(self._ring.use, "U", self._ring.longer)
-        body = "\n".join([*self._lines, "$X:", "ret;"])
+        kinds = {each.kind for each in (*self._ring.fill, *self._ring.use)}
+        ends = [text for kind, text in _ENDS.items() if kind in kinds]  # no operation is in flight when its thread ends
+        body = "\n".join([*self._lines, "$X:", *ends, "ret;"])
         registers = f".reg .b32 %r<{self._count + 1}>;\n.reg .pred %p<{self._count + 1}>;\n.reg .b64 %rd<9>;\n"
         return f"{head}.reqntid {BLOCK}, 1, 1\n{{\n{registers}{shared}{body}\n}}\n"
 
@@ -328,6 +380,23 @@ class RingWriter:
         self._lines += [f"mov.u32 %r{place}, tile;", f"mad.lo.s32 %r{place}, %r{stage}, {BYTES}, %r{place};"]
         self._lines.append(f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r{place}], [%rd1], {BYTES}, [%r{at}];")
 
+    def _issue(self, step: RingStep, _: int, stage: int, __: int) -> None:
+        self._lines += [f"cp.async.ca.shared.global [%r{self._element(step, stage)}], [%rd1], 4;", "cp.async.commit_group;"]
+
+    def _drain(self, step: RingStep, _: int, __: int, ___: int) -> None:
+        self._lines.append(f"cp.async.wait_group {step.flip};")
+
+    def _send(self, _: RingStep, __: int, stage: int, ___: int) -> None:
+        place = self._new()
+        self._lines += [
+            f"mov.u32 %r{place}, tile;", f"mad.lo.s32 %r{place}, %r{stage}, {BYTES}, %r{place};", f"mul.wide.u32 %rd3, %r5, {BYTES};",
+            "add.s64 %rd3, %rd3, %rd2;", f"cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r{place}], {BYTES};",
+            "cp.async.bulk.commit_group;",
+        ]  # fmt: skip
+
+    def _sent(self, step: RingStep, _: int, __: int, ___: int) -> None:
+        self._lines.append(f"cp.async.bulk.wait_group.read {step.flip};")
+
     def _element(self, step: RingStep, stage: int) -> int:
         lane, place = self._new(), self._new()
         self._lines += [
@@ -346,10 +415,13 @@ class RingWriter:
 def answer_of_text(text: str) -> bool:
     """Whether a ring's kernel is proven."""
     module = parse(text, "ring.ptx")
-    return proof.prove(module.functions[0], module, (BLOCK, 1, 1), (0,), [], 10).answer == proof.PROVEN
+    return (
+        proof.prove(module.functions[0], module, (BLOCK, 1, 1), (0, 2), [lambda launch: launch.grid[0].term == 1], 10).answer
+        == proof.PROVEN
+    )
 
 
-def wrong_rings(seeds: Iterable[int]) -> tuple[list[int], int]:
+def wrong_rings(seeds: Iterable[int], made: Callable[[int], Ring] = ring) -> tuple[list[int], int]:
     """Random rings that are proven and wrong; and how many are proven."""
-    proven = [seed for seed in seeds if answer_of_text(RingWriter(ring(seed)).text())]
-    return [seed for seed in proven if is_wrong(ring(seed), seed)], len(proven)
+    proven = [seed for seed in seeds if answer_of_text(RingWriter(made(seed)).text())]
+    return [seed for seed in proven if is_wrong(made(seed), seed)], len(proven)

@@ -14,11 +14,34 @@ from ring_cases import UNPROVEN, proves
 
 from consan.prove import copies, environment, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loads import read_only, unused
-from consan.prove.loops import ends, forms
-from consan.prove.phases import arrays, model, order, proxies, warps
+from consan.prove.loops import ends, forms, leaving
+from consan.prove.phases import arrays, counters, model, order, products, proxies, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
+    "what threads do before they leave": (leaving, "frozenset(behind | before)", "frozenset(behind)", "a store of threads that leave"),
+    "what threads do as they leave": (
+        leaving, "frozenset(behind | before)", "frozenset(before)", "a store behind a branch out of the kernel",
+    ),
+    "products behind a barrier": (
+        intervals, "(each.writes or each.is_operand)", "each.writes", "a product that is waited for behind a barrier",
+    ),
+    "the last bytes of an operand": (products, "found.span(form) + 8 * CHUNK * found.width", "found.span(form)", "the last bytes of A"),
+    "distances in an operand": (
+        products, "nbytes = found.span(form) +", "nbytes =", "the last line of a swizzled operand",
+    ),
+    "operands in their variables": (proof, "if access.is_operand and", "if False and", "an operand behind its variable"),
+    "addresses in units of 16 bytes": (
+        products, "if symbols.shared.aligned.get(address.base[1], 1) < CHUNK:", "if False:",
+        "an operand that its variable's alignment does not place",
+    ),
+    "addresses without some bits": (
+        products, "or symbols.shared.aligned.get(base[1], 1) < low", "", "bits of an address that its variable's alignment does not give",
+    ),
+    "groups of products": (
+        counters, "else ProductCommit if row.is_product else None", "else CopyCommit if row.is_product else None",
+        "a wait for copies behind a product",
+    ),
     "commits behind a copy": (copies, "(commit, 0))}", "(commit, 1))}", "the last group"),
     "copies without a group": (copies, "(commit, 0))}", "(commit, 1))}", "a copy without a group"),
     "groups that a wait leaves": (copies, "commits > left", "commits >= left", "the last group"),
@@ -40,7 +63,8 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "how far copies are followed": (
         intervals, "if reached and barriers == MOST_BARRIERS:", "if False:", "a copy in flight through many barriers",
     ),
-    "barriers of all threads": (intervals, "if not self._uniform.is_uniform(node):", "if False:", "a barrier of some threads"),
+    "barriers of all threads": (intervals, "if self._separating(self._uniform) or any(", "if any(", "a barrier of some threads"),
+    "branches to other barriers": (uniform, "return node in self._staying and (", "return True or (", "a barrier of some threads"),
     "other iterations": (
         pairs, "_of_thread(each, 2) for each in one", "_of_thread(each, 1) for each in one", "copies of rounds at one place",
     ),
@@ -51,7 +75,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         forms, "return choice(begins, self.first, ", "return choice(z3.BoolVal(False), self.first, ", "rows of threads that may be empty",
     ),
     "waits for groups of one kind": (
-        copies, "return commit is _COMMITS[wait.kind] and", "return", "a bulk store that no wait of its kind is for",
+        copies, "return commit is GROUPS[wait.kind] and", "return", "a bulk store that no wait of its kind is for",
     ),
     "groups of one kind": (copies, "number + (commit is made.kind)", "number + 1", "a bulk store in no group of its kind"),
     "waits for what is read": (copies, "not (reads_only and written)", "True", "a bulk store that its thread loads back too early"),
@@ -198,6 +222,8 @@ OF_PHASES: dict[str, tuple[ModuleType, str, str, str]] = {
     "waits for the phase before": (model, "- 1 - self.lag", "- 1", "a stage that is handed back too early"),
     "what others waited for before": (model, "+ lead - 1 - followed.lag", "+ lead - 1", "readers that write beside each other"),
     "counters of no wait": (model, "both(waited >= 0, waited + lead", "both(True, waited + lead", "writers that read beside each other"),
+    "groups before an arrival": (order, "if commit is None:", "if True:", "an arrival before the wait for a cp.async"),
+    "the group of an arrival": (order, "].term + 1 - lead", "].term - lead", "a wait that leaves the group of an arrival"),
     "threads that arrive": (order, "both(arrives, self._model", "both(self._model", "a reader that does not arrive"),
     "pairs of proxies": (
         intervals,

@@ -11,7 +11,7 @@ pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 from affine_programs import BulkMaker, CopyMaker, DelayMaker, WarpMaker, wrong, wrong_as_launched
 from proof_cases import ALIKE, HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer, kernel
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
-from ring_programs import wrong_rings
+from ring_programs import ring_of_groups, wrong_rings
 
 from consan.prove.counterexample import launches
 from consan.prove.proof import MEET, ONE_VALUE
@@ -202,6 +202,14 @@ def test_no_random_ring_that_is_wrong_is_proven() -> None:
     found, proven = wrong_rings(range(400))
     assert found == []
     assert proven > 60
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_no_random_ring_of_groups_that_is_wrong_is_proven() -> None:
+    found, proven = wrong_rings(range(400), ring_of_groups)
+    assert found == []
+    assert proven > 40
 
 
 @pytest.mark.slow
