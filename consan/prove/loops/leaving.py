@@ -13,7 +13,7 @@ from consan.instrument.control_flow.paths import reached
 from consan.prove.uniform import Uniformity
 
 
-def staying(graph: Graph, barriers: Collection[int]) -> frozenset[int]:
+def staying(graph: Graph, barriers: frozenset[int]) -> frozenset[int]:
     """The nodes from which a barrier is reached."""
     edges = [list(each) for each in graph.successors]
     return frozenset(number for number in range(len(edges)) if number in barriers or barriers & reached(edges, edges[number]))
