@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from consan.dataclass import dataclass
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, GraphNode
-from consan.session.comparing.numbers import NONE, Numbers
-from consan.session.comparing.streams import Event, Stream
+from consan.session.comparing.streams import NONE, Event, Numbers, Stream
 
 if TYPE_CHECKING:
     from consan.session.comparing.followed_streams import FollowedStreams

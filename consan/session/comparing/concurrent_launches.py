@@ -22,10 +22,9 @@ from consan.reports.source.names import function_name
 from consan.session.comparing.array_rows import both_in, rows_between, rows_touched, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
-from consan.session.comparing.numbers import NONE, Numbers
 from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
 from consan.session.comparing.process_log import ProcessLog
-from consan.session.comparing.streams import LaunchOrder, Stream, StreamPlace
+from consan.session.comparing.streams import NONE, LaunchOrder, Numbers, Stream, StreamPlace
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:

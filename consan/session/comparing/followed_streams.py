@@ -3,12 +3,12 @@
 Why the driver's calls (consan/backends/callbacks.py) and not the methods of each framework: a library makes calls of its own, and an edge
 that nobody has seen would make a race of two launches that are ordered. All frameworks and all libraries call the driver, and
 driver_calls.py names each call that may order streams and is not understood: nothing is compared from then on, and the report says why.
+
 Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. The host waits for a launch
 whose global memory is recorded.
 
-C notes most calls, and Python reads them in their order (consan/backends/call_filter.py). Kernels are recorded for
-the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large launch, one of many) is compared
-with nothing, and each kernel that may run at the same time has that as a reason.
+C notes most calls, and Python reads them in order (call_filter.py). Kernels are recorded once there is a second stream. A launch of
+unknown accesses (machine code, a large one, one of many) is compared with nothing: each kernel that may run beside it has that as a reason.
 
 Not followed: host threads (what one of them waits for, all know; one that gets the number of another that has ended gets its default
 stream, too), and an order by memory that the host polls.
@@ -30,9 +30,9 @@ from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Capture, Captures
 from consan.session.comparing.comparisons import Comparisons, StreamsSeen
-from consan.session.comparing.numbers import NONE, Numbers
 from consan.session.comparing.process_log import ProcessExchanges, ProcessLog
 from consan.session.comparing.program_streams import Blocking, ProgramStream, ProgramStreams, caller
+from consan.session.comparing.streams import NONE, Numbers
 
 if TYPE_CHECKING:
     from consan.session.comparing.captures import WorkPlace

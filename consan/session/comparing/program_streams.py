@@ -24,8 +24,7 @@ from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.freed_memory import FreedMemory
 from consan.session.comparing.launch_memory import LaunchShape
-from consan.session.comparing.numbers import NONE, Numbers
-from consan.session.comparing.streams import Event, Stream
+from consan.session.comparing.streams import NONE, Event, Numbers, Stream
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared

@@ -7,8 +7,8 @@ import random
 import planted
 import pytest
 
-from consan.session.comparing import numbers
-from consan.session.comparing.numbers import NONE, Numbers
+from consan.session.comparing import streams
+from consan.session.comparing.streams import NONE, Numbers
 
 
 def _compare(seed: int) -> None:
@@ -57,6 +57,6 @@ FAULTS = {
 
 @pytest.mark.parametrize(("old", "new"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_shows(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    planted.plant(monkeypatch, numbers, old, new)
+    planted.plant(monkeypatch, streams, old, new)
     with pytest.raises(AssertionError):
         _compare_all()
