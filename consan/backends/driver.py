@@ -14,12 +14,12 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from consan._errors import ConsanError, EnvironmentFailure, InternalError, UsageError
 from consan.backends.base import DeviceLost
-from consan.toolchain.gpu_context import library
 
+LIBRARIES: Final = ("libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1")
 NOT_READY = 600
 
 # Errors after which every call on the context fails: the kernel (or the hardware) broke it.
@@ -205,10 +205,19 @@ class Driver:
         return text.value.decode()
 
 
+def _opened(name: str) -> ctypes.CDLL | None:
+    """A driver; None: there is none by this name, or it is the stand-in over the virtual machine (consan/libcuda)."""
+    try:
+        found = ctypes.CDLL(name)
+    except OSError:
+        return None
+    return None if hasattr(found, "consan_serve") else found
+
+
 @functools.lru_cache(maxsize=1)
 def driver() -> Driver:
     """The initialised driver. Raises with one clear line if there is none."""
-    found = library()
+    found = next(filter(None, map(_opened, LIBRARIES)), None)
     if found is None:
         raise EnvironmentFailure("no NVIDIA driver was found (libcuda.so.1); use --device cpu")
     loaded = Driver(found)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from consan import late
 from consan.backends.cost import COST
 from consan.session.planning.options import SessionOptions
-from consan.toolchain.gpu_context import opened_in_background
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -16,8 +14,5 @@ if TYPE_CHECKING:
 
 def open_session(options: SessionOptions, **others: Any) -> Session:
     """The session that the options ask for. `others`: the other parameters of `Session`."""
-    opened = "on" in others or "consan.session.session" in sys.modules
-    with COST.working(), opened_in_background(options.device, unless=opened) as wait:
-        made = late.session.Session
-        wait()
-        return made(options, **others)
+    with COST.working():
+        return late.session.Session(options, **others)

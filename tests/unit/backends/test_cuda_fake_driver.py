@@ -349,7 +349,7 @@ def test_blocks_outside_of_captures_nest(backend: CudaBackend, fake: FakeCuda) -
 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consan.toolchain.gpu_context.LIBRARIES", ("libdoes-not-exist.so",))
+    monkeypatch.setattr("consan.backends.driver.LIBRARIES", ("libdoes-not-exist.so",))
     api.driver.cache_clear()
     reason = api.why_unavailable()
     assert reason is not None

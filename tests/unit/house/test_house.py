@@ -87,7 +87,7 @@ PACKAGES = {
         *(f"{SESSION}.modules", f"{SESSION}.executing"),
     ),
     SESSION: (
-        *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.backends", "consan.ranges", "consan.toolchain"),
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.backends", "consan.ranges"),
         *(f"{SESSION}.{package}" for package in ("modules", "planning", "executing", "comparing", "collecting", "asking")),
     ),
     "consan.launching": (

@@ -222,6 +222,6 @@ def test_the_library_has_each_call_that_is_served() -> None:
 
 
 def test_consan_does_not_take_it_for_a_driver(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consan.toolchain.gpu_context.LIBRARIES", ("libcuda.so.1",))  # the one that is loaded
+    monkeypatch.setattr("consan.backends.driver.LIBRARIES", ("libcuda.so.1",))  # the one that is loaded
     with pytest.raises(EnvironmentFailure, match="no NVIDIA driver"):
         driver.driver.__wrapped__()
