@@ -1,19 +1,18 @@
 """`dataclass` of the standard library, for a quick start.
 
-`__init__` is compiled when a class makes its first instance; the other methods are closures. The standard library compiles up to six
-methods for each class: 2,100 for the 411 classes that a session imports, which is half of the time of these imports. Its own decorator
-still reads the fields, so `fields`, `replace` and inheritance are as they were; `slots` and `order` are left to it. There is no `InitVar`,
-and no `KW_ONLY`.
+`__init__`, `__eq__` and `__hash__` are compiled when they are first called; the other methods are closures. The standard library compiles
+up to six methods for each class: 2,100 for the 411 classes that a session imports, which is half of the time of these imports. Its own
+decorator still reads the fields, so `fields`, `replace` and inheritance are as they were; `slots` and `order` are left to it. There is no
+`InitVar`, and no `KW_ONLY`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, FrozenInstanceError
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 __all__ = ["dataclass"]
 
@@ -34,36 +33,48 @@ def _made(cls: type, given: dict[str, bool]) -> type:
     if "__doc__" not in own:
         cls.__doc__ = cls.__name__  # or a signature is made for it, which is slow
     dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=given.get("kw_only", False))(cls)
-    fields, methods = dataclasses.fields(cls), dict[str, Any]()
+    methods = dict[str, Any]()
     if given.get("init", True):
-        methods["__init__"] = _first_init(cls, frozen=frozen)
+        methods["__init__"] = _late(cls, "__init__", lambda: _init(cls, frozen=frozen))
     if given.get("repr", True):
         methods["__repr__"] = _repr
     if given.get("eq", True):
-        methods["__eq__"] = _eq(_values(each.name for each in fields if each.compare))
-        hashed = _values(each.name for each in fields if (each.compare if each.hash is None else each.hash))
-        methods |= {} if explicit else {"__hash__": _hash(hashed) if frozen else None}
+        methods["__eq__"] = _late(cls, "__eq__", lambda: _eq(cls))
+        hashed = _late(cls, "__hash__", lambda: _hash(cls)) if frozen else None
+        methods |= {} if explicit else {"__hash__": hashed}
     if frozen:
-        methods |= _frozen(cls, frozenset(each.name for each in fields))
+        methods |= _frozen(cls, frozenset(each.name for each in dataclasses.fields(cls)))
     for name, method in methods.items():
         if name not in own or name == "__hash__":
             setattr(cls, name, method)
     return cls
 
 
-def _first_init(cls: Any, *, frozen: bool) -> Callable[..., None]:
-    """The `__init__` of the first instance: compiles the one of all others, which takes its place."""
+class _Text(NamedTuple):
+    """A method: its parameters, its lines, and what these name."""
 
-    def first(self: object, *args: object, **named: object) -> None:
-        cls.__init__ = _compiled_init(cls, frozen=frozen)
-        cls.__init__(self, *args, **named)
+    parameters: Sequence[str]
+    lines: Sequence[str]
+    names: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
+
+
+def _late(cls: Any, name: str, text: Callable[[], _Text]) -> Callable[..., Any]:
+    """A method that its first call compiles. The compiled one takes its place."""
+
+    def first(self: object, *args: object, **named: object) -> Any:
+        parameters, lines, names = text()
+        names = {**names, "__name__": __name__}
+        exec(f"def {name}({', '.join(('self', *parameters))}):\n  " + "\n  ".join(lines or ["pass"]), names)
+        names[name].__qualname__ = f"{cls.__qualname__}.{name}"
+        setattr(cls, name, names[name])
+        return names[name](self, *args, **named)
 
     return first
 
 
-def _compiled_init(cls: Any, *, frozen: bool) -> Callable[..., None]:
-    names: dict[str, Any] = {"_missing": MISSING, "_put": object.__setattr__, "__name__": __name__}
-    positional, named, lines = ["self"], list[str](), list[str]()
+def _init(cls: Any, *, frozen: bool) -> _Text:
+    names: dict[str, Any] = {"_missing": MISSING, "_put": object.__setattr__}
+    positional, named, lines = list[str](), list[str](), list[str]()
     for each in dataclasses.fields(cls):
         name = each.name
         default, value = f"_default_{name}", name
@@ -81,42 +92,27 @@ def _compiled_init(cls: Any, *, frozen: bool) -> Callable[..., None]:
         lines.append(f"_put(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    exec(f"def __init__({', '.join([*positional, *(['*', *named] if named else [])])}):\n  " + "\n  ".join(lines or ["pass"]), names)
-    made: Callable[..., None] = names["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    return made
+    return _Text([*positional, *(["*", *named] if named else [])], lines, names)
+
+
+def _eq(cls: Any) -> _Text:
+    mine, others = (_tuple(owner, [each.name for each in dataclasses.fields(cls) if each.compare]) for owner in ("self", "other"))
+    return _Text(["other"], [f"return {mine} == {others} if other.__class__ is self.__class__ else NotImplemented"])
+
+
+def _hash(cls: Any) -> _Text:
+    names = [each.name for each in dataclasses.fields(cls) if (each.compare if each.hash is None else each.hash)]
+    return _Text([], [f"return _hash({_tuple('self', names)})"], {"_hash": hash})
+
+
+def _tuple(owner: str, names: Sequence[str]) -> str:
+    return f"({' '.join(f'{owner}.{name},' for name in names)})"
 
 
 @reprlib.recursive_repr()
 def _repr(self: Any) -> str:
     shown = (f"{each.name}={getattr(self, each.name)!r}" for each in dataclasses.fields(self) if each.repr)
     return f"{type(self).__qualname__}({', '.join(shown)})"
-
-
-def _values(names: Iterable[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """The function of an instance that gives a tuple of these fields."""
-    match [*names]:
-        case []:
-            return lambda _: ()
-        case [name]:
-            one = attrgetter(name)
-            return lambda self: (one(self),)
-        case several:
-            return attrgetter(*several)
-
-
-def _eq(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, Any], bool]:
-    def equal(self: object, other: object) -> bool:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
-
-    return equal
-
-
-def _hash(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], int]:
-    def hashed(self: object) -> int:
-        return hash(values(self))
-
-    return hashed
 
 
 def _frozen(cls: type, names: frozenset[str]) -> dict[str, Callable[..., None]]:
