@@ -241,7 +241,7 @@ class RepeatedLaunch:
             if taken is None:
                 return NOT_REPEATED
             own, made, args = streams.own, MADE.count, args if counted else None
-            quiet = QUIET.count if shape is None and streams.drops() else _HEARD
+            quiet = QUIET.count if shape is None and alike.armed is None and streams.drops() else _HEARD
             own.programmatic = False
             own.depth += 1
             made.value += 1

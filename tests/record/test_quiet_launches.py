@@ -110,7 +110,12 @@ FAULTS = {
         "return True",
         test_two_sessions_hear_them,
     ),
-    "none": (repeated_launch, "if shape is None and streams.drops() else _HEARD", "if False else _HEARD", test_they_are_not_heard),
+    "none": (
+        repeated_launch,
+        "if shape is None and alike.armed is None and streams.drops() else _HEARD",
+        "if False else _HEARD",
+        test_they_are_not_heard,
+    ),
 }
 
 
