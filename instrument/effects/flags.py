@@ -19,6 +19,7 @@ class Flag(enum.IntFlag):
     LOOKED_UP = 16  # a strong access: its place follows from an index that the thread has loaded (R-MO2)
     MASKED = 32  # a point: its members are those of a mask, and `key` identifies it; a bulk store: `chosen` bytes of each 16
     DROP = 64  # an arrival at an mbarrier: for all phases to come
+    UNIFORM = 64  # a stored value that all lanes of the warp have: the instruction is executed once
     SHUFFLES = 64  # a point: lanes take values from each other there, or before the next point
     NO_COMPLETE = 128  # an arrival that must not complete the phase
     NOINC = 256  # cp.async.mbarrier.arrive: an arrival that the count includes

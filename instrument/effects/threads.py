@@ -35,6 +35,7 @@ class SharedAccess(AtShared):
     strong: bool = False
     unused: bool = False
     constant: bool = False
+    uniform: bool = False
     data: bool = False
     again: bool = False
 

@@ -53,6 +53,7 @@ from consan.instrument.isa.queries import (
     sums,
     sums_reals,
     swaps,
+    takes_either_order,
     takes_from_lane,
     transposes,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "sums",
     "sums_reals",
     "swaps",
+    "takes_either_order",
     "takes_from_lane",
     "transposes",
 ]

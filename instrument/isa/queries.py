@@ -38,6 +38,7 @@ __all__ = [
     "spares_shared",
     "sums",
     "swaps",
+    "takes_either_order",
     "takes_from_lane",
 ]
 
@@ -52,6 +53,7 @@ _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div", "neg"})  # that hand on what they take
 
 _SCALED = frozenset(("mad", "fma"))
+_EITHER_ORDER = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 # The operands that no value of the others hides: a product may be with zero, and a logical operation with a mask.
 _ALWAYS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("add", "sub", "xor", "min", "max", "setp", "set"), (1, 2)),
@@ -303,6 +305,11 @@ def is_of_reals(instruction: InstructionLike) -> bool:
 def sums_reals(instruction: InstructionLike) -> bool:
     """Whether an instruction adds floating-point numbers, or a product of two to a third."""
     return instruction.parts[0] in ("add", "fma") and is_of_reals(instruction)
+
+
+def takes_either_order(instruction: InstructionLike) -> bool:
+    """Whether a result of two operands is the same if they are exchanged."""
+    return instruction.parts[0] in _EITHER_ORDER and computes(instruction)
 
 
 def rounds_reals(instruction: InstructionLike) -> bool:

@@ -25,10 +25,6 @@ def program(tmp_path: Path) -> Iterator[JitProgram]:
     made.close()
 
 
-@pytest.mark.skipif(
-    tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9),
-    reason="all lanes store a warp's part of a sum since Triton 3.9: a note, and launches with findings are checked one by one",
-)
 def test_calls_of_python(program: JitProgram) -> None:
     alone = calls(program.launch)
     session = program.begin()

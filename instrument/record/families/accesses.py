@@ -12,6 +12,7 @@ from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import MemoryAccess, is_move, is_of_bytes, rounds_reals, row_of, shuffles, sums_reals, transposes
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record.analyses import data
+from consan.instrument.record.analyses.exchanged import ExchangedValues
 from consan.instrument.record.families import wmma
 from consan.instrument.record.families.global_operands import element_bytes
 from consan.instrument.record.families.lowering import lower, put
@@ -52,7 +53,8 @@ def add(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
             made.kind(
                 site=site.number, guard=located["guard"], at=place, bytes=piece.size, element=element_bytes(work, access),
                 lanes=work.row.address_lanes(instruction.parts), value=value, strong=access.is_strong, unused=piece.unused,
-                constant=_is_constant(kernel, work), **of_text, **work.row.attributes(made, instruction), **orders.reach_of(work, access),
+                constant=_is_constant(kernel, work), uniform=_is_uniform(kernel, work), **of_text,
+                **work.row.attributes(made, instruction), **orders.reach_of(work, access),
             )
         )  # fmt: skip
 
@@ -143,6 +145,12 @@ def _immediate(kernel: FunctionRecorder, work: Work, source: Operand | None) -> 
     made = kernel.facts.definitions.get(key_of(work.instruction.scope, source.name), []) if isinstance(source, Register) else []
     given = made[0].operands[-1] if len(made) == 1 and row_of(made[0]).moves else source
     return given.value if isinstance(given, Immediate) else None
+
+
+def _is_uniform(kernel: FunctionRecorder, work: Work) -> bool:
+    """Whether all lanes of a warp store one value, whatever the data are, and no more than once."""
+    plain = work.row.is_store and not work.row.is_matrix_access
+    return plain and ExchangedValues(kernel.plan.function).is_same(work.instruction, operand_of(work, "src"))
 
 
 def add_barrier(kernel: FunctionRecorder, work: Work, made: Makes) -> None:

@@ -62,7 +62,7 @@ class States {
         access.strong = given.strong();
         access.scope = strong_scope(given.narrow());
         access.has_value = given.has_value();
-        access.constant = given.constant();
+        access.constant = given.constant(), access.uniform = given.uniform();
         access.value = access.has_value ? given.value() : 0;
         access.data = access.strong && given.data(), access.again = access.data && given.again();
         return access;

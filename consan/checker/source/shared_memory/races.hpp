@@ -19,6 +19,7 @@ struct Access : Side {
     bool allocation = false;  // the word of a tcgen05.alloc
     u32 offset = 0;
     bool constant = false;    // the text gives the value
+    bool uniform = false;     // all lanes of the warp store one value, by an instruction that is executed once
     bool looked = false;      // of a load: it was compared with the stores before it when it had observed nothing yet
     bool changes = false;     // of a strong store: it may leave another value than it finds
 };
@@ -276,7 +277,8 @@ class Races {
     }
 
     void add(const Record &found, const Access &old, const Access &now) {
-        by_value_ |= found.flags & (SAME_VALUE | NEAR_VALUE) && !(old.constant && now.constant);
+        bool lanes = old.uniform && now.uniform && old.site == now.site && old.thread / LANES == now.thread / LANES;
+        by_value_ |= found.flags & (SAME_VALUE | NEAR_VALUE) && !(old.constant && now.constant) && !lanes;
         findings_.add(found);
     }
 
