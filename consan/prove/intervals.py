@@ -155,11 +155,20 @@ class Intervals:
         found = self._steps.boxes = boxes_of(arrays, whole.accesses, self._questions.tables, self._steps.symbols)
         if unknown := sorted(line for start, line in copies.items() if start not in found):
             raise Unproven("the bytes of a tensor copy do not follow from what its mbarrier expects", unknown[0])
+        if written := sorted(each.line for each in whole.accesses if each.writes and self._may_be_of_map(each)):
+            raise Unproven("memory that a tensor map describes may be written", written[0])
         premises = self._steps.symbols.shared.premises
         premises |= {
             f"the box of the tensor copy at line {copies[start]} of the PTX has {size} bytes": None for start, size in found.items()
         }
         premises["arrays that tensor maps describe do not overlap others"] = None
+
+    def _may_be_of_map(self, access: ThreadAccess) -> bool:
+        """Whether an address follows from a pointer inside a parameter, as a tensor map has one, or from no known one."""
+        if access.base is None:
+            return access.space != "shared"
+        place = access.base[1].partition("+")[0]
+        return access.base[0] == "param" and self._function.params[int(place)].size is not None
 
     def _from(self, root: int, state: PathState, found: Compared) -> None:
         """Compare what threads do behind a barrier."""
