@@ -15,8 +15,8 @@ class Sweep {
 
     // Compute the logs of a cluster, once more with more room if one is longer than the room. Lines of zeros follow each.
     bool computed(u32 cluster) {
-        for (u64 longest = room_;; make_room(longest)) {
-            longest = 0;
+        for (;;) {
+            u64 longest = 0;
             u64 budget = given_.expansion.most_steps;
             for (u32 number = 0; number < logs_; ++number) {
                 u32 cta = cluster * given_.one.ctas + number / given_.expansion.warps, warp = number % given_.expansion.warps;
@@ -28,6 +28,7 @@ class Sweep {
                 if (!whole || longest > MOST_ROOM / logs_) return false;
             }
             if (longest + given_.words <= room_) return true;
+            make_room(longest);
         }
     }
 
