@@ -105,7 +105,6 @@ class Traits:
     # it computes the address in another CTA of the cluster
     maps_address = _OfRow(lambda row: row.family == "cluster-address" and row.action == "map")
     is_of_clusters = _OfRow(lambda row: row.family == "cluster-address")  # it computes with addresses of the CTAs of a cluster
-    deals_registers = _OfRow(lambda row: row.action == "registers")  # gives registers to other warps, or takes them
     moves_stack = _OfRow(lambda row: row.action in ("alloca", "restore"))  # changes the stack pointer of the thread
     exchanges = _OfRow(lambda row: row.family == "warp-collective")  # lanes of a warp exchange registers
     asks_who_is_active = _OfRow(lambda row: row.action == "active")  # the result is the set of lanes that execute it together

@@ -10,7 +10,6 @@ from consan.instrument.control_flow import Graph, Key, definitions, graph_of
 from consan.instrument.functions.annotated import ignored
 from consan.instrument.functions.call_joins import points_of
 from consan.instrument.functions.points import Join, Point
-from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import seals
 from consan.instrument.record.analyses.computed import Computed
@@ -81,11 +80,6 @@ class FunctionFacts:
     def definitions(self) -> dict[Key, list[Instruction]]:
         """The instructions that write each register."""
         return definitions(self.plan.function)
-
-    @functools.cached_property
-    def is_tight(self) -> bool:
-        """Whether the kernel deals out its registers: then it has none left for the exchange of the values of stmatrix."""
-        return any(row_of(each).deals_registers for each in self.plan.function.instructions())
 
 
 def facts_of(module: ModuleFacts, function: RecordedFunction) -> FunctionFacts:

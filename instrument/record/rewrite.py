@@ -176,7 +176,7 @@ class KernelRewrite:
         if point is not None:
             convergence.add_point(recorder, point)
             # Values of stmatrix are exchanged between lanes: the log holds the point before that.
-            if row.is_matrix_access and row.does(kinds.Write) and not facts.is_tight:
+            if row.is_matrix_access and row.does(kinds.Write):
                 recorder.pending += recorder.closed(node) + self._stop()
         if recorder.global_races is not None:
             made.add(recorder, work or Work(instruction, row_of(instruction)), When.CHECKED)

@@ -58,7 +58,8 @@ def test_every_kernel(name: str, leaves: bool) -> None:
 
 
 def test_a_warp_specialised_gemm() -> None:
-    _check(compile_ptx((BENCH / "tma_gemm.cu").read_text(), name="tma_gemm.cu", arch="sm_90a").ptx, "sm_90a")
+    """One CTA of 384 threads is on a multiprocessor: it may have 168 registers. Lanes exchange what `stmatrix` stores."""
+    _check(compile_ptx((BENCH / "tma_gemm.cu").read_text(), name="tma_gemm.cu", arch="sm_90a").ptx, "sm_90a", free=168)
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])

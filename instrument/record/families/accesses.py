@@ -9,7 +9,7 @@ from consan.instrument.control_flow import key_of
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import MemoryAccess, is_move, is_of_bytes, rounds_reals, row_of, shuffles, sums_reals, transposes
+from consan.instrument.isa import MemoryAccess, is_move, rounds_reals, row_of, shuffles, sums_reals
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record.analyses import data
 from consan.instrument.record.analyses.exchanged import ExchangedValues
@@ -104,8 +104,6 @@ def _stored_value(kernel: FunctionRecorder, block: Words, work: Work, access: Me
     if access.is_strong and not data.flags_of(kernel.plan.function):
         return NO_WORD
     if work.row.is_matrix_access:
-        if kernel.facts.is_tight:
-            return _value_of_all_rows(kernel, block, work)
         snippet = Snippet()
         own = snippet.register("b32")
         snippet.add(f"cvt.u32.u64 {own}, %__consan_c;")
@@ -121,30 +119,18 @@ def _stored_value(kernel: FunctionRecorder, block: Words, work: Work, access: Me
     return word
 
 
-def _value_of_all_rows(kernel: FunctionRecorder, block: Words, work: Work) -> int:
-    """The word of rows that `stmatrix` stores, without an exchange between lanes: all words of all rows are one constant of the text."""
-    source, instruction = operand_of(work, "src"), work.instruction
-    elements = list(source.elements) if isinstance(source, Vector) else [source]
-    constants = {_immediate(kernel, work, each) for each in elements}
-    if len(constants) != 1 or None in constants or is_of_bytes(instruction) or transposes(instruction):
-        return NO_WORD
-    word, code = block.value(elements[:1], 4, instruction.scope)  # type: ignore[arg-type]
-    kernel.pending += code
-    return word
-
-
 def _is_constant(kernel: FunctionRecorder, work: Work) -> bool:
     """Whether the text gives the value that a store stores: immediates, and registers that only one immediate is moved to."""
     source = operand_of(work, "src") if work.row.is_store else None
     elements = source.elements if isinstance(source, Vector) else (source,)
-    return all(_immediate(kernel, work, each) is not None for each in elements)
+    return all(isinstance(each, Immediate) or _is_immediate(kernel, work, each) for each in elements)
 
 
-def _immediate(kernel: FunctionRecorder, work: Work, source: Operand | None) -> int | float | None:
-    """The value of an operand that the text gives."""
-    made = kernel.facts.definitions.get(key_of(work.instruction.scope, source.name), []) if isinstance(source, Register) else []
-    given = made[0].operands[-1] if len(made) == 1 and row_of(made[0]).moves else source
-    return given.value if isinstance(given, Immediate) else None
+def _is_immediate(kernel: FunctionRecorder, work: Work, source: Operand | None) -> bool:
+    if not isinstance(source, Register):
+        return False
+    made = kernel.facts.definitions.get(key_of(work.instruction.scope, source.name), [])
+    return len(made) == 1 and row_of(made[0]).moves and isinstance(made[0].operands[-1], Immediate)
 
 
 def _is_uniform(kernel: FunctionRecorder, work: Work) -> bool:
