@@ -52,7 +52,7 @@ _SAME: Final = {
 CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
 accepted("", "_cudaInitModule", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
 accepted("", "_cudaProfilerStop", "_cudaDeviceSetLimit", "_cudaDeviceSetCacheConfig", "_cudaFuncSetCacheConfig", "_cudaSetDeviceFlags")
-accepted("", "_cudaHostRegister", "_cudaHostUnregister", "_cudaMemAdvise", "_cudaMemPrefetchAsync", "_cudaStreamAttachMemAsync")
+accepted("", "_cudaMemAdvise", "_cudaMemPrefetchAsync", "_cudaStreamAttachMemAsync")
 serves(">Q", "_cudaStreamCreate")(lambda driver: stream_calls.create(driver, 0))
 serves(">Q", "_cudaEventCreate")(lambda driver: stream_calls.event(driver, 0))
 serves(">i", "_cudaRuntimeGetVersion")(lambda driver: _VERSION)

@@ -55,13 +55,19 @@ class WorkCapture(Protocol):
 class SpecialMemory:
     """Memory that graphs allocate, which is theirs, by address; and what is memory of the program, too: its address there.
 
-    Managed memory has the same address in the program, arrays of the host that stand for device memory have another.
+    Managed memory has the same address in the program, arrays of the host that stand for device memory have another. Pinned memory is
+    the program's alone: its bytes, by address.
     """
 
     of_graphs: set[int] = field(default_factory=set)
     managed: dict[int, int] = field(default_factory=dict)
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
+    pinned: dict[int, int] = field(default_factory=dict)
     is_here: bool = False  # whether the device has managed memory now, and not the program
+
+    def is_pinned(self, address: int) -> bool:
+        """Whether an address is one of pinned memory."""
+        return any(begin <= address < begin + nbytes for begin, nbytes in self.pinned.items())
 
     def forget_dead(self) -> None:
         """Copy nothing to or from memory that the program has freed: it may be another's."""

@@ -67,6 +67,17 @@ def _managed_from_now_on(driver: StandInDriver, address: int) -> None:
     driver.special.managed[address] = address
 
 
+@serves("Q Q", "_consan_pinned", "_cudaHostRegister")
+def _pinned(driver: StandInDriver, address: int, nbytes: int) -> None:
+    driver.special.pinned[address] = nbytes
+
+
+@serves("Q", "_consan_unpinned", "_cudaHostUnregister")
+def _unpinned(driver: StandInDriver, address: int) -> None:
+    driver.session.streams.synchronize()  # no copy to what comes to lie there is compared with one from before
+    driver.special.pinned.pop(address, None)
+
+
 accepted("", "cuMemAdvise", "cuMemAdvise_v2", "cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cuStreamAttachMemAsync")
 
 
@@ -171,9 +182,11 @@ _ANY, TO_DEVICE, TO_HOST, WITHIN = Ends(), Ends(True, False), Ends(False, True),
 
 
 def copier(ends: Ends, *, waits: bool) -> Callable[..., None]:
-    """A call that copies between these ends. `waits`: the host waits for it."""
+    """A call that copies between these ends. `waits`: the host waits for it, as it does for each one to pageable memory."""
 
     def copy(driver: StandInDriver, to: int, source: int, nbytes: int, stream: int = 0) -> None:
+        captured = stream in driver.captures
+
         def work(current: Any) -> None:
             reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
             data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
@@ -181,7 +194,9 @@ def copier(ends: Ends, *, waits: bool) -> Callable[..., None]:
                 writes[0][1][...] = data
             else:
                 driver.memory.write(to, data.tobytes())
-            _operated(driver, "a copy of memory", current, reads, writes, waits=waits)
+            reads, writes = reads or _pinned_bytes(driver, source, data), writes or _pinned_bytes(driver, to, data)
+            to_pageable = bool(nbytes) and not (writes or captured)
+            _operated(driver, "a copy of memory", current, reads, writes, waits=waits or to_pageable)
 
         driver.work(stream, work)
 
@@ -193,6 +208,11 @@ def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool 
     found = driver.allocation(address) if known is False else None
     device = driver.is_device(address) if known is None else known or (found is not None and found[0] in driver.special.managed)
     return [(address, driver.view(address, nbytes))] if device and nbytes else []
+
+
+def _pinned_bytes(driver: StandInDriver, address: int, data: Any) -> list[Any]:
+    """The bytes at an end of a copy, if it is pinned memory: the copy may run beside others."""
+    return [(address, data)] if data.size and driver.special.is_pinned(address) else []
 
 
 def _operated(driver: StandInDriver, name: str, stream: Any, reads: list[Any], writes: list[Any], *, waits: bool) -> None:

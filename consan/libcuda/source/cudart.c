@@ -14,7 +14,7 @@ typedef struct {
     unsigned x, y, z;
 } dim3;
 
-enum { SUCCESS = 0, MEMORY_ALLOCATION = 2, INSUFFICIENT_DRIVER = 35 };
+enum { SUCCESS = 0, INSUFFICIENT_DRIVER = 35 };
 
 static __thread int last_error;
 
@@ -105,7 +105,10 @@ EXPORT const char *cudaGetErrorString(int code) { return error_text(code, 0); }
 
 // ---- memory and functions of the host: all work of a stream is over when a call returns ----
 
-EXPORT int cudaMallocHost(void **memory, size_t bytes) { return noted(posix_memalign(memory, 4096, bytes ? bytes : 1) ? MEMORY_ALLOCATION : SUCCESS); }
+EXPORT int cudaMallocHost(void **memory, size_t bytes) {
+    int (*found)(void **, size_t) = (int (*)(void **, size_t))in_driver("cuMemAllocHost_v2");
+    return noted(found ? found(memory, bytes) : INSUFFICIENT_DRIVER);
+}
 EXPORT int cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
     (void)flags;
     return cudaMallocHost(memory, bytes);
@@ -115,8 +118,8 @@ EXPORT int cudaMallocManaged(word *memory, size_t bytes, unsigned flags) {
     return noted(found ? found(memory, bytes, flags) : INSUFFICIENT_DRIVER);
 }
 EXPORT int cudaFreeHost(void *memory) {
-    free(memory);
-    return SUCCESS;
+    int (*found)(void *) = (int (*)(void *))in_driver("cuMemFreeHost");
+    return noted(found ? found(memory) : INSUFFICIENT_DRIVER);
 }
 
 typedef void (*host_function)(void *);

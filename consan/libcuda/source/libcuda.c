@@ -103,12 +103,19 @@ EXPORT void *consan_unserved(const char *name) { return unserved_function(name);
 
 // ---- pinned memory ----
 
-EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return posix_memalign(memory, 4096, bytes ? bytes : 1) ? OUT_OF_MEMORY : SUCCESS; }
+EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) {
+    if (posix_memalign(memory, 4096, bytes ? bytes : 1)) return OUT_OF_MEMORY;
+    const word words[16] = {(word)(uintptr_t)*memory, bytes};
+    call("_consan_pinned", words);  // copies to and from it are compared
+    return SUCCESS;
+}
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     (void)flags;
     return cuMemAllocHost_v2(memory, bytes);
 }
 EXPORT int cuMemFreeHost(void *memory) {
+    const word words[16] = {(word)(uintptr_t)memory};
+    if (memory) call("_consan_unpinned", words);
     free(memory);
     return SUCCESS;
 }

@@ -323,6 +323,7 @@ def test_a_result_that_may_depend_on_the_schedule_says_so_on_a_screen() -> None:
 def test_the_call_that_was_inlined_is_named_where_it_is_another_line() -> None:
     assert text.accesses.where(samples.READ, levels.SCREEN) == "reduce.cu:8:24 (called at reduce.cu:11)"
     assert text.accesses.where(replace(samples.READ, line=11), levels.SCREEN) == "reduce.cu:11:24"
+    assert "not known" in text.accesses.where(replace(samples.READ, line=0, ptx_line=0))
 
 
 def test_notes_are_counted_and_printed_on_request() -> None:
