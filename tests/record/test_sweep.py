@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from compact_support import Hangs, Work, of_twin
 from draws import examples
 from measure import arguments
 from oracle_strategies import STRATEGIES, batches
-from planted import break_checker, quick
+from planted import break_checker, plant, quick
 from test_compact import MORE, work_with
 from test_deduplication import BODIES
 
 import consan
+from consan.backends.virtual import VirtualBackend
+from consan.checker.compiled import cores
 from consan.checker.compiled.layouts import Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.judging import recorder, sweep
@@ -99,6 +102,37 @@ def test_the_same_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     passed = compared(work_with(ALL[name]), monkeypatch)
     assert passed is not None
     assert passed.clear + len(passed.replayed) > 0
+
+
+def _read_in_captures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The threads of a sweep that read a log while a capture of the program could see it."""
+    outside, read, found = threading.local(), VirtualBackend.read_into, list[str]()
+
+    @contextlib.contextmanager
+    def entered(_: VirtualBackend) -> Iterator[None]:
+        outside.entered = True
+        yield
+        outside.entered = False
+
+    def noted(backend: VirtualBackend, *given: Any, **how: Any) -> None:
+        if threading.current_thread() is not threading.main_thread() and not getattr(outside, "entered", False):
+            found.append(threading.current_thread().name)
+        read(backend, *given, **how)
+
+    monkeypatch.setattr(VirtualBackend, "outside_captures", entered)
+    monkeypatch.setattr(VirtualBackend, "read_into", noted)
+    monkeypatch.setattr(cores, "_SHORT", 1)  # in threads
+    assert compared(work_with(RACES["a long log"]), monkeypatch) is not None
+    return found
+
+
+def test_threads_that_read_logs_are_outside_of_captures(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _read_in_captures(monkeypatch) == []
+
+
+def test_a_thread_within_a_capture_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, sweep, "with self.launch.backend.outside_captures():", "if True:", name="Sweep._of_task")
+    assert _read_in_captures(monkeypatch)
 
 
 def test_only_what_may_have_findings_is_replayed_with_its_log(monkeypatch: pytest.MonkeyPatch) -> None:

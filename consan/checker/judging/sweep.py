@@ -62,7 +62,9 @@ class Sweep:
             at, count = at + count, min(2 * count, MOST)
 
     def _of_task(self, clusters: Sequence[int]) -> npt.NDArray[np.uint64]:
-        return self.clear(self.launch.clusters[list(clusters)].ravel().tolist())
+        """The lane events of their replays, by a thread of its own, which reads logs while the program may capture a graph."""
+        with self.launch.backend.outside_captures():
+            return self.clear(self.launch.clusters[list(clusters)].ravel().tolist())
 
 
 def sweep_of(launch: RecordedLaunch, recorded: Recorded, geometry: History, patience: Patience) -> Sweep | None:
