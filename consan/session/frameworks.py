@@ -161,11 +161,11 @@ class Frameworks:
         if isinstance(before, LaunchesByProof):
             return before if before.serves else None
         extents, args = LaunchExtents(launch.grid, launch.block), launch.args()
-        proof = None if args is None else judge.proof_of(prepared, launch.entry, extents, args)
-        if proof is None:
+        if args is None or (proof := judge.proof_of(prepared, launch.entry, extents, args)) is None:
             return None
         recording.kernels.covers(prepared, launch.entry, proof)  # the launch that was made now
-        proves = functools.partial(judge.proof_of, prepared, launch.entry, extents)
+        judge.keep_shown(prepared, launch.entry, extents, args)
+        proves = functools.partial(judge.proof_of_shown, prepared, launch.entry, extents)
         return LaunchesByProof(self.device, self.background.lock, launch.stream, instead=self.plain(prepared, launch), proves=proves)
 
     def plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:

@@ -27,6 +27,7 @@ RACES: Final = "races"  # in shared and global memory
 
 CHECKED, SAMPLED, PROVEN = "checked", "sampled", "proven"
 FOR_ALL: Final = "proven for all launches"
+_NO_RACE: Final = "no race in shared or global memory; barrier misuse is not part of it"
 EXCLUDED: Final = "excluded by the user"
 NOT_CHECKED: Final = "not checked"
 SHOWN: Final = 3  # shapes in a sentence
@@ -346,7 +347,7 @@ def proof_rows(report: Report) -> Iterator[str]:
         if kernel.proof is not None:
             shape = " x ".join(map(str, kernel.proof.block))
             where = f"{late.names.kernel_name(kernel.name)}: {FOR_ALL} with blocks of {shape}"
-            yield f"{where}: no race in shared or global memory{_assumed(kernel.proof)}{_unrecorded(kernel)}"
+            yield f"{where}: {_NO_RACE}{_assumed(kernel.proof)}{_unrecorded(kernel)}"
 
 
 def _assumed(proof: AllLaunchesProof) -> str:

@@ -53,6 +53,25 @@ extern "C" __global__ void rows(float *out, int by, int n) {
         out[(long long)blockIdx.x * by + i] = i;
 }
 extern "C" __global__ void bump(int *out) { out[blockIdx.x * 64 + threadIdx.x] += 1; }
+extern "C" __global__ void part(int *out, int n) {
+    out[blockIdx.x * 64 + threadIdx.x] = n;
+    if (threadIdx.x < n) __syncthreads();
+}
+extern "C" __global__ void all(int *out, int n) {
+    if (threadIdx.x < n) out[blockIdx.x * 64 + threadIdx.x] = n;
+    __syncthreads();
+}
+extern "C" __global__ void part_by_data(int *out, const int *in) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    out[i] = i;
+    if (in[i] == 0) __syncthreads();
+}
+extern "C" __global__ void fill(int *out, int n) {
+    __shared__ int tile[64];
+    if (threadIdx.x < n) tile[threadIdx.x] = n;
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
 """
 STATE = """
 __device__ int table[256];
@@ -123,6 +142,37 @@ def test_each_shape_has_a_launch_that_is_recorded() -> None:
         launches("turn", *launches.arrays, grid=grid)
     report, kernel = launches.report()
     assert (report.verdict, kernel.launches, kernel.proven_launches) == ("clean", 5, 2)
+
+
+@pytest.mark.parametrize(("entry", "kind"), [("part", "barrier-misuse"), ("fill", "uninitialized-read")])
+def test_what_parameters_decide_beside_races_is_looked_for_in_each_launch(entry: str, kind: str) -> None:
+    launches = Launches()
+    for n in (64, 64, 7):
+        launches(entry, launches.arrays[0], n)
+    report, kernel = launches.report()
+    assert kind in {each.kind for each in report.findings}
+    assert (kernel.proof is not None, kernel.launches, kernel.proven_launches) == (True, 3, 1)
+    (row,) = proof_rows(report)
+    assert "no race in shared or global memory; barrier misuse is not part of it" in row
+
+
+def test_what_data_decide_beside_races_is_looked_for_in_each_launch() -> None:
+    launches = Launches()
+    out, given = launches.arrays
+    for value in (0, 1):
+        launches.session.backend.write(given, np.int32([0, value] * 32 + [0] * 192))
+        launches("part_by_data", out, given)
+    report, kernel = launches.report()
+    assert {each.kind for each in report.findings} == {"barrier-misuse"}
+    assert (kernel.proof is not None, kernel.launches, kernel.proven_launches) == (True, 2, 0)
+
+
+def test_barriers_of_all_threads_are_shown_by_one_launch() -> None:
+    launches = Launches()
+    for n in (64, 7, 9):
+        launches("all", launches.arrays[0], n)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.launches, kernel.proven_launches) == ("clean", 3, 2)
 
 
 def test_arrays_that_overlap_are_recorded_and_their_race_is_found() -> None:

@@ -85,3 +85,13 @@ def test_what_parameters_decide_is_left_to_what_is_known(library: bench_launch.N
     made.launch(3)
     assert of(made.session.report(), "waits").proof is None
     made.close()
+
+
+def test_one_that_does_what_no_recorded_launch_has_shown_is_recorded(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    proofs = program.session.frameworks.judge.always
+    assert proofs is not None
+    program.launch(5)
+    assert launched(program) == PLAIN
+    monkeypatch.setattr(proofs, "like", lambda *_: "other values of parameters that decide")
+    program.launch()
+    assert launched(program) != PLAIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from consan.reports.model import AllLaunchesProof
     from consan.session.modules.prepared import Prepared
 
+MOST_SHOWN: Final = 1 << 12
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
 
@@ -51,6 +52,7 @@ class CheckedKernels:
     shapes: LaunchShapes = field(default_factory=LaunchShapes)
     of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
     _kernels: dict[tuple[int, str], CheckedKernel] = field(default_factory=dict)
+    _shown: set[Hashable] = field(default_factory=set)  # launches of proven kernels that were recorded: what others like them do
     _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
     def of(self, prepared: Prepared, entry: str) -> CheckedKernel:
@@ -107,6 +109,15 @@ class CheckedKernels:
         """A proof for all launches covers one that was recorded in full."""
         kernel = self.of(prepared, entry)
         kernel.proof, kernel.covered = proof.joined(kernel.proof), kernel.covered + 1
+
+    def shows(self, like: Hashable) -> bool:
+        """Whether a launch like one of a proven kernel was recorded (`LaunchProofs.like`)."""
+        return like in self._shown
+
+    def keep_shown(self, like: Hashable) -> None:
+        """A launch of a proven kernel is recorded. None: data may decide what others do."""
+        if like is not None and len(self._shown) < MOST_SHOWN:
+            self._shown.add(like)
 
     def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
         """Count proofs."""
@@ -172,5 +183,6 @@ class CheckedKernels:
         """Start anew, for the next report."""
         self.shapes.clear()
         self.of_streams = ()
+        self._shown.clear()
         self._kernels.clear()
         self._alike.clear()

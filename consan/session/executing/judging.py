@@ -39,7 +39,7 @@ from consan.session.planning.plan import NOTHING_KNOWN, Gap, LaunchPlan, Planned
 from consan.session.planning.proofs import Proofs
 
 if TYPE_CHECKING:
-    from consan.session.planning.launch_proofs import LaunchProofs
+    from consan.session.planning.launch_proofs import LaunchProofs, ProvedLaunch
 
 Restore = Callable[[], None]
 
@@ -119,6 +119,8 @@ class Judge:
                 kernels.counts_always(made.form, entry, made.proven.always, launch.grid, launch.block, recorded=False)
             return made.form, None
         started.restore, started.proven = restore, made.proven
+        if made.proven.always is not None:
+            self.keep_shown(prepared, entry, LaunchExtents(launch.grid, launch.block), args)
         if not background:
             started.timeout = self.watch.timeout
         if self.keeper is not None:
@@ -131,15 +133,31 @@ class Judge:
             return PlannedKernel(prepared, entry, light)
         extents = LaunchExtents(launch.grid, launch.block)
         proven = functools.partial(self.proofs.accesses, prepared, entry, args, extents)
-        return PlannedKernel(prepared, entry, light, proven, functools.partial(self.proof_of, prepared, entry, extents, args))
+        always = functools.partial(self.proof_of, prepared, entry, extents, args)
+        return PlannedKernel(prepared, entry, light, proven, always, functools.partial(self.is_shown, prepared, entry, extents, args))
 
     def proof_of(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> AllLaunchesProof | None:
         """The proof that no launch of a kernel has a race, if it covers a launch."""
-        if self.always is None:
-            return None
+        return None if self.always is None else self.always.of(prepared, self._proved(prepared, entry, extents, args))
+
+    def is_shown(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> bool:
+        """Whether a recorded launch has shown what a proven one does that is no race."""
+        return self.always is not None and self.recording.kernels.shows(
+            self.always.like(prepared, self._proved(prepared, entry, extents, args))
+        )
+
+    def keep_shown(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> None:
+        """A launch is recorded: it shows what others like it do that is no race."""
+        if self.always is not None:
+            self.recording.kernels.keep_shown(self.always.like(prepared, self._proved(prepared, entry, extents, args)))
+
+    def proof_of_shown(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> AllLaunchesProof | None:
+        """The proof, if a recorded launch has shown the rest, too."""
+        return self.proof_of(prepared, entry, extents, args) if self.is_shown(prepared, entry, extents, args) else None
+
+    def _proved(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> ProvedLaunch:
         touched = functools.partial(self.proofs.touched, prepared, entry, args, extents)
-        launch = late.launch_proofs.ProvedLaunch(entry, extents.grid, extents.block, args, touched)
-        return self.always.of(prepared, launch)
+        return late.launch_proofs.ProvedLaunch(entry, extents.grid, extents.block, args, touched)
 
     def _started(
         self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, background: bool

@@ -12,7 +12,7 @@ variables of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -24,6 +24,7 @@ from consan.prove.environment import pointers_of
 from consan.prove.kernel import has_strong_accesses
 from consan.prove.launched.conditions import LaunchConditions, conditions_of
 from consan.prove.launched.relations import prove_as_launched, same_pointers
+from consan.prove.launched.repeats import deciding_parameters
 from consan.prove.solver import require
 from consan.reports.model import AllLaunchesProof
 from consan.session.modules.prepared import Prepared
@@ -64,6 +65,7 @@ class LaunchProofs:
     _known: dict[_OfShape, LaunchConditions | None] = field(default_factory=dict)
     _covered: dict[tuple[_OfShape, Dim3, tuple[bytes, ...], tuple[Extent | None, ...]], str] = field(default_factory=dict)
     _overflows: dict[tuple[_OfShape, tuple[int, ...]], str] = field(default_factory=dict)
+    _deciding: dict[tuple[str, str], tuple[int, ...] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise `EnvironmentFailure` without a solver."""
@@ -88,6 +90,14 @@ class LaunchProofs:
             self.note(f"{launch.entry}: a launch was recorded though a proof holds for all that fit its assumptions: {why}")
             return None
         return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True, relations=conditions.related)
+
+    def like(self, prepared: Prepared, launch: ProvedLaunch) -> Hashable:
+        """What launches have in common that do the same but for races (launched/repeats.py). None: data may decide what they do."""
+        kernel = prepared.plain, launch.entry
+        if kernel not in self._deciding:
+            self._deciding[kernel] = deciding_parameters(_function(prepared, launch.entry))
+        places = self._deciding[kernel]
+        return None if places is None else (*kernel, launch.grid, launch.block, tuple(launch.parameters[each] for each in places))
 
     def _pointers(self, prepared: Prepared, entry: str) -> tuple[int, ...]:
         """The parameters of a kernel that are pointers."""

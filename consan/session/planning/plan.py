@@ -53,8 +53,8 @@ class Unasked(NoRoom):
 class PlannedKernel(Generic[F]):
     """A kernel in the form that its module has. `light`: the form without global memory. `proven`: accesses that are proven apart.
 
-    `always`: the proof that no launch of it has a race, if it covers this one. All three are called only where the plan depends on them:
-    they take time.
+    `always`: the proof that no launch of it has a race, if it covers this one. `shown`: whether a recorded launch shows the rest of what
+    this one does. All four are called only where the plan depends on them: they take time.
     """
 
     form: F
@@ -62,6 +62,7 @@ class PlannedKernel(Generic[F]):
     light: Callable[[], F]
     proven: Callable[[], int] = lambda: 0
     always: Callable[[], AllLaunchesProof | None] = lambda: None
+    shown: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -152,14 +153,14 @@ def plan(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOption
 def _always(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOptions) -> LaunchPlan[F] | None:
     """The plan where no launch of the kernel has a race, unless its log or its accesses are wanted. None: there is no such proof.
 
-    The first launch of a shape is recorded without global memory: a proof does not speak of what is no race. Later ones run as they are.
+    A proof does not speak of what is no race. So launches are recorded without global memory, but those that one of their shape has shown.
     """
     recorded = kernel.form.recorded
     assert recorded is not None
     if launch.wanted or options.keep_histories or (proof := kernel.always()) is None:
         return None
     light = _without_global(kernel) if recorded.has_global(kernel.entry) else kernel.form
-    if light is not None and launch.judged:
+    if light is not None and launch.judged and kernel.shown():
         return LaunchPlan(light, proven=KnownBefore(always=proof))
     return None if light is None else replace(_recorded(replace(kernel, form=light), launch, options), proven=KnownBefore(always=proof))
 

@@ -145,15 +145,15 @@ def test_a_plan_is_the_same_each_time_and_changes_nothing() -> None:
 ALWAYS = AllLaunchesProof((64, 1, 1), (), whole=True)
 
 
-def _always(kernel: PlannedKernel[Form]) -> PlannedKernel[Form]:
-    return replace(kernel, always=lambda: ALWAYS)
+def _always(kernel: PlannedKernel[Form], *, shown: bool = True) -> PlannedKernel[Form]:
+    return replace(kernel, always=lambda: ALWAYS, shown=lambda: shown)
 
 
-@pytest.mark.parametrize("judged", [False, True])
-def test_the_first_launch_of_a_shape_is_recorded_though_no_launch_has_a_race(judged: bool) -> None:
-    made = plan(_always(_kernel()), replace(LAUNCH, judged=judged), DEFAULTS)
+@pytest.mark.parametrize(("judged", "shown"), [(False, True), (True, False), (True, True)])
+def test_a_launch_that_none_has_shown_is_recorded_though_no_launch_has_a_race(judged: bool, shown: bool) -> None:
+    made = plan(_always(_kernel(), shown=shown), replace(LAUNCH, judged=judged), DEFAULTS)
     assert (made.form.number, made.proven.always, made.gaps) == (1, ALWAYS, ())
-    assert (made.log is None) == judged
+    assert (made.log is None) == (judged and shown)
 
 
 @pytest.mark.parametrize("options", [DEFAULTS, replace(DEFAULTS, keep_histories=True)])
