@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from consan.dataclass import dataclass
+from consan.instrument.control_flow.paths import components
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record.analyses.cuts import idling
@@ -26,7 +27,8 @@ class FunctionFrame:
     def insert_cuts(self, words: int) -> None:
         """Insert the checks for room. `words`: the most between two cuts, and one."""
         recorder, facts, edits = self.recorder, self.recorder.facts, self.recorder.context.edits
-        idling_heads = idling(facts.graph, facts.cuts, self._acts)
+        idling_heads, rings = idling(facts.graph, facts.cuts, self._acts), components(facts.graph.successors, facts.graph.predecessors)
+        slow = {rings[node] for node in self._sleeping}  # loops in which threads look often enough only if they do so behind each sleep
         for number in sorted(facts.cuts):
             first, idles = facts.graph.nodes[number].steps[0].instruction, number in idling_heads
             if recorder.leaving is None:
@@ -34,10 +36,15 @@ class FunctionFrame:
             else:
                 room = 0 if self.bounded else words
                 counts = recorder.computed is not None and recorder.computed.is_faithful(first)
-                code = recorder.leaving.cut(room, first, idles=idles, counts=counts)
+                code = recorder.leaving.cut(room, first, idles=idles or rings[number] in slow, counts=counts, sleeps=bool(slow))
             edits.insert_at(first.start, code)
         for call in self.suspensions:
             edits.insert_after(call, "\n" + text.resume() + text.cut(words))
+
+    @property
+    def _sleeping(self) -> list[int]:
+        """The nodes with polls behind which a thread may sleep."""
+        return self.recorder.global_races.polls.sleeping if self.recorder.global_races is not None else []
 
     def _acts(self, node: int) -> bool:
         """Whether a thread that passes a node has an event that no round of a poll repeats, or a wait that it leaves at."""

@@ -22,7 +22,7 @@ from consan.instrument.effects import LANES, ClusterBarrierWait, CtaBarrier
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record.families import mbarriers
-from consan.instrument.record.text import expansion, text
+from consan.instrument.record.text import backoff, expansion, text
 from consan.instrument.record.text.templates import LEFT
 from consan.instrument.record.text.words import TextVariant
 from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
@@ -53,16 +53,17 @@ class Leaving:
         self._products = any(work.row.is_of_products for work in self.plan.work)
         self._counted = tuple(dict.fromkeys(filter(None, map(_count_of, self.plan.work))))
 
-    def cut(self, words: int, first: Instruction, *, idles: bool, counts: bool = False) -> str:
+    def cut(self, words: int, first: Instruction, *, idles: bool, counts: bool = False, sleeps: bool = False) -> str:
         """The check for room at the head of a loop, none without `words`. `idles`: a thread can go round the loop without an event.
 
-        `counts`: the host passes the place as often as the thread does.
+        `counts`: the host passes the place as often as the thread does. `sleeps`: threads of the kernel do; one that has slept long looks.
         """
         if self.variant is TextVariant.EXPANSION:
             return expansion.cut(words, self._label("reads")) + (self.counted() if counts else "")
         room = self._label("room")
-        check = text.cut(words, _due() + self._at_loop(first), room) if words else ""
-        due = _due() if not counts else _sometimes()
+        slept = f"or.pred %__consan_q, %__consan_q, {backoff.LONG};\n" if sleeps else ""
+        check = text.cut(words, _due() + slept + self._at_loop(first), room) if words else ""
+        due = (_due() if not counts else _sometimes()) + slept
         return (self.counted() if counts else "") + check + (due + self._at_loop(first) if idles else "")
 
     def _at_loop(self, first: Instruction) -> str:

@@ -115,3 +115,14 @@ ld.param.u64 %to, [out]; st.global.u64 [%to], %sum;
 ret;
 }}
 """
+
+
+def _looks(leaves: bool) -> int:
+    return record(POLL.format(more="", poll=ADD, target="sm_90a"), global_races=True, leaves=leaves).ptx.count(
+        f"or.pred %__consan_q, %__consan_q, {backoff.LONG}"
+    )
+
+
+def test_a_thread_that_has_slept_long_looks_whether_it_is_to_leave() -> None:
+    """Others look in one of 256 rounds: these would take a second or more."""
+    assert (_looks(leaves=True) > 0, _looks(leaves=False)) == (True, 0)

@@ -14,12 +14,14 @@ from consan.instrument.ptx import Module
 from consan.instrument.record.analyses.clusters import target_number
 
 SAME: Final = "%__consan_pz"  # whether an access has found what the one before it has
+LONG: Final = "%__consan_zl"  # whether the thread has slept long behind its last poll
 _KEPT, _COUNT, _TIME = "%__consan_z", "%__consan_zn", "%__consan_zt"
 _ROUNDS: Final = 64  # in vain before the first sleep
 _FIRST: Final = 256  # ns of the first sleeps
 _SHIFT: Final = 4  # 16 rounds, then sleeps are twice as long
 _DOUBLED: Final = 12  # how often
 _LONGEST: Final = 1_000_000  # ns
+_LONG: Final = 16_384  # ns: beside it a look at whether the host stops the launch takes no time
 _OLDEST_TARGET, _OLDEST_VERSION = 70, (6, 3)  # of the instruction
 
 
@@ -34,7 +36,11 @@ def declarations(count: int) -> str:
         return ""
     kept = (f".reg .b64 {_KEPT}{number}_<2>; .reg .b32 {_COUNT}{number}; mov.b32 {_COUNT}{number}, 0;\n" for number in range(count))
     cleared = (f"mov.b64 {_KEPT}{number}_{at}, 0;\n" for number in range(count) for at in range(2))
-    return f".reg .pred {SAME};\n.reg .b32 {_TIME};\n" + "".join(kept) + "".join(cleared)
+    return (
+        f".reg .pred {SAME}, {LONG};\n.reg .b32 {_TIME};\nmov.u32 {_TIME}, 0; setp.ne.u32 {LONG}, {_TIME}, 0;\n"
+        + "".join(kept)
+        + "".join(cleared)
+    )
 
 
 def slept(number: int, place: str, seen: str, guard: str, unchanged: str) -> str:
@@ -54,4 +60,5 @@ min.u32 {_TIME}, {_TIME}, {_DOUBLED};
 shl.b32 {_TIME}, {_FIRST}, {_TIME};
 min.u32 {_TIME}, {_TIME}, {_LONGEST};
 @{SAME} nanosleep.u32 {_TIME};
+setp.ge.and.u32 {LONG}, {_TIME}, {_LONG}, {SAME};
 """

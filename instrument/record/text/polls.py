@@ -76,7 +76,7 @@ class RecordedPolls:
     nodes: set[int] = field(default_factory=set)
     current: Instruction | None = None  # that the walk is at, if its rounds may leave nothing
     slowed: Instruction | None = None  # that the walk is at, if its rounds may sleep
-    sleeps: int = 0  # how many polls may
+    sleeping: list[int] = field(default_factory=list)  # the nodes of such polls
     identity: int = 0  # in the module, of the poll that the walk is at, if its rounds are calls: the number of its block
 
     def begin(self, instruction: Instruction, node: int) -> None:
@@ -110,7 +110,7 @@ class RecordedPolls:
         """The registers that polls keep: where the last block of each ended, its address and value."""
         kept = (f".reg .b64 %__consan_p{number}_<3>; mov.b64 %__consan_p{number}_0, 0;\n" for number in range(len(self.starts)))
         last = f".reg .b32 {_LAST}; mov.b32 {_LAST}, 0;\n" if self.kernel.variant is TextVariant.COMPACT else ""
-        last += backoff.declarations(self.sleeps)
+        last += backoff.declarations(len(self.sleeping))
         return f".reg .b64 {PLACE}, {SEEN}, {WANTED};\n.reg .pred {REPEATS};\n{last}" + "".join(kept)
 
     def repeats(self) -> str:
@@ -128,16 +128,16 @@ class RecordedPolls:
 
     def forward(self, node: int) -> str:
         """End the block of a poll, and move the cursor past it, unless it repeats the one before. Then sleep, if it waits long."""
-        return self._forward(node) + self._slept()
+        return self._forward(node) + self._slept(node)
 
-    def _slept(self) -> str:
+    def _slept(self, node: int) -> str:
         if self.slowed is None:
             return ""
         poll, self.slowed = self.slowed, None
         if self.kernel.variant.on_host:
             return ""
-        self.sleeps += 1
-        return backoff.slept(self.sleeps - 1, PLACE, SEEN, guard_text(poll), _unchanged(poll, backoff.SAME))
+        self.sleeping.append(node)
+        return backoff.slept(len(self.sleeping) - 1, PLACE, SEEN, guard_text(poll), _unchanged(poll, backoff.SAME))
 
     def _forward(self, node: int) -> str:
         if self.current is None:
