@@ -50,6 +50,22 @@ class HostOrder(Protocol):
     def ended(self, rank: int, arrays: Any) -> None:
         """A rank has ended, and with it its arrays."""
 
+    def host_waited(self, rank: int) -> None:
+        """The host of a rank has waited for its device."""
+
+    def over_for_host(self, rank: int) -> Any:
+        """What the host of a rank knows to be over: what another rank whose host meets it gives to `received`."""
+
+
+class HostOperated(Protocol):
+    """A listener that hears of the operations of the ranks on tensors (consan/adapters/distributed/operations.py)."""
+
+    def shares(self, tensor: Any) -> bool:
+        """Whether a tensor is of symmetric memory."""
+
+    def done(self, name: str, reads: Sequence[Any], writes: Sequence[Any], *, certain: bool = True, to_host: bool = False) -> None:
+        """The rank that runs has made an operation."""
+
 
 class StuckRanksError(UsageError):
     """All ranks wait for each other."""
@@ -87,6 +103,7 @@ class Crew:
     memory: SymmetricMemory = field(init=False)  # the adapter makes it
     epoch: int = 0
     order: HostOrder | None = None  # who compares launches sets it
+    operations: HostOperated | None = None  # the adapter sets it
     executing: bool = False
 
     def __post_init__(self) -> None:
@@ -164,6 +181,8 @@ class Crew:
         pending, mine.pending = mine.pending, []
         for wait in pending:
             wait()
+        if self.order is not None:
+            self.order.host_waited(self._turn)
 
     def launch(self, launch: JointLaunch, name: str) -> None:
         """A launch, made when the others have come to theirs or wait."""

@@ -83,6 +83,10 @@ class SymmetricMemory:
         """The addresses and arrays of a rank."""
         return [(address_of(array), array) for each in self.own if each.rank == rank for array in (each.bytes, each.signals)]
 
+    def placed(self) -> Iterator[tuple[int, Array]]:
+        """The addresses and arrays of all ranks."""
+        return ((address_of(array), array) for _, array, _ in self.named())
+
     def tables(self) -> list[Array]:
         """All tables."""
         return [table for window in self.windows for table in window.tables]

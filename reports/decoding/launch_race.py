@@ -139,12 +139,13 @@ class OperationSide:
     writes: bool = False
     entry: str = ""
     framework: str = CUDA
+    name: str = ""  # of the bytes
 
     def access(self, begin: int) -> Access:
         """The access as reports show it."""
         return Access(
             role="write" if self.writes else "read", op=self.what, file=self.file, line=self.line, column=1 if self.line else 0,
-            bytes=(begin, begin + self.nbytes), space="global",
+            bytes=(begin, begin + self.nbytes), space="global", name=self.name,
         )  # fmt: skip
 
 

@@ -39,3 +39,56 @@ def test_a_finding_names_ranks_and_the_symmetric_buffer(tmp_path: Path) -> None:
         sides = finding["accesses"][:2]
         assert len({side["rank"] for side in sides}) == 2
         assert all('symmetric buffer "data", rank ' in side["name"] for side in sides)
+
+
+PROGRAM = """
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+import triton
+import triton.language as tl
+
+@triton.jit
+def take(source, target, count: tl.constexpr):
+    i = tl.arange(0, count)
+    tl.store(target + i, tl.load(source + i))
+
+dist.init_process_group("nccl")
+rank, other = dist.get_rank(), torch.zeros(64, device="cuda")
+
+@torch.library.custom_op(f"of_rank_{rank}::fill", mutates_args=("x",))
+def custom(x: torch.Tensor) -> None:
+    x.fill_(2.0)
+
+data = symm_mem.empty(64, dtype=torch.float32, device="cuda")
+handle = symm_mem.rendezvous(data, dist.group.WORLD)
+peer = handle.get_buffer(1 - rank, (64,), torch.float32)
+handle.barrier()
+take[(1,)](data, torch.zeros(64, device="cuda"), 32)
+STEP
+handle.barrier()
+"""
+OPERATIONS = {
+    "peer.copy_(other)": "violations",
+    "handle.barrier(); peer.copy_(other)": "clean",
+    "peer[:32] = 3": "violations",
+    "peer[32:] = 3": "clean",
+    "peer[torch.arange(4)] = 3": "incomplete",
+    "peer += 1": "violations",
+    "torch.add(other, 1, out=peer)": "violations",
+    "torch._foreach_add_([other, peer], 1.0)": "violations",
+    "torch.ops.aten.copy_.default(peer, other)": "violations",
+    "torch.zeros_like(peer)": "clean",
+    "peer.cpu().fill_(3)": "clean",
+    "custom(peer)": "incomplete",
+}
+
+
+@pytest.mark.parametrize("step", OPERATIONS)
+def test_operations_of_torch_on_symmetric_memory(tmp_path: Path, step: str) -> None:
+    """Beside a kernel of the peer that reads the first half."""
+    program, stored = tmp_path / "program.py", tmp_path / "run.json"
+    program.write_text(PROGRAM.replace("STEP", step))
+    command = ["run", "--ranks", "2", "--device", "cpu", "-o", str(stored), str(program)]
+    done = subprocess.run([sys.executable, "-m", "consan", *command], capture_output=True, text=True, check=False, timeout=300)
+    assert json.loads(stored.read_text())["verdict"] == OPERATIONS[step], done.stdout + done.stderr

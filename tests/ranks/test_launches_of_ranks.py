@@ -38,8 +38,17 @@ NOTHING = "if (i > 99) mine[i] = 0;"
 RACE = ("global-race", "no-rank-edge")
 
 
-def launches(*steps: str, count: int = 2, scope: str = "sys", **options: Any) -> Report:
-    """The report of a program: each step is the body of a launch, or what the host does."""
+def launches(
+    *steps: str,
+    count: int = 2,
+    scope: str = "sys",
+    more: Callable[[Any, Any, Any], dict[str, Callable[[], Any]]] | None = None,
+    **options: Any,
+) -> Report:
+    """The report of a program: each step is the body of a launch, or what the host does.
+
+    `more`: gives other steps of the host, for torch, the rank's buffer and the handle.
+    """
 
     def body() -> None:
         import torch
@@ -70,6 +79,7 @@ def launches(*steps: str, count: int = 2, scope: str = "sys", **options: Any) ->
             "pair": lambda: dist.barrier(group=dist.new_group([0, 1])),
             "other pairs": lambda: [dist.barrier(group=group) for group in (dist.new_group([1, 2]), dist.new_group([0, 2]))],
         }
+        host |= {} if more is None else more(torch, data, handle)
         for step in steps:
             if step in host:
                 host[step]()
@@ -93,6 +103,8 @@ PROGRAMS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "a collective": (True, (FILL, "all_reduce", TAKE)),
     "a rendezvous once more": (False, (FILL, "rendezvous", TAKE)),
     "a rendezvous of another buffer": (False, (FILL, "rendezvous of another buffer", TAKE)),
+    "a rendezvous behind a wait for the device": (True, (FILL, "synchronize", "rendezvous of another buffer", TAKE)),
+    "a wait for the device behind a rendezvous": (False, (FILL, "rendezvous of another buffer", "synchronize", TAKE)),
     "a start that releases": (True, (FILL, START.replace("SEMANTICS", "release") + TAKE)),
     "a start that is relaxed": (False, (FILL, START.replace("SEMANTICS", "relaxed") + TAKE)),
     "a barrier too early": (False, ("barrier", FILL, TAKE)),

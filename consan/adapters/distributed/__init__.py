@@ -20,12 +20,14 @@ from consan.adapters.base import SessionLike
 from consan.adapters.distributed import tensors
 from consan.adapters.distributed.collectives import Collectives
 from consan.adapters.distributed.nvshmem import NvshmemCalls
+from consan.adapters.distributed.operations import HostOperations
 from consan.adapters.distributed.symmetric import SymmetricCalls, Tensors
 from consan.adapters.distributed.symmetric_ops import SymmetricOps
 from consan.adapters.seam import Seam
 from consan.ranks.crew import current
 from consan.ranks.memory import SymmetricMemory
 
+_OF_TORCH = frozenset(("ReduceOp",))  # torch's own where it is installed: torch.compile and custom operators ask for its parts
 _DISTRIBUTED, _SYMMETRIC = "torch.distributed", "torch.distributed._symmetric_memory"
 
 
@@ -74,16 +76,18 @@ class DistributedStandIn(Seam):
     def _fill(self, torch: Any, distributed: ModuleType, symmetric: ModuleType, makes: Tensors) -> None:
         crew = current()
         assert crew is not None
-        collectives, calls = Collectives(crew), SymmetricCalls(crew, makes)
+        operations, calls = HostOperations(crew, self._session), SymmetricCalls(crew, makes)
+        crew.operations, collectives = operations, Collectives(crew, operations)
         if hasattr(torch, "cuda"):
             self._patches.set(torch.cuda, "synchronize", lambda device=None: crew.synchronize())
-        self._patches.set(torch.ops, "symm_mem", SymmetricOps(crew, collectives.world, calls))
-        made = NvshmemCalls(crew, calls, self._session).modules()
+        self._patches.set(torch.ops, "symm_mem", SymmetricOps(crew, collectives.world, calls, operations))
+        made = NvshmemCalls(crew, calls, self._session, operations).modules()
         sys.modules.update(made)
         self._undo.append(functools.partial(_take_away, tuple(made)))
         for owner, functions in ((distributed, collectives.functions()), (symmetric, calls.functions())):
             for name, value in functions.items():
-                self._patches.set(owner, name, value)
+                if not (name in _OF_TORCH and name in vars(owner)):
+                    self._patches.set(owner, name, value)
 
 
 def _take_away(names: tuple[str, ...]) -> None:

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from consan._errors import NotSupported, UsageError
+from consan.adapters.distributed.operations import HostOperations
 from consan.adapters.distributed.order import meets
 from consan.ranks.crew import Crew
 
@@ -47,6 +48,17 @@ class BegunWork:
         if done is not None:
             done()
         return True
+
+    def then(self, done: Callable[[], None]) -> None:
+        """What else is to be done where it is waited for."""
+        first = self._done
+
+        def both() -> None:
+            if first is not None:
+                first()
+            done()
+
+        self._done = both
 
     def is_completed(self) -> bool:
         """Waits for it, since a rank runs until it waits."""
@@ -85,7 +97,8 @@ class PointToPoint:
 class Collectives:
     """The collectives of a crew."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: Crew, operations: HostOperations) -> None:
+        self._operations = operations
         self._crew, self.world = crew, RankGroup(crew, "0", range(crew.count))
         self._begun: set[int] = set()  # ranks that have initialised
         self._groups: dict[str, RankGroup] = {}
@@ -110,7 +123,7 @@ class Collectives:
             "broadcast_object_list": self._broadcast_objects,
         }
         return {
-            **{name: _for_members(each) for name, each in collectives.items()},
+            **{name: self._for_members(name, each) for name, each in collectives.items()},
             "init_process_group": self._init,
             "is_initialized": lambda: crew.rank in self._begun,
             "is_available": lambda: True,
@@ -133,6 +146,23 @@ class Collectives:
             "P2POp": PointToPoint,
             "batch_isend_irecv": self._batch,
         }
+
+    def _for_members(self, name: str, collective: Callable[..., Any]) -> Callable[..., Any]:
+        """A collective, which does nothing for a rank that is not in its group. What it writes is over behind its wait."""
+
+        @functools.wraps(collective)
+        def made(*args: Any, **how: Any) -> Any:
+            if how.get("group") == _NO_MEMBER:
+                return None
+            with self._operations.part_of(f"torch.distributed.{name}", pending=True) as begun:
+                work = collective(*args, **how)
+            if isinstance(work, BegunWork):
+                work.then(lambda: self._operations.over(begun))
+            else:
+                self._operations.over(begun)
+            return work
+
+        return made
 
     def _of(self, group: Any) -> RankGroup:
         """The group that an argument names. The rank that runs is in it."""
@@ -255,7 +285,9 @@ class Collectives:
         message = (self._crew.rank, self._root(group, dst, group_dst), tag, self._of(group).group_name)
         self._sent[message] += 1
         order = self._crew.order
-        self._messages[message, self._sent[message]] = tensor.clone(), None if order is None else order.sent(self._crew.rank)
+        with self._operations.part_of("torch.distributed.send"):
+            given = tensor.clone()
+        self._messages[message, self._sent[message]] = given, None if order is None else order.sent(self._crew.rank)
         return BegunWork(lambda: None)
 
     def _irecv(self, tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> BegunWork:
@@ -269,7 +301,8 @@ class Collectives:
         def take() -> None:
             self._crew.until(lambda: key in self._messages, f"a message of rank {message[0]}")
             given, sent = self._messages.pop(key)
-            tensor.copy_(given.reshape(tensor.shape))
+            with self._operations.part_of("torch.distributed.recv"):
+                tensor.copy_(given.reshape(tensor.shape))
             if sent is not None and self._crew.order is not None:
                 self._crew.order.received(me, sent)
 
@@ -281,16 +314,6 @@ class Collectives:
 
     def _batch(self, ops: Sequence[PointToPoint]) -> list[BegunWork]:
         return [each.op(each.tensor, self._root(each.group, each.peer, each.group_peer), each.group, each.tag) for each in ops]
-
-
-def _for_members(collective: Callable[..., Any]) -> Callable[..., Any]:
-    """A collective, which does nothing for a rank that is not in its group."""
-
-    @functools.wraps(collective)
-    def made(*args: Any, **how: Any) -> Any:
-        return None if how.get("group") == _NO_MEMBER else collective(*args, **how)
-
-    return made
 
 
 def _name(op: Any) -> str:

@@ -16,10 +16,11 @@ from typing import Any, Final, NoReturn
 
 from consan._errors import NotSupported, UsageError
 from consan.adapters.distributed.collectives import REDUCTIONS
+from consan.adapters.distributed.operations import HostOperations
 from consan.adapters.distributed.order import order_of
 from consan.adapters.distributed.symmetric import SymmetricCalls
 from consan.ranks.crew import Crew
-from consan.session.comparing.program_streams import caller
+from consan.ranks.memory import address_of
 
 MODULES: Final = ("nvshmem", "nvshmem.core")
 _TEAMS: Final = {"TEAM_WORLD": 0, "TEAM_SHARED": 1, "TEAM_NODE": 2}
@@ -32,8 +33,8 @@ _BY_NUMBER: Final = list(_COMPARISONS.values())
 class NvshmemCalls:
     """The calls, for all ranks of a crew."""
 
-    def __init__(self, crew: Crew, symmetric: SymmetricCalls, session: Any) -> None:
-        self._crew, self._symmetric, self._session = crew, symmetric, session
+    def __init__(self, crew: Crew, symmetric: SymmetricCalls, session: Any, operations: HostOperations) -> None:
+        self._crew, self._symmetric, self._session, self._operations = crew, symmetric, session, operations
         self._signals: dict[int, list[Any]] = {}  # by address: what each signal there says is over
 
     def modules(self) -> dict[str, ModuleType]:
@@ -55,8 +56,10 @@ class NvshmemCalls:
             "tensor": self._tensor, "free_tensor": functools.partial(self._meet, "free", 1), "get_peer_tensor": self._peer,
             "put": self._put, "put_nbi": self._put, "get": self._get, "get_nbi": self._get,
             "put_signal": self._put_signal, "put_signal_nbi": self._put_signal, "signal_op": self._signal, "signal_wait": self._wait,
-            "signal_fetch": lambda signal_var: int(signal_var.reshape(-1)[0]),
-            "quiet": self._quiet, "broadcast": self._broadcast, "fcollect": self._fcollect, "reduce": self._reduce,
+            "signal_fetch": lambda signal_var: int(self._word(signal_var)[0]),
+            "quiet": self._quiet,
+            **{name: self._operations.parts_of(f"nvshmem {name}", getattr(self, f"_{name}"))
+               for name in ("broadcast", "fcollect", "reduce")},
             "Teams": SimpleNamespace(**_TEAMS), "SignalOp": SimpleNamespace(SIGNAL_SET=_SET, SIGNAL_ADD=_ADD),
             "ComparisonType": SimpleNamespace(**{name: number for number, name in enumerate(_COMPARISONS)}),
         }  # fmt: skip
@@ -77,26 +80,24 @@ class NvshmemCalls:
         self._symmetric.rendezvous(made)
         return made
 
+    def _word(self, tensor: Any, peer_pe: int | None = None) -> Any:
+        return self._symmetric.word_of(tensor, self._crew.rank if peer_pe is None else peer_pe)
+
     def _peer(self, tensor: Any, peer_pe: int | None = None) -> Any:
         return self._symmetric.part_of(tensor, self._crew.rank if peer_pe is None else peer_pe)
 
     # -- operations on a stream ------------------------------------------------------------------------------------------------------
 
-    def _operated(self, what: str, reads: Any, writes: Any) -> list[Any]:
-        """Compare it with launches of other ranks; what is over with it."""
-        order = order_of(self._crew, self._session)
-        spans = [[(int(each.data_ptr()), int(each.data_ptr()) + each.numel() * each.element_size())] for each in (reads, writes)]
-        return [] if order is None else list(order.operated(self._crew.rank, what, spans[0], spans[1], caller()))
-
-    def _put(self, dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> list[Any]:
+    def _put(self, dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> Sequence[Any]:
+        """Gives what is over with its signal."""
         there = self._peer(dst, remote_pe)
-        there.copy_(src.reshape(there.shape))
-        return self._operated("nvshmem put", src, there)
+        with self._operations.part_of("nvshmem put", pending=True) as begun:
+            there.copy_(src.reshape(there.shape))
+        return begun
 
     def _get(self, dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> None:
-        there = self._peer(src, remote_pe)
-        dst.copy_(there.reshape(dst.shape))
-        self._operated("nvshmem get", there, dst)
+        with self._operations.part_of("nvshmem get"):
+            dst.copy_(self._peer(src, remote_pe).reshape(dst.shape))
         self._quiet()
 
     def _quiet(self, stream: Any = None) -> None:
@@ -113,19 +114,19 @@ class NvshmemCalls:
     def _signal(
         self, signal_var: Any, signal_val: int, signal_op: int, remote_pe: int = -1, stream: Any = None, *, own: Sequence[Any] = ()
     ) -> None:
-        order, word = order_of(self._crew, self._session), self._peer(signal_var, remote_pe).reshape(-1)
-        adds = signal_op == _ADD
+        order, word = order_of(self._crew, self._session), self._word(signal_var, remote_pe)
+        adds, at = signal_op == _ADD, address_of(word)
         word[0] = int(word[0]) + signal_val if adds else signal_val
-        known = self._signals.setdefault(int(word.data_ptr()), []) if adds else []
+        known = self._signals.setdefault(at, []) if adds else []
         over = [] if order is None else [*order.sent(self._crew.rank), *own]
-        self._signals[int(word.data_ptr())] = [*known, *over]
+        self._signals[at] = [*known, *over]
 
     def _wait(self, signal_var: Any, signal_val: int, signal_op: int = 0, stream: Any = None) -> None:
-        word, holds = signal_var.reshape(-1), _BY_NUMBER[signal_op]
+        word, holds = self._word(signal_var), _BY_NUMBER[signal_op]
         self._crew.until(lambda: holds(int(word[0]), signal_val), f"a signal of nvshmem ({signal_val})")
         order = order_of(self._crew, self._session)
         if order is not None:
-            order.received(self._crew.rank, self._signals.get(int(word.data_ptr()), []))
+            order.received(self._crew.rank, self._signals.get(address_of(word), []))
 
     # -- collectives -----------------------------------------------------------------------------------------------------------------
 

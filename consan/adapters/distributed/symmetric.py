@@ -61,7 +61,12 @@ class SymmetricCalls:
         window = self._window_of(own)
         if window is None:
             among = () if group is None or isinstance(group, str) else group.ranks
-            found: list[SymmetricArray] = self._crew.meet("rendezvous", own, among, orders=False)  # of hosts: launches may still run
+            order = self._crew.order  # hosts meet: launches that they have not waited for may still run
+            met = self._crew.meet("rendezvous", (own, () if order is None else order.over_for_host(self._crew.rank)), among, orders=False)
+            found: list[SymmetricArray] = [each for each, _ in met]
+            if order is not None:
+                for _, over in met:
+                    order.received(self._crew.rank, over)
             if len({each.bytes.nbytes for each in found}) > 1:
                 raise UsageError(f"rendezvous: the ranks have {', '.join(str(each.bytes.nbytes) for each in found)} bytes")
             window = self._crew.memory.join(found)
@@ -73,13 +78,20 @@ class SymmetricCalls:
 
     def part_of(self, tensor: Any, rank: int) -> Any:
         """The tensor of another rank at the place of this one."""
+        return self._makes.from_bytes(self._bytes_of(tensor, rank), tensor.dtype).reshape(tensor.shape)
+
+    def word_of(self, tensor: Any, rank: int) -> Any:
+        """The first element of a tensor of integers, at its place in the memory of a rank, as an array of one."""
+        nbytes = int(tensor.element_size())
+        return self._bytes_of(tensor, rank)[:nbytes].view(f"i{nbytes}")
+
+    def _bytes_of(self, tensor: Any, rank: int) -> Any:
         own = self._crew.memory.holding(int(tensor.data_ptr()))
         window = self._window_of(own)
         if own is None or window is None:
             raise UsageError("the tensor is not of symmetric memory")
         begin = int(tensor.data_ptr()) - address_of(own.bytes)
-        part = window.ranks[rank].bytes[begin : begin + tensor.numel() * tensor.element_size()]
-        return self._makes.from_bytes(part, tensor.dtype).reshape(tensor.shape)
+        return window.ranks[rank].bytes[begin : begin + tensor.numel() * tensor.element_size()]
 
 
 class Handle:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from consan._errors import NotSupported, UsageError
 from consan.adapters.distributed.collectives import REDUCTIONS, RankGroup
+from consan.adapters.distributed.operations import HostOperations
 from consan.adapters.distributed.symmetric import SymmetricCalls
 from consan.ranks.crew import Crew
 
@@ -22,14 +23,15 @@ from consan.ranks.crew import Crew
 class SymmetricOp:
     """One of them. `default` is its only overload."""
 
-    def __init__(self, name: str, function: Callable[..., Any] | None) -> None:
-        self._name, self._function = name, function
+    def __init__(self, name: str, function: Callable[..., Any] | None, operations: HostOperations) -> None:
+        self._name, self._function, self._operations = name, function, operations
 
     def __call__(self, *args: Any, **how: Any) -> Any:
         """Call it."""
         if self._function is None:
             raise NotSupported(f"torch.ops.symm_mem.{self._name} is not supported with --ranks; supported are {', '.join(_NAMES)}")
-        return self._function(*args, **how)
+        with self._operations.part_of(self._name, seen=False):
+            return self._function(*args, **how)
 
     @property
     def default(self) -> SymmetricOp:
@@ -40,13 +42,13 @@ class SymmetricOp:
 class SymmetricOps:
     """The namespace `torch.ops.symm_mem`."""
 
-    def __init__(self, crew: Crew, world: RankGroup, symmetric: SymmetricCalls) -> None:
-        self._crew, self._world, self._symmetric = crew, world, symmetric
+    def __init__(self, crew: Crew, world: RankGroup, symmetric: SymmetricCalls, operations: HostOperations) -> None:
+        self._crew, self._world, self._symmetric, self._operations = crew, world, symmetric, operations
 
     def __getattr__(self, name: str) -> SymmetricOp:
         if name.startswith("__"):
             raise AttributeError(name)
-        return SymmetricOp(name, getattr(self, f"_op_{name}") if name in _NAMES else None)
+        return SymmetricOp(name, getattr(self, f"_op_{name}") if name in _NAMES else None, self._operations)
 
     # -- what they have in common --------------------------------------------------------------------------------------------------------
 
@@ -81,7 +83,8 @@ class SymmetricOps:
         return out.copy_(self._reduced("one_shot_all_reduce_out", group_name, reduce_op, input, input))
 
     def _op_one_shot_all_reduce_copy(self, symm_buffer: Any, local_input: Any, reduce_op: str, group_name: str) -> Any:
-        symm_buffer.reshape(-1)[: local_input.numel()] = local_input.reshape(-1)
+        with self._operations.part_of("torch.ops.symm_mem.one_shot_all_reduce_copy"):  # before it waits for others
+            symm_buffer.reshape(-1)[: local_input.numel()] = local_input.reshape(-1)
         return self._reduced("one_shot_all_reduce_copy", group_name, reduce_op, local_input, symm_buffer)
 
     def _op_one_shot_all_reduce_copy_out(self, symm_buffer: Any, local_input: Any, reduce_op: str, group_name: str, out: Any) -> Any:

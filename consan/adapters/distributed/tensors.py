@@ -1,10 +1,13 @@
 """The little of torch that a program of several ranks needs, where torch is not installed: tensors are NumPy arrays with torch's methods.
 
+What methods and functions read and write in symmetric memory is compared with launches of other ranks.
+
 Not handled: all else; a name that is missing is an error that says so.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, NoReturn
@@ -12,11 +15,39 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from consan._errors import NotSupported
+from consan.ranks.crew import current
 
 STANDS_IN: Final = "__consan_stand_in__"
 _TYPES: Final = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _SHORT: Final = {"half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64", "short": "int16"}
 _DEVICE: Final = SimpleNamespace(type="cuda", index=0)
+# Methods of an array that read it, those that copy it to the host, and those that write it.
+_READ: Final = ("argmax", "argmin", "argsort", "astype", "choose", "compress", "copy", "cumprod", "cumsum", "dot", "flatten", "nonzero",
+                "repeat", "round", "searchsorted", "take", "trace")  # fmt: skip
+_TO_HOST: Final = ("__bool__", "__complex__", "__float__", "__format__", "__index__", "__int__", "__repr__", "__str__", "item", "tobytes",
+                   "tolist")  # fmt: skip
+_WRITE: Final = ("fill", "partition", "put", "sort")
+
+
+def _operated(name: str, reads: Any, writes: Any = (), *, certain: bool = True, to_host: bool = False) -> None:
+    """Tell the ranks of an operation. Values that are no tensors are left out."""
+    crew = current()
+    if crew is not None and crew.operations is not None:
+        tensors = ([each for each in some if isinstance(each, StandInTensor)] for some in (reads, writes))
+        crew.operations.done(name, *tensors, certain=certain, to_host=to_host)
+
+
+def _telling(name: str, function: Any, *, writes: bool = False, to_host: bool = False) -> Any:
+    """A function of tensors that tells of itself. `writes`: it changes the first one."""
+
+    @functools.wraps(function)
+    def made(*args: Any, **how: Any) -> Any:
+        result = function(*args, **how)
+        given = [part for each in args for part in (each if isinstance(each, (list, tuple)) else (each,))]
+        _operated(name, given[1:] if writes else given, given[:1] if writes else (), to_host=to_host)
+        return result
+
+    return made
 
 
 class StandInTensor(np.ndarray[Any, Any]):
@@ -24,6 +55,30 @@ class StandInTensor(np.ndarray[Any, Any]):
 
     device: Any = _DEVICE
     is_cuda = True
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **how: Any) -> Any:
+        """Arithmetic: it reads its operands, and writes `out`."""
+        named = {name: _plain(value) for name, value in how.items()} | ({"out": tuple(map(_plain, out))} if out else {})
+        result = getattr(ufunc, method)(*map(_plain, inputs), **named)
+        in_place = method == "at"
+        _operated(ufunc.__name__, inputs[1:] if in_place else inputs, inputs[:1] if in_place else out, certain=not in_place)
+        if out:
+            return out[0] if len(out) == 1 else out
+        return tuple(map(_tensor, result)) if isinstance(result, tuple) else None if in_place else _tensor(result)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A view; if it is an element or a copy, it has been read."""
+        found = super().__getitem__(key)
+        if not (isinstance(found, np.ndarray) and np.may_share_memory(found, self)):
+            part = _part(self, key)
+            _operated("__getitem__", [self if part is None else part], certain=part is not None)
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write a part."""
+        part = _part(self, key)
+        super().__setitem__(key, value)
+        _operated("__setitem__", [value], [self if part is None else part], certain=part is not None)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -44,12 +99,14 @@ class StandInTensor(np.ndarray[Any, Any]):
 
     def copy_(self, other: Any) -> StandInTensor:
         """Take the values of another one."""
-        self[...] = other
+        np.copyto(_plain(self), _plain(other), casting="unsafe")
+        _operated("copy_", [other], [self])
         return self
 
     def fill_(self, value: Any) -> StandInTensor:
         """Set all elements."""
-        self[...] = value
+        _plain(self)[...] = value
+        _operated("fill_", [value], [self])
         return self
 
     def zero_(self) -> StandInTensor:
@@ -70,16 +127,35 @@ class StandInTensor(np.ndarray[Any, Any]):
         return self
 
     def cpu(self) -> StandInTensor:
-        """There is one memory."""
-        return self
+        """A copy for the host."""
+        made = _tensor(_plain(self).copy())
+        _operated("cpu", [self], to_host=True)
+        return made
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The array."""
-        return self.view(np.ndarray)
+        """The array, as a copy for the host."""
+        return self.cpu().view(np.ndarray)
 
     def contiguous(self) -> StandInTensor:
         """With strides of a new tensor."""
         return _tensor(np.ascontiguousarray(self))
+
+
+for _names, _how in ((_READ, {}), (_TO_HOST, {"to_host": True}), (_WRITE, {"writes": True})):
+    for _name in _names:
+        setattr(StandInTensor, _name, _telling(_name, getattr(np.ndarray, _name), **_how))
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, StandInTensor) else value
+
+
+def _part(tensor: StandInTensor, key: Any) -> StandInTensor | None:
+    """The elements that a key names; None if they are chosen by values."""
+    keys = key if isinstance(key, tuple) else (key,)
+    alone = any(each is Ellipsis for each in keys)
+    found = _plain(tensor)[keys if alone else (*keys, ...)]
+    return found.view(StandInTensor) if np.may_share_memory(found, tensor) else None
 
 
 def _tensor(array: Any) -> StandInTensor:
@@ -136,9 +212,10 @@ def _functions() -> dict[str, Any]:
         "Tensor": StandInTensor, "empty": empty, "zeros": empty, "full": full, "tensor": tensor, "arange": arange, **like, **types,
         "ones": lambda *size, dtype=None, device=None: empty(*size, dtype=dtype).fill_(1),
         "rand": _random("random"), "randn": _random("standard_normal"), "manual_seed": lambda seed: None,
-        "device": lambda *name: _DEVICE, "equal": lambda one, other: bool(np.array_equal(one, other)),
-        "cat": lambda tensors, dim=0: _tensor(np.concatenate(tensors, dim)),
-        "allclose": lambda one, other, **how: bool(np.allclose(one, other, **how)),
+        "device": lambda *name: _DEVICE,
+        "equal": _telling("equal", lambda one, other: bool(np.array_equal(_plain(one), _plain(other))), to_host=True),
+        "cat": _telling("cat", lambda tensors, dim=0: _tensor(np.concatenate([_plain(each) for each in tensors], dim))),
+        "allclose": _telling("allclose", lambda one, other, **how: bool(np.allclose(_plain(one), _plain(other), **how)), to_host=True),
     }  # fmt: skip
 
 
@@ -147,7 +224,7 @@ def modules() -> dict[str, ModuleType]:
     cuda = {"set_device": lambda device: None, "current_device": lambda: 0, "synchronize": lambda device=None: None,
             "is_available": lambda: True, "device_count": lambda: 1}  # fmt: skip
     contents = {
-        "torch": _functions(), "torch.cuda": cuda, "torch.testing": {"assert_close": _assert_close},
+        "torch": _functions(), "torch.cuda": cuda, "torch.testing": {"assert_close": _telling("assert_close", _assert_close, to_host=True)},
         "torch.ops": {}, "torch.distributed": {}, "torch.distributed._symmetric_memory": {},
     }  # fmt: skip
     made = {name: ModuleType(name) for name in contents}

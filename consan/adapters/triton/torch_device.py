@@ -111,6 +111,12 @@ def _synchronize(driver: VirtualDriver) -> None:
     driver.session.streams.synchronize()
 
 
+def _of_others(function: Any) -> bool:
+    """Whether it is an operator of the program, or of another library than torch."""
+    name = getattr(function, "_qualified_op_name", "") or getattr(getattr(function, "_schema", None), "name", "")
+    return bool(name) and not name.startswith(("aten::", "prims::"))
+
+
 def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, address: Callable[[Any], int] | None) -> Any:
     operations = TorchOperations(now)
     is_on_device = torch.Tensor.is_cuda if address else None
@@ -135,6 +141,7 @@ def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, address: 
             else:
                 given = ("cpu" if is_cuda(value) else value for value in args)
                 result = function(*given, **{name: "cpu" if is_cuda(value) else value for name, value in named.items()})
-            return operations.done(getattr(function, "__name__", ""), args, named, result, asked=asked)
+            name = getattr(function, "__name__", "").partition(".")[0]  # of an overload
+            return operations.done(name, args, named, result, asked=asked, others=_of_others(function))
 
     return OnTheCpu()

@@ -4,6 +4,9 @@ Tensors on "cuda" count: those that were made there, and the results of function
 its own is written, and so are the first argument of a function whose name ends with one underscore, and `out`; all tensors of the
 arguments are read then. A result that is a view has touched nothing. While streams are compared, a copy to the host is a copy, as on a GPU.
 
+With --ranks the same is compared with launches of other ranks, for tensors of symmetric memory. There `tensor[key] = value` writes the
+part that the key names. What a function that chooses elements by values touches, and an operator that is not torch's, is not certain.
+
 Not handled: tensors that `.cuda()` or `.to("cuda")` gives of the host's (they are the same tensor here: a note says so), and
 what functions do to storages that are in none of their arguments.
 """
@@ -17,12 +20,17 @@ from typing import Any, Final
 from consan.adapters.triton.host import without_modes
 from consan.adapters.triton.streams import CurrentStream
 from consan.dataclass import dataclass
+from consan.ranks.crew import HostOperated, current
 from consan.session.comparing.array_rows import HOST, Placed
 
 # They copy to the host, which waits.
 _TO_HOST: Final = frozenset(
     ("item", "tolist", "cpu", "numpy", "equal", "allclose", "__bool__", "__int__", "__float__", "__index__", "__repr__", "__format__")
 )
+# They choose elements of a tensor by values.
+_CHOOSE: Final = frozenset(("__getitem__", "embedding", "gather", "index_select", "masked_select", "take", "take_along_dim",
+                            "index_add_", "index_copy_", "index_fill_", "index_put_", "index_reduce_", "masked_fill_", "masked_scatter_",
+                            "put_", "scatter_", "scatter_add_", "scatter_reduce_"))  # fmt: skip
 _SETS: Final = frozenset(("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__iand__", "__ior__", "__ixor__"))
 _ALIASED: Final = "tensors that .cuda() or .to() brings to the device are those of the host here: what torch does to them is not compared"
 
@@ -41,9 +49,15 @@ class TorchOperations:
     now: CurrentStream
     _on_device: set[int] = field(default_factory=set)  # storages
 
-    def done(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, *, asked: bool) -> Any:
-        """Tell the session of a function that has run; gives its result. `asked`: its arguments name the device."""
+    def done(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, *, asked: bool, others: bool = False) -> Any:
+        """Tell the session of a function that has run; gives its result. `asked`: its arguments name the device.
+
+        `others`: an operator that is not torch's.
+        """
         given, made, streams = list(_tensors([*args, *kwargs.values()])), list(_tensors(result)), self.now.session.streams
+        crew = current()
+        shared = [each for each in given if crew is not None and crew.operations is not None and crew.operations.shares(each)]
+        self._on_device.update(map(_storage, shared))
         ours = [each for each in given if _storage(each) in self._on_device]
         known = {_storage(each) for each in given}
         fresh = [each for each in made if _storage(each) not in known]
@@ -53,20 +67,48 @@ class TorchOperations:
             if asked and made and not (fresh or ours):
                 self.now.session.note(_ALIASED)
             self._tell(name, ours, self._written(name, given, kwargs, fresh), to_host=to_host)
+        if crew is not None and crew.operations is not None:
+            if others and shared:
+                crew.operations.done(name, shared, shared, certain=False)
+            else:
+                _tell_ranks(crew.operations, name, args, kwargs, fresh=bool(fresh), to_host=to_host)
         if to_host:
             streams.host_waits(self.now.get())
             self._on_device.difference_update(map(_storage, fresh))
-        return result.clone() if to_host and streams.compares and made and not fresh else result
+        if shared and name == "numpy":
+            return result.copy()
+        return result.clone() if to_host and (streams.compares or shared) and made and not fresh else result
 
     def _written(self, name: str, given: Sequence[Any], kwargs: Mapping[str, Any], fresh: Sequence[Any]) -> list[Any]:
-        in_place = name in _SETS or (name.endswith("_") and not name.endswith("__"))
-        found = [*(() if "empty" in name else fresh), *_tensors(kwargs.get("out")), *(given[:1] if in_place else ())]
+        found = [*(() if "empty" in name else fresh), *_tensors(kwargs.get("out")), *(given[:1] if _in_place(name) else ())]
         return [each for each in found if _storage(each) in self._on_device]
 
     def _tell(self, name: str, read: Sequence[Any], written: Sequence[Any], *, to_host: bool) -> None:
         if written or to_host:
             places = [_placed(each) for each in read], [_placed(each) for each in written]
             self.now.session.streams.operated(f"torch's {name}", self.now.get(), *places, owners=[*read, *written])
+
+
+def _tell_ranks(
+    operations: HostOperated, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, fresh: bool, to_host: bool
+) -> None:  # fmt: skip
+    """Tell the ranks of a function that has touched memory."""
+    changed = list(_tensors(args[:1] if _in_place(name) else ()))
+    read, out = list(_tensors([*args[1 if changed else 0 :], *kwargs.values()])), list(_tensors(kwargs.get("out")))
+    if not (fresh or changed or out or to_host) or name.endswith("_like") or name.startswith("new_"):
+        return
+    certain = name not in _CHOOSE
+    if name == "__setitem__":
+        with without_modes():
+            part = args[0][args[1]]
+        certain = _storage(part) == _storage(args[0])
+        changed = [part] if certain else changed
+    with without_modes():
+        operations.done(name, read, [*changed, *out], certain=certain, to_host=to_host)
+
+
+def _in_place(name: str) -> bool:
+    return name in _SETS or (name.endswith("_") and not name.endswith("__"))
 
 
 def _tensors(value: Any) -> Iterator[Any]:

@@ -5,7 +5,9 @@ each later one, rank by rank, until all ranks have met on the host. An access is
 later in the stream of that rank is behind it, and so is what another rank does after it has seen a later launch of that rank begin. The
 checker says of each access which ranks have begun before it and which end behind it (consan/checker/source/global_memory/rank_order.hpp).
 
-Not handled: several streams of a rank; what the host does with tensors; whether a copy of an asynchronous proxy is over when another rank
+An operation of the host of a rank on tensors is a launch of that rank alone.
+
+Not handled: several streams of a rank; whether a copy of an asynchronous proxy is over when another rank
 ends: it is incomplete.
 """
 
@@ -18,13 +20,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, conflicts
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, racing
 from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
-from consan.session.comparing.array_rows import HOST, Placed, rows_between, rows_of
+from consan.session.comparing.array_rows import HOST, Placed, rows_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import MOST_ROWS
 from consan.session.comparing.launch_memory import LaunchShape
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 _END: Final = "the end of rank {}"
 Signalled = Sequence[tuple["_MadeTogether", int]]
 """Launches, and the ranks at whose ends a signal of the host was behind them."""
-Spans = Sequence[tuple[int, int]]  # the first byte of each, and the end
 
 
 def _ranks(bits: int) -> Iterator[int]:
@@ -65,6 +66,13 @@ class _MadeTogether:
     def name(self) -> str:
         """The kernel."""
         return function_name(self.shape.entry) if self.shape is not None else self.what
+
+    def repeats(self, last: _MadeTogether) -> bool:
+        """Whether it is the operation that came last, made once more."""
+        alike = (self.ranks, self.what, self.where, self.behind) == (last.ranks, last.what, last.where, last.behind)
+        if not alike or last.shape is not None:
+            return False
+        return self.rows is last.rows or (self.rows is not None and last.rows is not None and np.array_equal(self.rows, last.rows))
 
     def reached(self, ends: int) -> int:
         """The ranks whose later launches come behind what is over at the end of one of these."""
@@ -96,11 +104,12 @@ class _MadeTogether:
         """An access for the report. `reach`: the bytes of all that are like it, whose name it has."""
         begin, nbytes = int(row["device"]), int(row["bytes"])
         writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
-        if self.shape is None or self.module is None or self.names is None:
-            return words.OperationSide(self.name, *self.where, begin, nbytes, writes)
+        name = "" if self.names is None else self.names(*(begin + each - int(row["address"]) for each in reach))
+        if self.shape is None or self.module is None:
+            return words.OperationSide(self.name, *self.where, begin, nbytes, writes, name=name)
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["cluster"]), int(row["thread"]), int(row["site"]),
-            begin, nbytes, writes, self.names(*(begin + each - int(row["address"]) for each in reach)), self.rank_grid,
+            begin, nbytes, writes, name, self.rank_grid,
         )  # fmt: skip
 
 
@@ -111,10 +120,20 @@ class RankLaunches:
     by: Comparisons
     count: int  # of ranks
     _made: list[_MadeTogether] = field(default_factory=list)
+    _over: dict[int, Signalled] = field(default_factory=dict)  # by rank: what was over when its host last waited for its device
 
     def met(self) -> None:
         """All ranks have waited for each other, on the host: what follows comes behind all launches."""
         self._made.clear()
+        self._over.clear()
+
+    def host_waited(self, rank: int) -> None:
+        """The host of a rank has waited for its device."""
+        self._over[rank] = self.sent(rank)
+
+    def over_for_host(self, rank: int) -> Signalled:
+        """What the host of a rank knows to be over."""
+        return self._over.get(rank, ())
 
     def sent(self, rank: int) -> Signalled:
         """The host of a rank sends a signal in its stream."""
@@ -128,9 +147,8 @@ class RankLaunches:
 
     def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, ranks: Collection[int]) -> None:
         """Compare a launch of some ranks, the last one that was made, with those before it, and keep it."""
-        retained, room = self.by.accesses.last, MOST_ROWS - sum(len(each.rows) for each in self._made if each.rows is not None)
-        rows = None if retained is None else shape.memory.rows(retained.rows)
-        rows = rows if rows is None or len(rows) <= room else None
+        retained = self.by.accesses.last
+        rows = self._with_room(None if retained is None else shape.memory.rows(retained.rows))
         own = [1 << rank for rank in range(self.count)]
         made = _MadeTogether(ranks, rows, own, self.by.sites_of(prepared), shape, prepared.address_name, rank_grid)
         self._add(made, () if retained is None else retained.begun)
@@ -143,13 +161,24 @@ class RankLaunches:
         own = [1 << each for each in range(self.count)]
         self._add(_MadeTogether([rank], rows, own, what=_END.format(rank), is_end=True), ())
 
-    def operated(self, rank: int, what: str, reads: Spans, writes: Spans, where: tuple[str, int]) -> Signalled:
-        """The host of a rank reads and writes memory, in its stream. It is over once it is `completed`, or as its own signal says."""
-        ranges = ([(begin + HOST, end + HOST) for begin, end in spans] for spans in (reads, writes))
-        rows = rows_between(*ranges)
-        rows["device"] &= np.uint64(HOST - 1)
-        rows["begins"] = rows["ends"] = 1 << rank
-        made = _MadeTogether([rank], rows, [0] * self.count, what=what, where=where)
+    def operated(
+        self, rank: int, what: str, reads: Sequence[Placed], writes: Sequence[Placed], where: tuple[str, int],
+        *, names: AddressName, over: bool = True, certain: bool = True,
+    ) -> Signalled:  # fmt: skip
+        """The host of a rank reads and writes memory, in its stream, where it comes behind what the rank has done before.
+
+        `over`: what the rank does next comes behind it. Else it is over once it is `completed`, or as its own signal says.
+        `certain`: it touches all these bytes. `names`: what a report calls them.
+        """
+        rows = self._with_room(rows_of(*([(address + HOST, array) for address, array in arrays] for arrays in (reads, writes))))
+        if rows is not None:
+            rows["begins"] = rows["ends"] = 1 << rank
+            rows["flags"] |= 0 if certain else int(RetainedFlag.POSSIBLE)
+        behind = [1 << each if over else 0 for each in range(self.count)]
+        made = _MadeTogether([rank], rows, behind, what=what, where=where, names=names)
+        last = self._made[-1] if self._made else None
+        if last is not None and made.repeats(last):
+            return [(last, 1 << rank)]
         self._add(made, ())
         return [(made, 1 << rank)]
 
@@ -158,6 +187,10 @@ class RankLaunches:
         for each in self._made:
             if each.shape is None and rank in each.ranks:
                 each.behind[rank] |= 1 << rank
+
+    def _with_room(self, rows: Rows | None) -> Rows | None:
+        room = MOST_ROWS - sum(len(each.rows) for each in self._made if each.rows is not None)
+        return rows if rows is None or len(rows) <= room else None
 
     def _add(self, made: _MadeTogether, begun: Sequence[int]) -> None:
         for earlier in self._made:
@@ -174,7 +207,7 @@ class RankLaunches:
 
     def _unknown(self, earlier: _MadeTogether, later: _MadeTogether, why: str) -> None:
         names = f"{earlier.name} and {later.name}"
-        self.by.incomplete(f"the launches of {names}, of different ranks, were not compared: {why}")
+        self.by.incomplete(f"{names}, of different ranks, were not compared: {why}")
 
     def _races(self, earlier: _MadeTogether, later: _MadeTogether) -> Iterator[Finding]:
         for first_rank, ends, first in earlier.groups("ends"):
@@ -185,11 +218,14 @@ class RankLaunches:
                 alone = first[first["flags"] & RetainedFlag.ASYNCHRONOUS != 0] if reached & begins else first
                 if alone is not first and earlier.behind[first_rank] & begins:
                     continue
-                for each in conflicts(alone, second, waited=False, scope=SYS_SCOPE):
-                    if alone is first:
-                        yield _race(earlier, later, (first_rank, rank), each)
-                    else:
-                        self._unknown(earlier, later, "whether an asynchronous copy is over at the end of another rank is not known")
+                found, uncertain = racing(alone, second, waited=False, scope=SYS_SCOPE)
+                if alone is not first and (found or uncertain):
+                    self._unknown(earlier, later, "whether an asynchronous copy is over at the end of another rank is not known")
+                    continue
+                for each in found:
+                    yield _race(earlier, later, (first_rank, rank), each)
+                if uncertain:
+                    self._unknown(earlier, later, "which bytes an operation of torch touches is not known")
 
 
 def _race(earlier: _MadeTogether, later: _MadeTogether, ranks: tuple[int, int], each: Conflict) -> Finding:
