@@ -57,7 +57,7 @@ class Environment:
         self.grid = tuple(self._size(*each) for each in zip(_AXES, _MOST_CTAS, cluster, strict=True))
         self.cta = tuple(self._in_grid(axis, size) for axis, size in zip(_AXES, self.grid, strict=True))
         linear = plus(self.tid[0], times(plus(self.tid[1], times(self.tid[2], number(block[1]))), number(block[0])))
-        self.lane = symbols.remainder(linear, _LANES)
+        self.thread, self.lane = linear, symbols.remainder(linear, _LANES)
 
     def _own(self, axis: str, size: int) -> Number:
         return number(0) if size == 1 else self.symbols.fresh("t", f"tid.{axis}", (0, size - 1))

@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
+import numpy as np
+
 from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph, Key
 from consan.instrument.effects import Effect
@@ -33,6 +35,7 @@ from consan.prove.step import ThreadAccess
 from consan.prove.tables import Table
 
 _SECONDS = 2.0
+_WARPGROUP = 128  # threads
 _LEADS = (2, 1, 0)
 _LEADS_OF_GROUPS = (2, 1, 0, -1, -2)
 Counts = Mapping[Key, Formula]
@@ -46,12 +49,17 @@ def terms(access: ThreadAccess) -> dict[Key, Formula]:
 
 @dataclass(eq=False)
 class FollowedArray:
-    """An array whose phases are followed. `shift`: 1 if its waits wait for the phase before. `arrives`: whether a thread may arrive."""
+    """An array whose phases are followed. `shift`: 1 if its waits wait for the phase before. `arrives`: whether a thread may arrive.
+
+    `serves`: whether a thread of its warpgroup may. A product is one operation of all four warps, so a wait of one of them is for the whole
+    (ISA "wgmma.commit_group", SEMANTICS 4.3).
+    """
 
     array: MbarrierArray
     shift: int
     threads: Table
     arrives: Formula
+    serves: Formula
 
     @property
     def lag(self) -> int:
@@ -142,8 +150,11 @@ def _followed(model: PhaseModel, array: MbarrierArray, graph: Graph, whole: Sequ
     arrives = either(
         *(both(*(part for part in tables.conditions(each) if tables.of(part) is not None)) for each in array.of(PhaseAction.ARRIVE))
     )
+    own = model.questions.environment.thread.term
+    groups = {int(place) // _WARPGROUP for place in np.flatnonzero(threads)}
+    serves = either(*(both(own >= _WARPGROUP * each, own < _WARPGROUP * (each + 1)) for each in sorted(groups)))
     for shift in (0, 1):
-        found = FollowedArray(array, shift, threads, arrives)
+        found = FollowedArray(array, shift, threads, arrives, serves)
         if all(_has_parity(model, found, each) for each in array.of(PhaseAction.WAIT)):
             if _goes_round(model, found) and _expects(model, found):
                 yield found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from consan.instrument.control_flow import Key
-from consan.instrument.effects import Effect
+from consan.instrument.effects import Effect, ProductCommit
 from consan.prove.numbers import Number
 from consan.prove.pairs import CTA, INTERVAL, AccessPair
 from consan.prove.phases.counters import PhaseAction, committed, committed_by
@@ -50,7 +50,8 @@ class PhaseOrder:
             arrival = self._arrival(one, each, commit)
             if arrival is None:
                 continue
-            (arrives, number), more = self._exchange([each.arrives, arrival], thread, shared)
+            arrives = each.serves if commit is ProductCommit else each.arrives
+            (arrives, number), more = self._exchange([arrives, arrival], thread, shared)
             known += more
             found.append(both(arrives, self._model.knows(each, later, number)))
         return [*known, opposite(either(*found))] if found else []

@@ -1,17 +1,25 @@
 // A ring of stages that tensor copies fill and products of a warpgroup read, for any number of rounds. Each macro is a fault.
 #include "../../kernels/hopper.cuh"
 enum { STAGES = 3 };
+// Which threads free a stage, how many they are, and how many threads read it.
+#ifndef FREES
+#define FREES t % 32 == 0
+#define COUNT 4
+#endif
+#ifndef READERS
+#define READERS 128
+#endif
 extern "C" __global__ void kernel(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float* out, int steps) {
     __shared__ alignas(128) f16 left[STAGES][64 * 16], right[STAGES][8 * 16];
     __shared__ u64 full[STAGES], empty[STAGES];
     int t = threadIdx.x;
     if (t == 0) {
-        for (int s = 0; s < STAGES; s++) { init(full[s], 1); init(empty[s], 4); }
+        for (int s = 0; s < STAGES; s++) { init(full[s], 1); init(empty[s], COUNT); }
     }
     __syncthreads();
     int s = 0;
     u32 phase = 0;
-    if (t == 128) {
+    if (t == READERS) {
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
 #ifndef NO_EMPTY
@@ -28,7 +36,7 @@ extern "C" __global__ void kernel(const __grid_constant__ TensorMap a, const __g
             }
             if (++s == STAGES) s = 0, phase ^= 1;
         }
-    } else if (t < 128) {
+    } else if (t < READERS) {
         float d[4] = {};
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
@@ -51,13 +59,13 @@ extern "C" __global__ void kernel(const __grid_constant__ TensorMap a, const __g
             wgmma_wait<0>();
 #endif
 #ifdef FREED_EARLY
-            if (t % 32 == 0) arrive(empty[(s + 1) % STAGES]);
+            if (FREES) arrive(empty[(s + 1) % STAGES]);
 #else
-            if (t % 32 == 0) arrive(empty[s]);
+            if (FREES) arrive(empty[s]);
 #endif
             if (++s == STAGES) s = 0, phase ^= 1;
         }
         wgmma_wait<0>();
-        write_result(out + blockIdx.x * 512, d);
+        write_result(out + (blockIdx.x * (READERS / 128) + t / 128) * 512, d);
     }
 }
