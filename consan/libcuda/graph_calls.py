@@ -3,7 +3,8 @@
 A node is what its call would do in a stream. A launch of a graph does it in the launch's stream, and in streams of the graph where nodes
 have no order. So nodes without an order are compared as work of two streams is, and launches of one graph come one after the other.
 
-Not handled: nodes that copy, allocate, call the host or decide (conditional nodes), and attributes of kernel nodes. Captured work may copy.
+Not handled: nodes that copy, allocate or call the host, and attributes of kernel nodes. Captured work may copy.
+Conditional nodes are there for adapters only: `cudaGraphSetConditional` of a program's own kernels is in a library of machine code.
 """
 
 from __future__ import annotations
@@ -131,6 +132,51 @@ class GraphExecutable:
         return self._streams[lane - 1]
 
 
+class GraphCondition:
+    """What a conditional node decides by: a word of device memory, as it was when a kernel of the driver last read it."""
+
+    def __init__(self, driver: StandInDriver, address: int) -> None:
+        self._driver, self._address, self._value = driver, address, False
+
+    def read(self, stream: Any) -> None:
+        """A stream of the session reads the word."""
+        word = self._driver.view(self._address, 4)
+        self._value = bool(word.any())
+        self._driver.session.streams.operated("the condition of a graph's node", stream, [(self._address, word)], [])
+
+    def choose(self, on_true: DriverGraph | None, on_false: DriverGraph | None) -> StreamWork:
+        """A node that launches one of two graphs."""
+        bodies = _Body(self._driver, on_false), _Body(self._driver, on_true)
+
+        def work(stream: Any) -> None:
+            bodies[self._value].launch(stream)
+
+        return work
+
+    def repeat(self, graph: DriverGraph) -> StreamWork:
+        """A node that launches a graph as long as the condition holds. The graph has to read it again."""
+        body = _Body(self._driver, graph)
+
+        def work(stream: Any) -> None:
+            while self._value:
+                body.launch(stream)
+
+        return work
+
+
+class _Body:
+    """The graph of a conditional node. It is captured once the node is there."""
+
+    def __init__(self, driver: StandInDriver, graph: DriverGraph | None) -> None:
+        self._driver, self._graph = driver, graph
+        self._executable: GraphExecutable | None = None
+
+    def launch(self, stream: Any) -> None:
+        if self._graph is not None:
+            self._executable = self._executable or GraphExecutable(self._graph)
+            self._executable.launch(self._driver.session.streams, stream)
+
+
 # -- capture -------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +251,13 @@ def _info_with_edges(driver: StandInDriver, stream: int, *places: int) -> None:
     _info(driver, stream, *places[:4], places[5])
 
 
+def resume(driver: StandInDriver, stream: int, handle: int) -> None:
+    """Go on with a capture that has ended, behind all of its nodes."""
+    graph = driver.of(handle, DriverGraph)
+    inner = set(itertools.chain(*(node.after for node in graph.nodes)))
+    _begin(driver, stream, graph, [node for node in graph.nodes if node not in inner])
+
+
 accepted("Q", "cuThreadExchangeStreamCaptureMode")  # the mode says which calls fail meanwhile
 
 # -- graphs and their nodes ----------------------------------------------------------------------------------------------------------------
@@ -271,7 +324,8 @@ def _all(works: Sequence[StreamWork]) -> StreamWork:
     return work
 
 
-def _child_node(driver: StandInDriver, graph: int) -> StreamWork:
+def child_node(driver: StandInDriver, graph: int) -> StreamWork:
+    """The launch of another graph. Raises CallFailed."""
     child = GraphExecutable(driver.of(graph, DriverGraph))
     return lambda stream: child.launch(driver.session.streams, stream)
 
@@ -282,7 +336,7 @@ def _empty_node(driver: StandInDriver, params: int) -> StreamWork:
 
 adds(kernel_node, "cuGraphAddKernelNode_v2", "cuGraphAddKernelNode")
 adds(_memset_node, "cuGraphAddMemsetNode")
-adds(_child_node, "cuGraphAddChildGraphNode")
+adds(child_node, "cuGraphAddChildGraphNode")
 adds(_empty_node, "cuGraphAddEmptyNode")
 sets(kernel_node, "cuGraphKernelNodeSetParams_v2", "cuGraphExecKernelNodeSetParams_v2")
 

@@ -4,7 +4,7 @@ Read against Warp 1.19. Its library loads modules and launches by the driver, bu
 CUDA runtime, which the stand-in cannot serve: these functions are replaced in the library's table. Kernels are compiled to PTX with lines,
 into a cache of the run (an earlier run's code may have none).
 
-Not handled: conditional parts of graphs, textures, BVHs and other structures that the library builds but for hash grids (warp_library.py).
+Not handled: textures, BVHs and other structures that the library builds but for hash grids (warp_library.py).
 """
 
 from __future__ import annotations
@@ -179,6 +179,13 @@ def _graphs() -> dict[str, Callable[..., Any]]:
         "wp_cuda_graph_end_capture": _end_capture,
         "wp_cuda_graph_create_exec": _instantiate,
         "wp_cuda_graph_launch": _launch_graph,
+        "wp_cuda_graph_pause_capture": _pause_capture,
+        "wp_cuda_graph_resume_capture": _resume_capture,
+        "wp_cuda_graph_insert_child_graph": _insert_child,
+        "wp_cuda_graph_insert_if_else": _insert_if_else,
+        "wp_cuda_graph_insert_while": _insert_while,
+        "wp_cuda_graph_set_condition": _set_condition,
+        "wp_cuda_graph_check_conditional_body": lambda graph: True,
         **dict.fromkeys(("wp_cuda_graph_destroy", "wp_cuda_graph_exec_destroy"), lambda context, handle: True),
         "wp_cuda_stream_is_capturing": lambda stream: int(stream in _driver().captures),
         "wp_cuda_stream_get_capture_id": lambda stream: graph_calls.graph_of(_driver(), stream),
@@ -197,6 +204,54 @@ def _end_capture(context: Any, stream: int, place: Any) -> bool:
     graph_calls.join_all(_driver(), stream)
     place._obj.value = CALLS["cuStreamEndCapture"].function(_driver(), stream)
     return True
+
+
+def _pause_capture(context: Any, stream: int, place: Any) -> bool:
+    place._obj.value = CALLS["cuStreamEndCapture"].function(_driver(), stream)
+    return True
+
+
+def _resume_capture(context: Any, stream: int, graph: int) -> bool:
+    graph_calls.resume(_driver(), stream, graph)
+    return True
+
+
+def _insert_child(context: Any, stream: int, graph: int) -> bool:
+    _driver().work(stream, graph_calls.child_node(_driver(), graph))
+    return True
+
+
+def _insert_if_else(context: Any, stream: int, arch: int, ptx: bool, word: Any, on_true: Any, on_false: Any) -> bool:
+    condition = _condition(stream, word)
+    bodies = (None if place is None else _body(place) for place in (on_true, on_false))
+    _driver().work(stream, condition.choose(*bodies))
+    return True
+
+
+def _insert_while(context: Any, stream: int, arch: int, ptx: bool, word: Any, place: Any, handle: Any) -> bool:
+    condition = _condition(stream, word)
+    handle._obj.value = _driver().made(condition)
+    _driver().work(stream, condition.repeat(_body(place)))
+    return True
+
+
+def _set_condition(context: Any, stream: int, arch: int, ptx: bool, word: Any, handle: int) -> bool:
+    _driver().work(stream, _driver().of(handle, graph_calls.GraphCondition).read)
+    return True
+
+
+def _condition(stream: int, word: Any) -> graph_calls.GraphCondition:
+    """A condition that a stream reads now, from a word of device memory."""
+    condition = graph_calls.GraphCondition(_driver(), ctypes.cast(word, ctypes.c_void_p).value or 0)
+    _driver().work(stream, condition.read)
+    return condition
+
+
+def _body(place: Any) -> graph_calls.DriverGraph:
+    """A new graph, whose handle goes to a place of the program."""
+    graph = graph_calls.DriverGraph()
+    place._obj.value = _driver().made(graph)
+    return graph
 
 
 def _instantiate(context: Any, stream: int, graph: int, place: Any) -> bool:
