@@ -5,6 +5,7 @@ consan run --device cpu tests/suites/helion_functions.py CHECKOUT softmax jagged
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,6 +81,43 @@ def grouped(packed: torch.Tensor, shared: torch.Tensor, offsets: torch.Tensor) -
     return packed @ shared
 
 
+def divergence(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Jensen and Shannon's, of logarithms of probabilities."""
+    mean = ((x.exp() + y.exp()) / 2).log()
+    return sum(functional.kl_div(mean, each, log_target=True, reduction="batchmean") for each in (x, y)) / 2
+
+
+TOKENS = (2, 8)
+
+
+def chosen(below: int, *shape: int) -> torch.Tensor:
+    """Numbers that are the same each time."""
+    return (torch.arange(math.prod(shape), device="cuda") * 7 % below).reshape(shape)
+
+
+def policy() -> tuple[Any, ...]:
+    logits, (batch, length) = values(2, 9, 64), TOKENS
+    picked = import_module("examples.grpo_loss").extract_selected_logits_pytorch(logits[:, :-1], chosen(64, *TOKENS), 0.9)
+    return logits, picked, values(*TOKENS), values(*TOKENS), values(batch), torch.ones(batch, length, device="cuda"), 0.9, 0.2, 0.2, 0.4
+
+
+def policy_loss(logits: torch.Tensor, picked: torch.Tensor, old: torch.Tensor, reference: torch.Tensor, *others: Any) -> torch.Tensor:
+    return import_module("examples.grpo_loss").torch_grpo_loss(logits, old, reference, chosen(64, *TOKENS), *others)[0]
+
+
+def routed() -> tuple[Any, ...]:
+    return import_module("examples.moe_matmul_ogs").moe_matmul_ogs_helion_kernel_args_gen(values(40, 32), values(4, 32, 16), chosen(4, 40))
+
+
+def decays(*shape: int) -> torch.Tensor:
+    return -(values(*shape).abs() * 0.1).cumsum(-1)
+
+
+def gated_states() -> tuple[Any, ...]:
+    keys, weights, inputs = (functional.rms_norm(values(1, 96, 2, 16), [16]).to(torch.bfloat16) for _ in range(3))
+    return keys * 0.25, weights * 0.25, inputs, decays(1, 2, 96).mT.contiguous(), 32
+
+
 HALF = torch.float16
 BRAIN = torch.bfloat16
 EXAMPLES = {
@@ -148,6 +186,41 @@ EXAMPLES = {
         "grouped_gemm_jagged",
         lambda: (values(48, 32, dtype=HALF), values(32, 32, dtype=HALF), torch.tensor([0, 16, 20, 48], dtype=torch.int32, device="cuda")),
         grouped,
+    ),
+    "jsd": Example("jsd", "jsd_forward", lambda: tuple(values(16, 64).log_softmax(1) for _ in range(2)), divergence),
+    "fused_linear_jsd": Example(
+        "fused_linear_jsd",
+        "fused_linear_jsd_kernel",
+        lambda: (0.5, -100, 1.0, values(16, 64), values(16, 64)),
+        lambda b, i, t, x, y: divergence(x.log_softmax(1), y.log_softmax(1)),
+    ),
+    "grpo_loss": Example("grpo_loss", "grpo_loss_forward", policy, policy_loss),
+    "mamba2_chunk_state": Example(
+        "mamba2_chunk_state",
+        "helion_mamba2_chunk_state_kernel",
+        lambda: (values(1, 64, 1, 16), values(1, 64, 2, 16), values(1, 2, 2, 32), decays(1, 2, 2, 32)),
+        "ref_chunk_state",
+    ),
+    "mamba2_chunk_scan": Example(
+        "mamba2_chunk_scan",
+        "helion_mamba2_chunk_scan_kernel",
+        lambda: (
+            values(1, 2, 1, 32, 32),
+            values(1, 64, 2, 16),
+            values(1, 2, 2, 32),
+            decays(1, 2, 2, 32),
+            values(1, 64, 1, 16),
+            values(1, 2, 2, 16, 16),
+            values(2),
+        ),
+        "ref_chunk_scan",
+    ),
+    "gdn_fwd_h": Example("gdn_fwd_h", "helion_gdn_fwd_h", gated_states, "ref_gdn_fwd_h"),
+    "moe_matmul_ogs": Example(
+        "moe_matmul_ogs",
+        "moe_matmul_ogs",
+        routed,
+        lambda a, w, *_: import_module("examples.moe_matmul_ogs").moe_matmul_ogs_reference(a, w, chosen(4, 40)),
     ),
     "split_k_barrier": Example("split_k_barrier", "split_k_matmul", lambda: (values(32, 128), values(128, 32)), torch.matmul),
     "xsa": Example("xsa", "xsa_kernel", lambda: (*(values(1, 1, 64, 32, dtype=HALF) for _ in range(3)), 1e-6), "ref_xsa"),
