@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from consan.session.session import Session
 
 _LONGEST_WAIT: Final = 2.0  # seconds for another thread's launch, at the end
-_STORING: Final = 10  # storing findings takes at most one part in so many of the process's time
+_STORING: Final = {True: 10, False: 100}  # storing takes at most one part in so many of the process's time: with a new finding, without
 _USES: Final = ("instrument", "instrument_for_framework", "prepare", "launch", "uninstrumented")  # session methods that a kernel needs
 
 
@@ -90,7 +90,7 @@ def left(folder: Path, pid: int, end: str, seed: int) -> Report:
     own = [stem for stem in stored.lost if _pid(stem) == str(pid)]
     reasons = [*stored.reasons, *(_lost(stem, folder) for stem in stored.lost if stem not in own)]
     if own or not stored.reports:
-        reasons.append(f"{end}: what it launched since it last found something is not in this report")
+        reasons.append(f"{end}: what it launched since it last stored its findings is not in this report")
     return with_gaps(combine(stored.reports or [assemble(device="", why_nothing=end, seed=seed)]), reasons)
 
 
@@ -137,14 +137,14 @@ class Handover:
         self.stem = ""
         self._session: Session | None = None
         self._pid = os.getpid()
-        self._next = 0.0  # when findings may be stored again
+        self._next = dict.fromkeys(_STORING, 0.0)  # when what was found may be stored again
 
     def begin(self, session: Session) -> None:
         """Write the mark before the first kernel. Findings copied by a fork belong to the parent."""
         if self._session is None:
             self._session, self.stem = session, f"{os.getpid()}-{time.time_ns()}"
             session.take()
-            session.news.on_found = self._store
+            session.news.on_judged = self._store
             with contextlib.suppress(OSError):  # the parent has ended, and nobody reads the mark
                 self._mark.touch()
             before_termination(self.end)
@@ -159,7 +159,7 @@ class Handover:
             yield
         finally:
             os._exit, os.execv, os.execve = saved
-            self._session, session.news.on_found = None, None
+            self._session, session.news.on_judged = None, None
 
     def end(self) -> None:
         """Write the report. SIGTERM must not interrupt it: a pool sends it to workers that are about to end.
@@ -178,21 +178,21 @@ class Handover:
             lock.release()
 
     def _finish(self, session: Session) -> None:
-        session.news.on_found = None
+        session.news.on_judged = None
         followed = vars(session).get("followed")
         if followed is not None and (log := followed.log) is not None:
             log.save(self._folder / self.stem)
         self._write(session.take())
         self._mark.unlink(missing_ok=True)
 
-    def _store(self) -> None:
-        """Write what was found so far. Rarely, if that takes long: the process spends little of its time with it."""
+    def _store(self, new: bool) -> None:
+        """Write what was found so far. Rarely, if that takes long: the process spends little of its time with it. `new`: a finding is."""
         began = time.monotonic()
-        if self._session is not None and self._pid == os.getpid() and began >= self._next:
+        if self._session is not None and self._pid == os.getpid() and began >= self._next[new]:
             with contextlib.suppress(OSError):
                 self._write(self._session.so_far())
             now = time.monotonic()
-            self._next = now + _STORING * (now - began)
+            self._next = {each: now + share * (now - began) for each, share in _STORING.items()}
 
     def _write(self, report: Report | None) -> None:
         if report is not None:

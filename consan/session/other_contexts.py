@@ -43,12 +43,12 @@ class OtherContexts:
 
     def _open(self, context: int) -> Session:
         made = self.opens(device_in(context, self.session.options.shadow_memory))
-        made.source_dir, made.news.on_found = self.session.source_dir, self._tell
+        made.source_dir, made.news.on_judged = self.session.source_dir, self._tell
         made.followed = self.session.followed
         device = made.backend.contexts.device if made.backend.contexts is not None else 0
         made.context = made.followed.opened(context, device, made.comparisons)
         return made
 
-    def _tell(self) -> None:
-        if self.session.news.on_found is not None:
-            self.session.news.on_found()
+    def _tell(self, new: bool) -> None:
+        if self.session.news.on_judged is not None:
+            self.session.news.on_judged(new)

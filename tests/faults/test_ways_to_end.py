@@ -87,6 +87,17 @@ def kernels_found(here: Path) -> set[str]:
     return {finding.kernel for finding in loads((here / "r.json").read_text()).findings}
 
 
+def test_launches_without_a_finding_are_counted_also_if_the_program_is_killed(here: Path) -> None:
+    end, status, reason = ENDS["SIGKILL"]
+    command = program(here, end)
+    script = here / "script.py"
+    script.write_text(script.read_text().replace("launch()", 'launch("clean", "__syncthreads();")'))
+    assert finish(start(*command)).status == status
+    report = loads((here / "r.json").read_text())
+    assert (report.verdict, [(each.name, each.launches) for each in report.kernels]) == ("incomplete", [("clean", 1)])
+    assert reason in " ".join(report.incomplete)
+
+
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("way", but(ALIKE, ENDS))
 def test_a_race_is_reported_whatever_ends_the_program(here: Path, way: str) -> None:

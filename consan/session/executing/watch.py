@@ -176,7 +176,7 @@ class SessionWatch:
 
 @dataclass
 class News:
-    """Tells when a launch has shown a finding that is unlike all before, so that it can be stored before the program ends.
+    """Hands on that a launch is judged, so that this can be stored before the program ends; and whether a finding is unlike all before.
 
     Not handled: called hooks in modules that a framework loads and launches. Their findings are read when the session is read.
     """
@@ -184,17 +184,16 @@ class News:
     device: Device
     recording: Recording
     watch: SessionWatch
-    on_found: Callable[[], None] | None = None
+    on_judged: Callable[[bool], None] | None = None
     _in_ring: int = 0
 
     def tell(self, *, hooked: bool = False) -> None:
-        """Call `on_found` if there is something new. `hooked`: look for records of called hooks, too."""
-        if self.on_found is None:
+        """Call `on_judged`. `hooked`: look for records of called hooks, too."""
+        if self.on_judged is None:
             return
-        new = self.recording.findings.new or self.watch.findings.new or (hooked and self._ring_has_more())
+        new = bool(self.recording.findings.new or self.watch.findings.new or (hooked and self._ring_has_more()))
         self.recording.findings.new = self.watch.findings.new = False
-        if new:
-            self.on_found()
+        self.on_judged(new)
 
     def _ring_has_more(self) -> bool:
         before, self._in_ring = self._in_ring, self.device.shadow.found() if self.device.has_hooks else 0

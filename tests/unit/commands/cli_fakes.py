@@ -57,7 +57,7 @@ class FakeSession:
         self.options, self.cta_limit = options, cta_limit
         self.backend = FakeBackend()
         self.device = types.SimpleNamespace(most_shadow=64 << 20, lock=threading.RLock())
-        self.news = types.SimpleNamespace(on_found=None)
+        self.news = types.SimpleNamespace(on_judged=None)
         self.recording = types.SimpleNamespace(fixes=types.SimpleNamespace(seconds=0.0))
         self.launches: list[tuple[Any, ...]] = []
         self.prepared: list[str] = []
