@@ -134,7 +134,10 @@ def test_a_rank_that_ends_while_another_copies_into_its_memory() -> None:
     assert situations(launches("copy_ to the peer", more=_steps)) == {("global-race", "rank-ended")}
 
 
-def test_operations_in_a_loop_count_as_one() -> None:
+def test_operations_in_a_loop_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    monkeypatch.setattr(rank_launches, "racing", lambda one, other, **how: (compared.append(len(other)) or [], False))
+
     def body() -> None:
         import torch
         import torch.distributed as dist
@@ -147,9 +150,8 @@ def test_operations_in_a_loop_count_as_one() -> None:
 
     with crew_of(2) as (crew, session):
         run(crew, body)
-        assert crew.order is not None
-        assert len(crew.order._made) == 4  # an operation and the end of each rank
         assert session.report().findings == ()
+    assert 0 < len(compared) <= 4
 
 
 # By fault: the module, the text, what comes in its place, and a program whose report differs then.
