@@ -28,9 +28,9 @@ else:
 def _made(cls: type, given: dict[str, bool]) -> type:
     if given.get("slots") or given.get("order"):
         return dataclasses.dataclass(**given)(cls)
-    own, frozen = set(cls.__dict__) | ({"__doc__"} if cls.__doc__ else set()), given.get("frozen", False)
+    own, frozen = set(cls.__dict__), given.get("frozen", False)
     explicit = "__hash__" in own and (cls.__hash__ is not None or "__eq__" not in own)  # a class with __eq__ alone has None
-    if "__doc__" not in own:
+    if not cls.__doc__:
         cls.__doc__ = cls.__name__  # or a signature is made for it, which is slow
     dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=given.get("kw_only", False))(cls)
     methods = dict[str, Any]()

@@ -70,7 +70,7 @@ class TorchProcesses(Seam):
         self._keys: dict[int, str] = {}  # of allocations, by the addresses of the own memory
         self._watched: set[Any] = set()  # classes of handles, and that of work
         self._works: WeakKeyDictionary[Any, list[_Exchange]] = WeakKeyDictionary()
-        self._batch: list[_Exchange] = []
+        self._batch: list[_Exchange] | None = None  # that is being begun
 
     def _begin(self, module: ModuleType) -> None:
         for name in _COLLECTIVES:
@@ -115,17 +115,22 @@ class TorchProcesses(Seam):
             (_, peer, tag), own, sends = args, int(group.rank()), name == "send"
             on_host = module.get_backend(group) in _ON_HOST
             key = f"group {_name_of(group)}, {_way(own, peer, sends=sends)}" + (f", tag {tag}" if on_host else "")
-            self._batch.append(self._begins(_Exchange(key, on_host, sends=sends, receives=not sends)))
+            begun = self._begins(_Exchange(key, on_host, sends=sends, receives=not sends))
+            if self._batch is not None:
+                self._batch.append(begun)
             if isinstance(work, module.Work):
-                self._works[work] = self._batch[-1:]
+                self._works[work] = [begun]
         return work
 
     def _batched(self, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         """Sends and receives that begin together: one work may stand for all."""
-        self._batch = []
-        works = original(*args, **how)
+        self._batch = begun = []
+        try:
+            works = original(*args, **how)
+        finally:
+            self._batch = None
         for work in works:
-            self._works.setdefault(work, self._batch)
+            self._works.setdefault(work, begun)
         return works
 
     def _begins(self, exchange: _Exchange) -> _Exchange:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from consan.prove.numbers import Number, Symbols, chosen, minus, number, plus, times
-from consan.prove.phases.products import MATRIX, WINDOW, masked, shifted
+from consan.prove.phases.products import MATRIX, WINDOW, fields_of, masked, shifted
 from consan.prove.solver import Formula, both, choice, either, opposite, z3
 
 Value = Any
@@ -130,7 +130,7 @@ def _bits_of_address(op: TermOperation, address: Number, bits: Number) -> Number
         raise NoRule
     if op.parts[0] == "and":
         return _known(masked(address.base, address, bits.constant, op.symbols))
-    if op.parts[0] == "xor" or address.base[0] != MATRIX or bits.constant & (1 << 16) - 1:
+    if op.parts[0] == "xor" or address.base[0] != MATRIX or bits.constant & ((1 << 16) - 1 | fields_of(address)):
         raise NoRule
     return plus(address, bits)
 

@@ -63,9 +63,10 @@ class Uniformity:
         return node in self.divergent_nodes or (last is not None and not self._reads_uniform(last))
 
     def may_leave(self, node: int) -> bool:
-        """Whether a thread leaves at a node that counts, or goes to one that does not."""
-        ends = self._graph.nodes[node].may_leave
-        return node in self._staying and (ends or any(target not in self._staying for target in self._graph.successors[node]))
+        """Whether a thread leaves at a node that counts, or goes to one that does not; all that stay go on in one way."""
+        ahead = frozenset(self._graph.successors[node])
+        stay = ahead.intersection(self._staying)
+        return node in self._staying and len(stay) < 2 and (self._graph.nodes[node].may_leave or stay != ahead)
 
     def _spreads(self) -> bool:
         """Follow what is divergent by one round. Returns whether anything is new."""

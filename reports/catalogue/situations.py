@@ -68,6 +68,7 @@ COMMITS: Final[dict[str, str]] = {
 }
 SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completion an mbarrier signals
 UNWRITTEN: Final = "no instruction of this kernel writes"  # in the message of a read
+OVERWRITTEN: Final = "lets the bytes be overwritten"  # in that of an arrival before a read
 SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group
 
 

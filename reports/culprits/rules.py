@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.catalogue.situations import SIGNALLED_COPY
+from consan.reports.catalogue.situations import OVERWRITTEN, SIGNALLED_COPY
 from consan.reports.culprits.cases import CulpritRule, is_arrival, is_phase_wait
 from consan.reports.culprits.finders import (
     arrives_only,
@@ -84,7 +84,7 @@ _RACES: Final = (
     (
         ("no-barrier", "refilled-too-early"),
         released_early,
-        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
+        f"the {{culprit}} at {{culprit_at}} comes before the {{reader_role}} at {{reader_at}}, and {OVERWRITTEN}",
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     (
@@ -256,7 +256,7 @@ _WAITS: Final = (
     (
         ("refilled",),
         released_early,
-        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
+        f"the {{culprit}} at {{culprit_at}} comes before the {{reader_role}} at {{reader_at}}, and {OVERWRITTEN}",
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     (("refilled",), heard_by_nobody, *_UNHEARD),

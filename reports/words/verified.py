@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from consan.reports.catalogue.situations import CHECKED, SIGNALLED_COPY, UNWRITTEN, UPDATE
+from consan.reports.catalogue.situations import CHECKED, OVERWRITTEN, SIGNALLED_COPY, UNWRITTEN, UPDATE
 from consan.reports.counts import plural
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
@@ -29,6 +29,7 @@ _SPELLED: Final = (
     (re.compile(r"cp\.async\.wait_group (\d+)$"), "wait_cpp", "cp.async"),
     (re.compile(r"cp\.async\.commit_group$"), "commit_cpp", "cp.async"),
 )
+_WAITS: Final = ("bar.", "barrier.", "mbarrier.try_wait")
 _GROUPS: Final = ("cp.async.commit_group", "cp.async.wait_group")
 _GROUP_WAIT: Final = re.compile(r"wait_group\S* (\d+)$")
 _WORDS: Final = {
@@ -172,11 +173,24 @@ def is_update(finding: Finding) -> bool:
 
 def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:
     """Whether a fix hides the finding and leaves its cause: synchronisation between the load and the store of an update still loses
-    updates; a wait for a group of copies is wrong where the program has an mbarrier for them; zeros are not what nobody writes.
+    updates; a wait for a group of copies is wrong where the program has an mbarrier for them; zeros are not what nobody writes; a read
+    that comes after a barrier behind its own arrival may get the next value.
     """
     unwritten = UNWRITTEN in finding.message and any(step.instruction.startswith("zeros in ") for step in fix.steps)
     lost = is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
-    return lost or unwritten or (finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps))
+    grouped = finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps)
+    return lost or unwritten or grouped or _reads_later(fix, finding)
+
+
+def _reads_later(fix: VerifiedFix, finding: Finding) -> bool:
+    """Whether threads meet between an arrival that lets others overwrite bytes and the read of these, and neither is moved."""
+    early = finding.culprit if OVERWRITTEN in finding.message and all(step.action == "add" for step in fix.steps) else None
+    return early is not None and any(
+        step.file == early.file and step.instruction.startswith(_WAITS) and early.line < step.line + (step.where == "after") <= read.line
+        for step in fix.steps
+        for read in finding.pair
+        if read.role == "read"
+    )
 
 
 def with_whole_fixes(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
@@ -124,3 +125,14 @@ def test_an_init_is_compiled_at_the_first_instance_and_a_wrong_call_names_the_cl
     assert Late.__init__ is not first
     with pytest.raises(TypeError, match=r"Late\.__init__\(\) missing 1 required positional argument: 'number'"):
         Late()  # type: ignore[call-arg]
+
+
+def test_no_signature_is_made_for_a_class_without_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard library makes one for `__doc__`, which is slow."""
+    monkeypatch.setattr(inspect, "signature", lambda *_: pytest.fail("a signature is made"))
+
+    @dataclass
+    class Silent:
+        number: int
+
+    assert Silent.__doc__ == "Silent"

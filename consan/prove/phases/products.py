@@ -61,8 +61,7 @@ def operand_of(form: OperandInMemory, descriptor: Number, symbols: Symbols) -> O
     """The bytes of an operand; None: they do not follow from the descriptor's text."""
     if descriptor.base is None or descriptor.base[0] != MATRIX:
         return None
-    fields = _constant(descriptor.term)
-    upper = fields + (1 << 15) >> 16 << 16  # numbers that are added to the address are small, and may be negative
+    upper = fields_of(descriptor)
     place = minus(descriptor.on(None), number(upper))
     found = _Fields(upper & _ALL)
     name = descriptor.base[1]
@@ -72,6 +71,11 @@ def operand_of(form: OperandInMemory, descriptor: Number, symbols: Symbols) -> O
     if symbols.shared.aligned.get(name, 1) < CHUNK * found.width:
         symbols.shared.premises[f"{name or 'dynamic shared memory'} begins at a multiple of {CHUNK * found.width} bytes"] = None
     return Operand(name, low, nbytes)
+
+
+def fields_of(descriptor: Number) -> int:
+    """The bits above the address: numbers that are added to that are small, and may be negative."""
+    return _constant(descriptor.term) + (1 << 15) >> 16 << 16
 
 
 def _constant(term: Formula) -> int:

@@ -150,6 +150,13 @@ def judged(members: list[Member], folder: Path, between: Callable[[Member], Any]
     return not findings, not reasons
 
 
+def _message_behind(member: Member) -> None:
+    """A batch is waited for, and not the message that comes after it."""
+    begun = member.dist.batch_isend_irecv([lambda: member.passes(1, 0)])
+    member.passes(0, 1)
+    begun[0].wait()
+
+
 def _unrelated(member: Member) -> None:
     """Two collectives; the work of the first one is waited for."""
     first = member.dist.all_reduce([], async_op=True)
@@ -187,6 +194,7 @@ NO_ORDERS: dict[str, Callable[[Member], Any]] = {
     "a message the other way": lambda member: member.passes(1, 0).wait(),
     "a message that nobody waits for": lambda member: member.passes(0, 1),
     "a batch that nobody waits for": Member.batch,
+    "a message behind a batch": _message_behind,
     "a collective of others": Member.in_subgroup,
 }
 
@@ -210,6 +218,7 @@ FAULTS: dict[str, tuple[Any, str, str, str, str]] = {
         processes, "_Exchange(key, on_host, sends=sends, receives=not sends)", "_Exchange(key, on_host)",
         "TorchProcesses._point_to_point", "a message the other way",
     ),
+    "a batch goes on": (processes, "self._batch = None", "pass", "TorchProcesses._batched", "a message behind a batch"),
 }  # fmt: skip
 
 

@@ -431,6 +431,13 @@ UNKNOWN = {
         "", END_PRODUCT.format(0), at="q+256", cut=CUT.format(261888)
     ),
     "a bulk store that may read when the CTA has ended": STORED(256, FILLED, BULK_COMMIT, ""),
+    "a descriptor with one bit twice": product("or.b64 %rd20, %rd20, 68719476736;\n", END_PRODUCT.format(0)),
+    "barriers of several arms, beside one that leaves": "and.b32 %r7, %r2, 3;\n$T: .branchtargets $A, $B, $X, $X;\nbrx.idx %r7, $T;\n$A:\n"
+    + SYNC
+    + "$B:\n"
+    + STORE
+    + SYNC
+    + "ld.shared.u32 %r8, [s+252];\n$X:",
     "a function that stores": CALL + FUNCTION.format("st.global.u32 [%rd1], %r1;\n"),
     "a function that loads where the kernel writes": CALL + "st.global.u32 [%rd4], %r7;" + FUNCTION_LOADS,
     "a function with a barrier": CALL + FUNCTION.format("bar.sync 0;\n"),

@@ -64,7 +64,11 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         intervals, "if reached and barriers == MOST_BARRIERS:", "if False:", "a copy in flight through many barriers",
     ),
     "barriers of all threads": (intervals, "if self._separating(self._uniform) or any(", "if any(", "a barrier of some threads"),
-    "branches to other barriers": (uniform, "return node in self._staying and (", "return True or (", "a barrier of some threads"),
+    "branches to other barriers": (
+        uniform, "return node in self._staying and len(stay) < 2 and (", "return True or (", "a barrier of some threads",
+    ),
+    "branches to several barriers": (uniform, "len(stay) < 2 and", "", "barriers of several arms, beside one that leaves"),
+    "bits that a descriptor has": (operations, " | fields_of(address)", "", "a descriptor with one bit twice"),
     "other iterations": (
         pairs, "_of_thread(each, 2) for each in one", "_of_thread(each, 1) for each in one", "copies of rounds at one place",
     ),

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from consan.reports.model import Finding, FixStep, VerifiedFix
+from consan.reports.catalogue.situations import OVERWRITTEN
+from consan.reports.model import CULPRIT, Access, Finding, FixStep, VerifiedFix
 from consan.reports.words.frameworks import CUDA, TRITON, advice
-from consan.reports.words.verified import NOT_NAMED, names, order_of, turn_of, with_fix, with_whole_fixes
+from consan.reports.words.verified import NOT_NAMED, misses_cause, names, order_of, turn_of, with_fix, with_whole_fixes
 
 
 def step(action: str, instruction: str, where: str, line: int, spelling: str = "") -> FixStep:
@@ -83,6 +84,26 @@ def test_a_fix_of_a_kernel_is_one_of_all_its_findings() -> None:
     assert fixed(one, replace(other, kernel="other")) == [True, False]
     assert fixed(one, other) == [False, False]
     assert fixed(one, replace(other, severity="note")) == [True, False]
+
+
+def test_no_barrier_between_an_arrival_and_a_later_read_is_a_fix() -> None:
+    """The arrival lets others overwrite the bytes, so the read behind the barrier may get what comes next."""
+    sides = [
+        Access(role, op, file="dir/k.cu", line=line)
+        for role, op, line in (("write", "st", 3), ("read", "ld", 9), (CULPRIT, "bar.arrive", 6))
+    ]
+    early = Finding("data-race", "k", message=f"the bar.arrive at k.cu:6 {OVERWRITTEN}", accesses=tuple(sides))
+
+    def misses(*steps: FixStep) -> bool:
+        return misses_cause(VerifiedFix(steps), early)
+
+    barrier = BARRIER[0]
+    assert [misses(step("add", barrier, where, line)) for where, line in (("before", 9), ("after", 6), ("before", 7))] == [True] * 3
+    assert [misses(step("add", barrier, where, line)) for where, line in (("before", 6), ("after", 9), ("before", 3))] == [False] * 3
+    assert misses(step("add", barrier, "before", 9), step("add", barrier, "after", 9))
+    assert not misses(step("move", "bar.arrive", "after", 9), step("add", "bar.warp.sync 0xffffffff", "before", 9))
+    assert not misses(step("add", "fence.acq_rel.cta", "before", 9))
+    assert not misses_cause(VerifiedFix((step("add", barrier, "before", 9),)), replace(early, message="another cause"))
 
 
 def test_a_place_before_a_branch() -> None:
