@@ -20,8 +20,9 @@ BENCH = Path(__file__).parents[1] / "bench"
 TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 MORE, TO_LEAVE = 16, 8  # registers; the second for kernels that the host can stop (bitonic_sort, which is unrolled, takes them)
 FREE = 32  # registers with which 2,048 threads fill a multiprocessor: below, more registers cost nothing
-# Twenty attempts at a wait in a row, each with a result that is live and a word that is hashed: with 40 registers it spills.
-ARGUED = {"mbarrier_complete_before_expect": 48}
+# Twenty attempts at a wait in a row, each with a result that is live and a word that is hashed: with 40 registers it spills. Four rounds of
+# polls of flags, unrolled.
+ARGUED = {"mbarrier_complete_before_expect": 48, "slot_freed_by_leader": 80}
 NAMES = ("raw", "war_loop", "ldmatrix_mma", "block_scan", "early_exit_lanes", "shared_atomics", "divergent_syncthreads_loop")
 NAMES += ("cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_one_wait_for_two", "wgmma_tma_ring")
 NAMES += ("cluster_gemm_2x2", "cluster_red_async", "mbarrier_relaxed_with_fences")
