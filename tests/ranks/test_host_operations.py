@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from crew_support import crew_of, run
 from planted import plant
-from test_launches_of_ranks import FILL, MEET, NOTHING, RACE, START, TAKE, launches, situations
+from test_launches_of_ranks import FILL, MEET, NOTHING, PUT, RACE, START, TAKE, launches, situations
 
 from consan.adapters.distributed import operations, tensors
 from consan.reports.model import Report
@@ -48,6 +48,8 @@ def _steps(torch: Any, data: Any, handle: Any) -> dict[str, Callable[[], Any]]:
         "all_reduce of it": lambda: dist.all_reduce(data),
         "begin all_reduce of it": lambda: works.append(dist.all_reduce(data, async_op=True)),
         "end all_reduce of it": lambda: works.pop().wait(),
+        "send": lambda: dist.send(other, 1 - handle.rank),
+        "receive into it": lambda: dist.recv(data, 1 - handle.rank),
         "all_reduce by symm_mem": lambda: torch.ops.symm_mem.two_shot_all_reduce_(data, "sum", "0"),
         "all_reduce of a copy": lambda: torch.ops.symm_mem.one_shot_all_reduce_copy(data, other, "sum", "0"),
         "another rendezvous": lambda: symm_mem.rendezvous(symm_mem.empty(4, dtype=torch.float32), dist.group.WORLD),
@@ -97,6 +99,8 @@ PROGRAMS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "a collective and a barrier": (True, ("all_reduce of it", "barrier", TAKE)),
     "a collective that is waited for too late": (False, ("begin all_reduce of it", "put", "wait", "end all_reduce of it", TAKE)),
     "a collective that is waited for before a signal": (True, ("begin all_reduce of it", "end all_reduce of it", "put", "wait", TAKE)),
+    "a message into what its sender has written": (True, (PUT, "send", "receive into it")),
+    "a message into what its sender writes": (False, ("send", PUT, "receive into it")),
     "a kernel of torch on symmetric memory": (True, (FILL, "all_reduce by symm_mem", TAKE)),
     "its copy before it waits": (False, (TAKE, "all_reduce of a copy")),
 }

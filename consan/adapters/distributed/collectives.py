@@ -301,10 +301,10 @@ class Collectives:
         def take() -> None:
             self._crew.until(lambda: key in self._messages, f"a message of rank {message[0]}")
             given, sent = self._messages.pop(key)
-            with self._operations.part_of("torch.distributed.recv"):
-                tensor.copy_(given.reshape(tensor.shape))
             if sent is not None and self._crew.order is not None:
                 self._crew.order.received(me, sent)
+            with self._operations.part_of("torch.distributed.recv"):
+                tensor.copy_(given.reshape(tensor.shape))
 
         return self._begun_work(take)
 
