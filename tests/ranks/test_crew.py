@@ -140,7 +140,7 @@ def test_groups_of_some_ranks() -> None:
         if rank == 1:
             dist.all_reduce(values, group=last)  # before the others come to theirs
         dist.broadcast(values, src=1, group=mine) if rank != 2 else dist.all_reduce(values, group=mine)
-        dist.all_gather_into_tensor(parts, torch.full((2,), rank, dtype=torch.int32), group=first)
+        dist.all_gather_into_tensor(parts, torch.full((2,), rank, dtype=torch.int32), first)
         return (
             values.tolist(),
             parts.tolist(),

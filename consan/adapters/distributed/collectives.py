@@ -10,6 +10,7 @@ Not handled: messages from any rank.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -149,10 +150,12 @@ class Collectives:
 
     def _for_members(self, name: str, collective: Callable[..., Any]) -> Callable[..., Any]:
         """A collective, which does nothing for a rank that is not in its group. What it writes is over behind its wait."""
+        parameters = inspect.signature(collective)
 
         @functools.wraps(collective)
         def made(*args: Any, **how: Any) -> Any:
-            if how.get("group") == _NO_MEMBER:
+            group = parameters.bind(*args, **how).arguments.get("group")
+            if isinstance(group, int) and group == _NO_MEMBER:
                 return None
             with self._operations.part_of(f"torch.distributed.{name}", pending=True) as begun:
                 work = collective(*args, **how)
