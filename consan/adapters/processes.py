@@ -124,7 +124,7 @@ class TorchProcesses(Seam):
 
     def _batched(self, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         """Sends and receives that begin together: one work may stand for all."""
-        self._batch = begun = []
+        begun = self._batch = list[_Exchange]()
         try:
             works = original(*args, **how)
         finally:
