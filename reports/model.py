@@ -175,7 +175,7 @@ class VerifiedFix:
     `left`: findings of the launch, before they are merged, that the repair does not remove. `edits`: the repair in the kernel's PTX: ranges
     of its text, and what comes in their place; empty if it cannot be written so. `rerun`: runs with these edits have confirmed it.
     `instead_of`: the words of the catalogue, where these name another repair; `Finding.fix` then names this one. `schedules`: runs of the
-    changed kernel that left equal results; 1: no schedule can change them; 0: results were not compared.
+    changed kernel that left equal results; 1: no schedule can change them; 0: results were not compared, or differ between these runs.
     """
 
     steps: tuple[FixStep, ...]

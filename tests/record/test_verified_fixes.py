@@ -12,9 +12,10 @@ from sampled import one_in
 
 import consan
 from consan.__main__ import main
+from consan.reports.formats.json_format import from_json
 from consan.reports.model import Report
 from consan.reports.source.patches import fixed
-from consan.reports.words.verified import names, order_of
+from consan.reports.words.verified import names, order_of, sentence_of
 from consan.session.asking.reruns import Ran, Reruns
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"
@@ -71,7 +72,7 @@ def _check(name: str, seeds: range) -> bool:
         assert not ran.report.incomplete
         assert all(each.severity == "note" for each in ran.report.findings), str(ran.report)
         results.add(ran.results)
-    assert len(results) == 1
+    assert len(results) == 1 or any(fix.rerun and not fix.schedules for fix in fixes), "what the report does not say"
     return True
 
 
@@ -299,3 +300,27 @@ def test_a_wait_of_the_warp_is_verified_for_tensor_memory(name: str, what: str) 
     added = [step.instruction for each in report.findings if each.verified for step in each.verified.steps]
     assert added
     assert set(added) == {f"tcgen05.wait::{what}.sync.aligned"}
+
+
+QUEUE = """extern "C" __global__ void k(unsigned* size, unsigned* out) {
+    __shared__ unsigned first[2];
+    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (lane == 0) first[warp] = atomicAdd(size, 32);
+    out[first[warp] + lane] = threadIdx.x;
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["", "    __threadfence_block();\n"])
+def test_results_that_depend_on_the_schedule_do_not_refute_the_barrier_that_the_fix_names(order: str, tmp_path: Path) -> None:
+    """The warps take places in a queue: which one comes first is right either way. A fence is no barrier."""
+    (tmp_path / "k.cu").write_text(QUEUE.replace("    out[", f"{order}    out["))
+    values = ["--arg", "u32[1]=zeros", "--arg", "u32[64]=zeros"]
+    words = ["check", str(tmp_path / "k.cu"), "--grid", "1", "--block", "64", *values, "--device", "cpu", "-o", str(tmp_path / "r.json")]
+    assert main(words) == 66
+    found = [each for each in from_json(json.loads((tmp_path / "r.json").read_text())).findings if each.severity == "error"]
+    assert {each.kind for each in found} >= {"data-race"}
+    for each in found:
+        assert each.verified is not None
+        assert ([step.instruction for step in each.verified.steps], each.verified.schedules) == (["bar.warp.sync 0xffffffff"], 0)
+        assert sentence_of(each.verified).endswith("nothing is found, and its results depend on the schedule")

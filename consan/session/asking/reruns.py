@@ -3,7 +3,8 @@ took called hooks, did not end, left its path, or could have gone another way.
 
 A repair is written into the PTX and the kernel is run with it, in each of 20 schedules, three of a large kernel, or one if its threads
 observe nothing of each other (consan/session/planning/observations.py). It counts if no run has an error or a warning, and all leave the
-same results. What the finding's fix names is also tried as new lines of the CUDA source.
+same results. Where nothing else counts, results may differ (who gets a lock first?) with fences and barriers that the finding's fix names.
+What it names is also tried as new lines of the CUDA source.
 What removes a finding and leaves others is kept, and repairs of the others are tried together with it. Findings are compared by their
 places in the source, which edits do not move.
 
@@ -72,6 +73,7 @@ _KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS:
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
 _OF_TENSOR_MEMORY: Final = re.compile(r"tcgen05\.(mma|cp|shift|ld|st)\b")
 
+_ORDERS: Final = re.compile(r"fence\.(?:sc|acq_rel)\.|bar\.warp\.sync |bar\.sync 0$")
 _OF_CLUSTER: Final = words_of(CLUSTER[0])
 _PHASES: Final = re.compile(r"\b(?:wait for|phase|parity)\b")
 _OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found
@@ -177,11 +179,11 @@ class Reruns:
             for fix in self._fixes(text, finding, base):
                 if self.tried >= most or self._spent or self.clock() >= ends or self.works() >= worked + self.longest:
                     break
-                remains = self._left(fix, finding, found)
+                remains = self._left(fix, finding, found, SCHEDULES if whole is None and _is_named_order(fix, finding) else 1)
                 if remains is not None and not remains:
                     fix = replace(fix, schedules=self._schedules)
                     holds, race = self._holds_in_source(fix)
-                    if holds and not race:
+                    if holds and not race and fix.schedules:
                         return fix
                     kept = fix if holds or names(own_words(finding), fix) else _of_ptx(fix)
                     whole = whole or replace(kept, unoptimized=race)
@@ -205,8 +207,9 @@ class Reruns:
             race = self._race_in_other(self.source, text)
         except ConsanError:  # the text does not compile
             return False, ""
-        left = ran is None or ran.results != self._results or any(each.severity != "note" for each in ran.report.findings)
-        return not (fix.edits and left), race
+        if ran is None or (self._schedules and ran.results != self._results):
+            return not fix.edits, race
+        return not (fix.edits and any(each.severity != "note" for each in ran.report.findings)), race
 
     def _race_in_other(self, source: CudaSource, text: str) -> str:
         """The kind of a race that a changed source has with the other optimisation."""
@@ -256,7 +259,7 @@ class Reruns:
     def _spent(self) -> bool:
         return self._characters > MOST_TEXT or self._executed > MOST_INSTRUCTIONS
 
-    def _left(self, fix: VerifiedFix, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
+    def _left(self, fix: VerifiedFix, finding: Finding, found: frozenset[_Name], most_results: int = 1) -> frozenset[_Name] | None:
         """The findings that the changed kernel still has; None if it is no repair. One that leaves none holds in all schedules."""
         ptx = self._text_with(fix)
         if not ptx:
@@ -272,11 +275,12 @@ class Reruns:
                 return None
             left = frozenset(merge_key(each) for each in ran.report.findings if each.severity != "note")
             results.add(ran.results)
-            if merge_key(finding) in left or not left <= found or (left and (seed or not fix.edits)) or len(results) > 1:
+            partly = left and (seed or not fix.edits)
+            if merge_key(finding) in left or not left <= found or partly or len(results) > most_results:
                 return None
             if left:
                 return left
-            self._schedules, self._results = seed + 1, ran.results
+            self._schedules, self._results = seed + 1 if len(results) == 1 else 0, ran.results
             if ran.in_all:
                 break
         return frozenset()
@@ -301,7 +305,7 @@ class Reruns:
         if fix.edits:
             return fixed(text, [replace(fix, edits=own_barriers_in_text(fix.edits, text, block))])
         source, barriers = self.source, barriers_for(text, block)
-        steps = (replace(step, instruction=next(barriers), spelling="") if _is_barrier(step) else step for step in fix.steps)
+        steps = (replace(each, instruction=next(barriers), spelling="") if each.instruction == "bar.sync 0" else each for each in fix.steps)
         changed = patched(source.text, [replace(fix, steps=tuple(steps))], source.file) if source else ""
         try:
             return source.compiled(changed) if source and changed else ""
@@ -345,13 +349,14 @@ def _is_named(step: FixStep, finding: Finding) -> bool:
     return step.action == "add" and any(word and word in own_words(finding) for word in (step.instruction, step.spelling))
 
 
+def _is_named_order(fix: VerifiedFix, finding: Finding) -> bool:
+    """Whether a repair is fences and barriers that the finding's fix names: with them, threads do what they may do without."""
+    return all(_is_named(step, finding) and _ORDERS.match(step.instruction) for step in fix.steps)
+
+
 def _is_of_phases(finding: Finding) -> bool:
     """Whether a wait for an mbarrier may be what a finding lacks."""
     return finding.barrier is not None or _PHASES.search(own_words(finding)) is not None
-
-
-def _is_barrier(step: FixStep) -> bool:
-    return step.instruction == "bar.sync 0"
 
 
 def _are_disjoint(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
