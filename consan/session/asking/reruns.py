@@ -226,7 +226,9 @@ class Reruns:
         lines = itertools.chain(self._spelled(text, finding), self._lines(finding, listed)) if self.source and not base.steps else ()
         seen: set[object] = set()
         whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
-        for fix in itertools.chain(whole, named, lines, replayed, listed):
+        moves_one = own_words(finding).startswith("move the ")  # a line that moves is the better repair
+        first = (named, lines, whole) if moves_one else (whole, named, lines)
+        for fix in itertools.chain(*first, replayed, listed):
             if (key := fix.edits or fix.steps) not in seen and _are_disjoint(base.edits, fix.edits):
                 seen.add(key)
                 yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
