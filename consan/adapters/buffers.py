@@ -39,7 +39,7 @@ def _extent(value: Any) -> tuple[int, int, int]:
 
 
 def _interface(value: Any) -> Any:
-    """What an array says of itself. The property may fail, as Warp's does for arrays of structs: the launch itself does not need it."""
+    """The description that an array gives. The property may fail, as of Warp's arrays of structs: the launch itself does not need it."""
     try:
         return getattr(value, "__cuda_array_interface__", None)
     except Exception:

@@ -134,7 +134,7 @@ OWN = CallsOfThreads()
 MADE = CallsOfThreads()
 """Of each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`, `RepeatedLaunch`)."""
 QUIET = CallsOfThreads()
-"""Of each thread: whether it makes one whose call nobody needs (`RepeatedLaunch`)."""
+"""Whether a thread makes one whose call nobody needs (`RepeatedLaunch`)."""
 
 
 def own_calls() -> contextlib.AbstractContextManager[None]:

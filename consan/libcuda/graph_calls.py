@@ -133,7 +133,7 @@ class GraphExecutable:
 
 
 class GraphCondition:
-    """What a conditional node decides by: a word of device memory, as it was when a kernel of the driver last read it."""
+    """The condition of a conditional node: a word of device memory, as it was when a kernel of the driver last read it."""
 
     def __init__(self, driver: StandInDriver, address: int) -> None:
         self._driver, self._address, self._value = driver, address, False

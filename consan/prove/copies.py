@@ -1,4 +1,4 @@
-"""What a thread has in flight from one barrier of a CTA to the next ones: `cp.async`, bulk copies, and products of its warpgroup.
+"""The operations in flight of a thread from one barrier of a CTA to the next ones: `cp.async`, bulk copies, and products of its warpgroup.
 
 A copy accesses memory at some time between its issue and the wait that covers it: `wait_group N` covers the groups but the N last ones,
 `wait_all` all copies (ISA "cp.async.wait_group"). Bulk copies from shared memory have groups of their own, and `wait_group.read` covers

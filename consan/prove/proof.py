@@ -72,7 +72,7 @@ class KernelProof:
         return (*map(str, self.relations), *(f"parameter {place + 1} = parameter {first + 1}" for place, first in sorted(same.items())))
 
     def premises(self) -> tuple[str, ...]:
-        """What it assumes beside what holds for all kernels, in words."""
+        """Its assumptions beside those of all kernels, in words."""
         return () if self.environment is None else tuple(self.environment.symbols.shared.premises)
 
 

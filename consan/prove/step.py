@@ -305,7 +305,7 @@ class SymbolicSteps:
         ]
 
     def _operands(self, instruction: Instruction, registers: dict[Key, Value]) -> list[ThreadAccess]:
-        """What a product reads."""
+        """The reads of a product."""
         found, path = list[ThreadAccess](), both(self.symbols.path, self.environment.lane.term == 0)
         for form in operands_in_memory(instruction):
             descriptor = self._source(instruction, form.descriptor, registers)

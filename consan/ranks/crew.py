@@ -54,7 +54,7 @@ class HostOrder(Protocol):
         """The host of a rank has waited for its device."""
 
     def over_for_host(self, rank: int) -> Any:
-        """What the host of a rank knows to be over: what another rank whose host meets it gives to `received`."""
+        """The launches that the host of a rank knows to be over: another rank, whose host meets it, gives them to `received`."""
 
 
 class HostOperated(Protocol):
@@ -160,7 +160,7 @@ class Crew:
     def meet(self, what: str, given: Any = None, among: Sequence[int] = (), *, orders: bool = True) -> list[Any]:
         """A collective of all ranks or of some, by its name: what each of them has given.
 
-        `orders`: launches before a meeting of all come before those behind it. Else hosts meet alone, and the caller orders launches.
+        `orders`: launches before all ranks meet come before those behind. Else hosts meet alone, and the caller orders launches.
         """
         said = f"{what} of ranks {', '.join(map(str, among))}" if 0 < len(among) < self.count else what
         found: list[Any] = self._wait(what=said, collective=(what, tuple(among) or tuple(range(self.count))), given=given, orders=orders)

@@ -9,6 +9,7 @@ from consan.instrument.relations import Stretches, SyncPoint
 from consan.reports.culprits.cases import (
     Case,
     Culprit,
+    constant_of,
     first_of,
     is_arrival,
     is_barrier,
@@ -33,14 +34,16 @@ def released_early(case: Case) -> Culprit:
 
 
 def _released_early(case: Case, around: Stretches, between: str) -> Culprit:
-    for access, before, after in (
-        (case.first, around.before_first, around.after_first),
-        (case.second, around.before_second, around.after_second),
+    for access, before, after, other in (
+        (case.first, around.before_first, around.after_first, around.before_second),
+        (case.second, around.before_second, around.after_second, around.before_first),
     ):
         for arrives, waits in ((is_release, is_phase_wait), (_is_bar_arrival, is_wait)) if access.role == "read" else ():
             arrival, wait = last_of(before, arrives), last_of(before, waits)
             if arrival is None or wait is None or before.index(arrival) < before.index(wait):
                 continue
+            if arrives is _is_bar_arrival and not any(_may_wait_for(arrival, point) for point in other):
+                continue  # the other thread does not wait for it before its write
             if not _comes_before(arrives, waits, after):
                 return arrival, {"reader_at": place(access), "reader_role": access.role, "with_between": between}
     return None
@@ -49,6 +52,12 @@ def _released_early(case: Case, around: Stretches, between: str) -> Culprit:
 def _comes_before(wanted: Callable[[SyncPoint], bool], end: Callable[[SyncPoint], bool], points: Iterable[SyncPoint]) -> bool:
     """Whether some point is wanted, before the first one that ends the search."""
     return any(map(wanted, itertools.takewhile(lambda point: not end(point), points)))
+
+
+def _may_wait_for(arrival: SyncPoint, point: SyncPoint) -> bool:
+    """Whether a thread may wait at the barrier of an arrival of another one. A number in a register may be any."""
+    numbers = constant_of(arrival), constant_of(point)
+    return is_wait(point) and is_barrier(point) and (None in numbers or numbers[0] == numbers[1])
 
 
 def _is_bar_arrival(point: SyncPoint) -> bool:

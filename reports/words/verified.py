@@ -77,7 +77,7 @@ def sentence_of(fix: VerifiedFix) -> str:
 
 
 def _of_results(fix: VerifiedFix) -> str:
-    """What is known of the results; most runs of a changed kernel are confirmed by equal ones."""
+    """The words on the results; most runs of a changed kernel are confirmed by equal ones."""
     if fix.rerun:
         return "" if fix.schedules else ", and its results depend on the schedule"
     return f", and {fix.schedules} schedules leave equal results" if fix.schedules else " (results not compared)"

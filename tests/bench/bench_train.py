@@ -1,4 +1,4 @@
-"""What checking costs a training step, by processes that live side by side and take turns: plain, `consan run` and its options.
+"""The cost of checking a training step, by processes that live side by side and take turns: plain, `consan run` and its options.
 
     python tests/bench/bench_train.py [--rounds N] [--steps N] [--cores 0-3] [--ways plain recorded off overhead empty]
 

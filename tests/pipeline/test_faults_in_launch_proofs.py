@@ -63,7 +63,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, object]] = {
         tests.test_a_kept_proof_that_a_launch_does_not_fit_is_made_anew,
     ),
     "overflows": (conditions, "is not False:", "is None:", tests.test_an_integer_that_may_overflow_is_recorded),
-    "the first launch of a shape": (plan, "and launch.judged:", ":", tests.test_each_shape_has_a_launch_that_is_recorded),
+    "the first launch of a shape": (
+        plan,
+        "and launch.judged and kernel.shown():",
+        ":",
+        tests.test_each_shape_has_a_launch_that_is_recorded,
+    ),
     "histories that are wanted": (
         plan,
         "or options.keep_histories or",

@@ -116,7 +116,7 @@ def waiting_chain() -> Any:
 
 # The same in a Python module: the function that changes.
 OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
-    "events": (streams, "Stream.wait", "self._over |= (event", "(event", by_event),
+    "events": (streams, "Stream.wait", "self._over |= over if", "over if", by_event),
     "the host waits": (streams, "Stream.synchronize", "self._timeline.host_waits(self._over)", "pass", by_host),
     "streams are apart": (
         streams,
@@ -125,8 +125,8 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
         "StreamPlace(timeline.everything, timeline.everything)",
         by_nothing,
     ),
-    "a chain of waits": (streams, "StreamPlace.end", "self.waited if waits else", "_NONE if waits else", waiting_chain),
-    "no chain without waits": (streams, "StreamPlace.end", "if waits else _NONE", "", lambda: chain("no_wait")),
+    "a chain of waits": (streams, "StreamPlace.end", "self.start | self.waited if waits", "self.start if waits", waiting_chain),
+    "no chain without waits": (streams, "StreamPlace.end", "if waits else self.start", "", lambda: chain("no_wait")),
     "programmatic": (streams, "Stream.place", "if not programmatic or", "if True or", lambda: dependent(True)),
     "morally strong": (checked, "_may_race", "and not (strong and", "and not (False and", lambda: sums(False)),
     "scopes": (checked, "_may_race", '["scope"])) >= scope', '["scope"])) >= 0', lambda: sums(True)),

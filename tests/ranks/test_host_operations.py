@@ -1,4 +1,4 @@
-"""What the host of a rank does with tensors of symmetric memory is compared with launches of other ranks, in its place (R-RK5)."""
+"""Operations of the host of a rank on tensors of symmetric memory are compared with launches of other ranks, in its place (R-RK5)."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_an_arrival_that_comes_too_early_is_moved_and_no_barrier_is_added(tmp_pa
     assert _moves_the_arrival(tmp_path)
     assert not any(finding.verified for finding in _launch("named_barrier_turns", True).findings), "a replay cannot move it"
     plant(monkeypatch, verified, "return lost or unwritten or grouped or _reads_later(fix, finding)", "return lost or unwritten or grouped")
-    assert not _moves_the_arrival(tmp_path)
+    assert any(finding.verified for finding in _launch("named_barrier_turns", True).findings)
 
 
 def test_lanes_of_a_warp_that_need_two_barriers_get_those_of_the_warp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -478,7 +478,10 @@ def test_repairs_of_two_findings_are_tried_together() -> None:
 def test_a_fix_of_the_replay_that_runs_refute_is_none() -> None:
     kernel, report = twin_file.kernel(TWINS / "raw.cu", True), _launch("raw", True)
     assert report.findings[0].verified
-    run = lambda ptx, seed: Ran(replace(report, findings=()), bytes([seed]))  # noqa: E731
+
+    def run(ptx: str, seed: int) -> Ran:
+        return Ran(report, b"")
+
     refuted = Reruns(kernel.module, run, (128, 1, 1), (1, 1, 1), clock=STILL, works=STILL).confirmed(report).findings[0]
     assert refuted.verified is None
     assert refuted.fix == (report.findings[0].verified.instead_of or report.findings[0].fix)

@@ -38,20 +38,20 @@ Message = tuple[int, int, int, str]
 
 
 class BegunWork:
-    """What an asynchronous operation returns. `done`: what is to be done once, where it is waited for."""
+    """The work that an asynchronous operation returns. `done`: is called once, where it is waited for."""
 
     def __init__(self, done: Callable[[], None]) -> None:
         self._done: Callable[[], None] | None = done
 
     def wait(self, timeout: Any = None) -> bool:
-        """What the rank does next comes behind it."""
+        """The next operations of the rank come behind it."""
         done, self._done = self._done, None
         if done is not None:
             done()
         return True
 
     def then(self, done: Callable[[], None]) -> None:
-        """What else is to be done where it is waited for."""
+        """Add a call that is made where it is waited for."""
         first = self._done
 
         def both() -> None:

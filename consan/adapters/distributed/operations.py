@@ -32,7 +32,7 @@ class _Extents:
 
 
 class _Part:
-    """What the operations of a rank are a part of. `seen`: they are compared. `pending`: what they write is not over behind them."""
+    """An operation that others of a rank are a part of. `seen`: they are compared. `pending`: what they write is not over behind them."""
 
     def __init__(self, name: str, *, seen: bool = True, pending: bool = False) -> None:
         self.name, self.seen, self.pending = name, seen, pending
@@ -48,7 +48,7 @@ class HostOperations:
 
     @contextmanager
     def part_of(self, name: str, *, seen: bool = True, pending: bool = False) -> Iterator[Signalled]:
-        """What the rank does inside is a part of this. Gives what is not over behind it."""
+        """Operations of the rank inside are a part of this one. Gives what is not over behind it."""
         parts, made = self._parts.setdefault(self._crew.rank, []), _Part(name, seen=seen, pending=pending)
         parts.append(made)
         try:

@@ -38,7 +38,7 @@ def _operated(name: str, reads: Any, writes: Any = (), *, certain: bool = True, 
 
 
 def _telling(name: str, function: Any, *, writes: bool = False, to_host: bool = False) -> Any:
-    """A function of tensors that tells of itself. `writes`: it changes the first one."""
+    """A function of tensors that the session hears of. `writes`: it changes the first one."""
 
     @functools.wraps(function)
     def made(*args: Any, **how: Any) -> Any:

@@ -34,7 +34,7 @@ _Thing = TypeVar("_Thing")
 
 @dataclass(frozen=True)
 class Sweep:
-    """Of one launch. `geometry`: of its clusters, without a log. `in_any_order`: the first order of a replay decides."""
+    """The sweep of one launch. `geometry`: of its clusters, without a log. `in_any_order`: the first order of a replay decides."""
 
     launch: Launch
     geometry: History

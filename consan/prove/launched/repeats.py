@@ -1,4 +1,4 @@
-"""What a launch of a proven kernel may do that is no race, and whether a recorded launch has shown it.
+"""Faults of a launch of a proven kernel that are no races, and whether a recorded launch has shown it.
 
 A proof speaks of races alone. Who comes to a barrier, and which bytes of shared memory are written, may differ from launch to launch. Here
 the text says what that follows from: a backward slice of all branches, guards and operands that decide it. If the slice ends in numbers of
@@ -55,7 +55,7 @@ class _Decisions:
                     yield from () if row.is_load and row.is_ordinary else deciding_keys(each, row)
 
     def sources(self, instruction: Instruction) -> list[Key]:
-        """What a result follows from: what the instruction reads, and whether it is executed."""
+        """The keys that a result follows from: those that the instruction reads, and those that decide whether it is executed."""
         return [*keys_read(instruction), *self._reaching(instruction)]
 
     def _reaching(self, instruction: Instruction) -> Iterator[Key]:

@@ -82,11 +82,11 @@ def measure_of(instruction: Instruction) -> Operand | None:
 
 
 GROUPS: Final[Mapping[type[Effect], type[Effect]]] = {CopyWait: CopyCommit, BulkWait: BulkCommit, ProductWait: ProductCommit}
-"""What ends the groups that a wait is for."""
+"""The waits that end groups of asynchronous operations."""
 
 
 def committed_by(instruction: Instruction) -> type[Effect] | None:
-    """What ends the group of an asynchronous operation; None: an mbarrier completes it, or the instruction is none."""
+    """The kind of wait that ends the group of an asynchronous operation; None: an mbarrier completes it, or the instruction is none."""
     row = row_of(instruction)
     return CopyCommit if row.is_copy else BulkCommit if is_bulk_store(instruction) else ProductCommit if row.is_product else None
 

@@ -85,7 +85,7 @@ def _constant(term: Formula) -> int:
 
 @dataclass(frozen=True)
 class _Fields:
-    """What a descriptor says beside the address."""
+    """The fields of a descriptor beside the address."""
 
     bits: int
 

@@ -103,7 +103,7 @@ def races(report: Report) -> list[Finding]:
 
 
 def judged(report: Report, before: Report) -> list[Finding]:
-    """What a repair of a race must not leave: races, and errors of kinds that the launch did not have `before`, such as a deadlock."""
+    """Findings that no repair of a race may leave: races, and errors of kinds that the launch did not have `before`, such as a deadlock."""
     known = {_REGISTERS, *(each.kind for each in before.findings)} - _CONFLICTS
     return [each for each in report.findings if each.severity == "error" and each.kind not in known]
 

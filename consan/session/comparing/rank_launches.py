@@ -132,7 +132,7 @@ class RankLaunches:
         self._over[rank] = self.sent(rank)
 
     def over_for_host(self, rank: int) -> Signalled:
-        """What the host of a rank knows to be over."""
+        """The launches that the host of a rank knows to be over."""
         return self._over.get(rank, ())
 
     def sent(self, rank: int) -> Signalled:

@@ -92,7 +92,7 @@ class LaunchProofs:
         return AllLaunchesProof(launch.block, conditions.assumed(), whole=True, checked=True, relations=conditions.related)
 
     def like(self, prepared: Prepared, launch: ProvedLaunch) -> Hashable:
-        """What launches have in common that do the same but for races (launched/repeats.py). None: data may decide what they do."""
+        """The key of launches that do the same but for races (launched/repeats.py). None: data may decide what they do."""
         kernel = prepared.plain, launch.entry
         if kernel not in self._deciding:
             self._deciding[kernel] = deciding_parameters(_function(prepared, launch.entry))

@@ -1,4 +1,4 @@
-"""What the texts of tilelang's kernels have that its NVRTC back end does not give them."""
+"""The texts of tilelang's kernels have types that its NVRTC back end does not give them."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ ELSES = {
 
 @pytest.mark.parametrize("source", ELSES.values(), ids=ELSES)
 def test_a_condition_with_an_else_stays(source: str) -> None:
-    """What is left would not compile."""
+    """The rest would not compile."""
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "if (a)" in text)
     step = FixStep("leave-out", "condition", "at", "", "k.cu", line, 0, "", line)
     assert patched(source, [VerifiedFix((step,))], "k.cu") == ""
