@@ -86,7 +86,8 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("step", OPERATIONS)
 def test_operations_of_torch_on_symmetric_memory(tmp_path: Path, step: str) -> None:
-    """Beside a kernel of the peer that reads the first half."""
+    """Beside a kernel of the peer that reads the first half. With torch itself, of `make test-versions`."""
+    pytest.importorskip("torch")
     program, stored = tmp_path / "program.py", tmp_path / "run.json"
     program.write_text(PROGRAM.replace("STEP", step))
     command = ["run", "--ranks", "2", "--device", "cpu", "-o", str(stored), str(program)]
