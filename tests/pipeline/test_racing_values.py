@@ -157,7 +157,7 @@ TORN = {
 @pytest.mark.parametrize("ops", TORN)
 @pytest.mark.parametrize("end", ["store", ""])
 def test_torn_values(ops: tuple[str, str], end: str) -> None:
-    """A value may have parts of both orders. The report says so where somebody uses it."""
+    """A value may have parts of both orders. The report names them if a thread uses the value."""
     finding = _finding(end, 7)
     first, second = finding.accesses[:2]
     racing = replace(finding, accesses=(replace(first, op=ops[0]), replace(second, op=ops[1])))

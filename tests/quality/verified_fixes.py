@@ -33,7 +33,7 @@ from consan.session.asking.reruns import CudaSource, Ran, Reruns  # noqa: E402
 from consan.session.executing.recording import Fixes  # noqa: E402
 
 SEEDS = range(20)
-# What a report says of a race that no synchronisation repairs: the layout is wrong, or a value is not there.
+# The words of a report on a race that no synchronisation repairs: the layout is wrong, or a value is not there.
 SAYS = {
     "an overlap": r"bytes of its own|an element of its own|different bytes",
     "a lane that is not there": r"let all 32 lanes of the warp come to",

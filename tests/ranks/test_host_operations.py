@@ -160,7 +160,7 @@ def test_operations_in_a_loop_count_as_one(monkeypatch: pytest.MonkeyPatch) -> N
 
 # By fault: the module, the text, what comes in its place, and a program whose report differs then.
 FAULTS: dict[str, tuple[Any, str, str, str]] = {
-    "nothing is told": (operations, "if reads_of or writes_of:", "if False:", "a copy into what the peer reads"),
+    "operations are not compared": (operations, "if reads_of or writes_of:", "if False:", "a copy into what the peer reads"),
     "an operation is never over": (rank_launches, "1 << each if over else 0", "0", "fill_ before a signal of the host"),
     "a collective is over at once": (operations, "and bool(writes_of)", "and False", "a collective that is waited for too late"),
     "a slice is all": (tensors, "[value], [self if part is None else part]", "[value], [self]", "another slice"),

@@ -41,7 +41,7 @@ extern "C" __global__ void kernel(int* out, const int* steps) {
 
 
 def _random_steps(random: np.random.Generator) -> npt.NDArray[np.int32]:
-    """Steps of which most are apart: a thread's place shifts in each round. A step may be of one round, or of some threads."""
+    """Steps that are mostly apart: a thread's place shifts in each round. A step may be of one round, or of some threads."""
     made = np.zeros((STEPS, CELLS), np.int32)
     made[:, 0] = random.choice([1, 1, 1, 3, 63, 2], STEPS)
     made[:, 1] = random.choice([0, 1, 5, 8, 63], STEPS)

@@ -134,7 +134,7 @@ EXPANSION: Final = (
 )
 SWEEP: Final = (
     "SweepInput",
-    "clusters of which those are wanted in which a replay finds nothing (source/sweep.hpp)",
+    "clusters that are replayed to find those without findings (source/sweep.hpp)",
     """
     Expansion expansion   of their CTAs
     Input one             what all clusters share

@@ -105,7 +105,7 @@ def _distance(instruction: Instruction) -> int | None:
 
 
 def _joined(steps: list[Instruction], at: int) -> int | None:
-    """The same of the result of a step that combines a value with the one of another lane. None: it is no such step."""
+    """The lanes with equal results of a step that combines a value with the one of another lane. None: it is no such step."""
     made = steps[at]
     if not takes_either_order(made) or len(made.operands) != 3:
         return None

@@ -51,7 +51,7 @@ def can_rewind(instruction: Instruction) -> bool:
 
 
 def may_leave_unchanged(instruction: Instruction) -> bool:
-    """Whether an access is a load, or an atomic of which it is found out whether it leaves the memory as it was."""
+    """Whether an access is a load, or an atomic with a test whether it leaves the memory as it was."""
     row = lookup(instruction.parts)
     return row is not None and (not row.event(instruction).first.writes or _unchanged(instruction) != "")
 

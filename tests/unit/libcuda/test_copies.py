@@ -9,18 +9,9 @@ import pytest
 from test_graphs import Graphs
 
 from consan.libcuda import library
-from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
-from consan.session.session_options import open_session
 
 BYTES = 512
-
-
-@pytest.fixture
-def session() -> Iterator[Session]:
-    session = open_session(SessionOptions(device="cpu"))
-    yield session
-    session.close()
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ from test_libcuda import Program, Word
 
 from consan.libcuda import calls, library
 from consan.libcuda.build import DRIVER
-from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
-from consan.session.session_options import open_session
 
 # Each thread adds one to its number in memory.
 ADD = """.visible .entry add(.param .u64 to) {
@@ -29,13 +27,6 @@ ADD = """.visible .entry add(.param .u64 to) {
     ret;
 }
 """
-
-
-@pytest.fixture
-def session() -> Iterator[Session]:
-    session = open_session(SessionOptions(device="cpu"))
-    yield session
-    session.close()
 
 
 class Graphs(Program):

@@ -16,9 +16,7 @@ from consan._errors import EnvironmentFailure
 from consan.backends import driver
 from consan.libcuda import calls, cudart_calls, library
 from consan.libcuda.build import DRIVER
-from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
-from consan.session.session_options import open_session
 from consan.tensormap.encoding import decode
 
 SOURCE = Path(calls.__file__).parent / "source"
@@ -48,13 +46,6 @@ class Program:
         words = [Word(value) for value in values]
         places = (ctypes.c_void_p * len(words))(*(ctypes.addressof(word) for word in words))
         return self.code("cuLaunchKernel", kernel, 1, 1, 1, 128, 1, 1, shared, stream, places, 0)
-
-
-@pytest.fixture
-def session() -> Iterator[Session]:
-    session = open_session(SessionOptions(device="cpu"))
-    yield session
-    session.close()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-// Rounds of a loop that repeat are replayed once (repeats.hpp), and accesses that are apart (disjoint.hpp) are not: what a milestone is in the state of a cluster.
+// The milestones of a cluster: rounds of a loop that repeat are replayed once (repeats.hpp), and accesses that are apart (disjoint.hpp) are not.
 #pragma once
 
 #include "disjoint.hpp"
