@@ -23,6 +23,7 @@ from consan.instrument.waits.given_up import given_up
 
 _OF_PHASES: Final = ("data-race", "missing-wait", "uninitialized-read", "barrier-misuse", "deadlock", "lifetime")
 _STAGES: Final = (1, 2, 4, 3)  # mbarriers that a wait is for in turn
+COUNTED: Final = ", and changes after"  # a parity that a register of the repair counts: no line of the source has it
 _WAIT: Final = re.compile(r"mbarrier\.(?:try|test)_wait\b")
 _PARITY: Final = re.compile(r"\.parity\b")
 _EXPECT: Final = re.compile(r"mbarrier\.expect_tx(?:\.relaxed\.\w+)?")
@@ -56,7 +57,7 @@ class WaitForms(PathForms):
         statements = list(dict.fromkeys(self._statement(*each) for each in waits))
         for stages, statement, begin in itertools.product(_STAGES, statements, (0, 1)):
             found = [each for each in waits if self._statement(*each) == statement]
-            words = f"with a parity that is {begin}, and changes after {'each wait' if stages == 1 else f'every {stages} waits'}"
+            words = f"with a parity that is {begin}{COUNTED} {'each wait' if stages == 1 else f'every {stages} waits'}"
             count = f"waits_{found[0][1].start}"
             repair = self._altered(found, [_counted_wait(each, stages, count) for _, each in found], words)
             first = next(found[0][0].instructions())

@@ -34,6 +34,7 @@ from consan.checker.repairs.repairs import Repairs
 from consan.checker.repairs.text_paths import TextRepair, is_for_all
 from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
+from consan.checker.repairs.text_waits import COUNTED
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
 from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS, FindingFlags, Hazard, Kind, Operation, Reason
@@ -227,7 +228,8 @@ class Reruns:
         seen: set[object] = set()
         whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
         moves_one = own_words(finding).startswith("move the ")  # a line that moves is the better repair
-        first = (named, lines, whole) if moves_one else (whole, named, lines)
+        short = [fix for fix in named if not any(COUNTED in step.instruction for step in fix.steps)]
+        first = (short, lines, named, whole) if moves_one else (whole, short, lines, named)
         for fix in itertools.chain(*first, replayed, listed):
             if (key := fix.edits or fix.steps) not in seen and _are_disjoint(base.edits, fix.edits):
                 seen.add(key)
@@ -386,8 +388,7 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     situation = "no-release" if finding.situation == NO_SIDE else finding.situation
     reason = Reason.__members__.get(situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
     kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
-    names = ("place", "group", "commits")
-    return dict.fromkeys(names, 0) | {
+    return dict.fromkeys(("place", "group", "commits"), 0) | {
         "hazard": int(Hazard[finding.hazard or "NONE"]),
         "flags": int(FindingFlags.SAME_WARP) if situation.startswith("no-warp-sync") else 0,
         "site": sites[0] if sites else 0,
