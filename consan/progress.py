@@ -74,7 +74,7 @@ class ProgressLine(Progress):
             yield
 
     def ctas(self, done: int, total: int) -> None:
-        """Of the kernel that was named last."""
+        """So many CTAs of the kernel that was named last are done."""
         self._show(f"running {self._kernel}: {done:,} of {total:,} CTAs")
 
     @contextlib.contextmanager

@@ -77,7 +77,7 @@ class FrameworkModules:
         return self.declared(module, entry).given(pointers, extra)
 
     def parameters_of(self, where: Sequence[int | None], launch: FrameworkLaunch) -> Parameters | None:
-        """The same of a launch: the addresses are `where`."""
+        """The same for a launch: the addresses are `where`."""
         return self.declared(launch.module.handle, launch.entry).given(*where[:2])
 
     def repeat(

@@ -1,6 +1,6 @@
 """Whether errors that were found at smaller sizes are there at the published ones: those of the source itself.
 
-A file whose sizes were made smaller, and that shows an error, runs again with its own sizes. Of each launch the first CTAs start, few at
+A file whose sizes were made smaller, and that shows an error, runs again with its own sizes. The first CTAs of each launch start, few at
 first and more as long as there is time. A finding of the same kernel and kind with a line of the first is the same one.
 
 A finding that is not there although all of the launch was checked becomes a warning, and its row is not clean: the kernel is wrong for

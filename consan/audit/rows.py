@@ -64,7 +64,7 @@ class LaunchAnswers:
         return tuple(filter(None, _texts(self)))
 
     def united(self, other: LaunchAnswers) -> LaunchAnswers:
-        """Of both: the first place of each kind."""
+        """The answers of both: the first place of each kind."""
         texts = zip(_texts(self), _texts(other), strict=True)
         return LaunchAnswers(min(self.seeds, other.seeds), *(ours or theirs for ours, theirs in texts))
 

@@ -34,7 +34,7 @@ _SCORES: Final = {
     rows.NOT_REACHED: 0.0,
     rows.NOT_COMPILED: 0.0,
 }
-"""Of the gravest row: a kernel with a race, which ran, is above one with wrong results, and that is above what did not run."""
+"""The score of the gravest row: a kernel with a race, which ran, is above one with wrong results, and that is above what did not run."""
 _STARTUP: Final = 60.0  # seconds: building host code is not the source's own time
 
 
@@ -76,7 +76,7 @@ class Verdict:
 
     @property
     def score(self) -> float:
-        """Of the gravest row."""
+        """That of the gravest row."""
         return _SCORES[self.verdict]
 
     def as_dict(self) -> dict[str, Any]:

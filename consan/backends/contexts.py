@@ -127,7 +127,7 @@ class ProcessMemory:
         return found
 
     def _span(self, address: int) -> Span:
-        """The allocation that an address is in. Of one that the driver does not know: this byte."""
+        """The allocation that an address is in. For one that the driver does not know: this byte."""
         if address not in self._spans:
             begin, size = ctypes.c_uint64(), ctypes.c_uint64()
             asked = ((_RANGE_START, begin), (_RANGE_SIZE, size))

@@ -94,7 +94,7 @@ class _Cell(threading.local):
 
 
 class CallsOfThreads:
-    """Of each thread: how many calls of a kind it is in."""
+    """For each thread: how many calls of a kind it is in."""
 
     def __init__(self) -> None:
         self._source: Callable[[], int | None] | None = None
@@ -130,9 +130,9 @@ class CallsOfThreads:
 
 
 OWN = CallsOfThreads()
-"""Of each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
+"""For each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
 MADE = CallsOfThreads()
-"""Of each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`, `RepeatedLaunch`)."""
+"""For each thread: whether it makes a launch of a framework that a session knows of (`FrameworkModules`, `RepeatedLaunch`)."""
 QUIET = CallsOfThreads()
 """Whether a thread makes one whose call nobody needs (`RepeatedLaunch`)."""
 

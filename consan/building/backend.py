@@ -41,7 +41,7 @@ def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) 
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """The same of an editable installation."""
+    """The same for an editable installation."""
     return [*build_meta.get_requires_for_build_editable(config_settings), *_compilers()]
 
 

@@ -57,7 +57,7 @@ def members_of(text: str, index: int, parse: Callable[[str, int], Any]) -> Membe
 
 
 def _alignment(spec: Any) -> int:
-    """Of an address or a number: its size; of bytes: none."""
+    """An address and a number have their size, bytes have none."""
     return 1 if getattr(spec, "type", "") == "bytes" else min(int(spec.parameter_bytes), 8)
 
 

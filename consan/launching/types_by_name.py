@@ -50,7 +50,7 @@ def _pointed(declared: str) -> str | None:
 
 
 def scalar_type(parameter: Param, declared: str) -> str | None:
-    """Of a parameter that is a number. None: it may be a pointer."""
+    """The type of a parameter that is a number. None: it may be a pointer."""
     of_source = _BY_NAME.get(_plain(declared.rpartition(" ")[0])) if declared else None
     return of_source or _BY_PTX.get(parameter.type)
 

@@ -1,6 +1,6 @@
 """Calls about modules and libraries, and the kernels in them. A library is a module; a CUkernel is a CUfunction.
 
-Only PTX runs here. Of a fat binary the newest PTX is taken; machine code alone is refused with a sentence.
+Only PTX runs here. From a fat binary the newest PTX is taken; machine code alone is refused with a sentence.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _load(driver: StandInDriver, text: str, name: str) -> int:
 
 
 def digest(code: bytes) -> bytes:
-    """Of machine code."""
+    """Names machine code."""
     return hashlib.sha256(code).digest()
 
 

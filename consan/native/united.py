@@ -4,7 +4,7 @@ A program built with `-rdc=true`, or one that links at run time, has a kernel in
 shadow memory serves them all: so the texts are joined before they are instrumented, and the assembler gets a single module.
 
 - A name that a module keeps to itself gets a number where another module has the same one; so do labels of `.debug_str`.
-- A declaration goes where there is a definition. Of several `.weak` definitions the first stays, a `.visible` one before all; of `.common`
+- A declaration goes where there is a definition. The first of several `.weak` definitions stays, a `.visible` one before all; of `.common`
   ones and of dynamic shared memory that with the most bytes, or the strictest alignment.
 - Functions are declared before all else: a module may use what a later one defines.
 - `.file` is numbered anew. Debug sections other than `.debug_str` go: their offsets mean nothing here.

@@ -47,7 +47,7 @@ class ParameterRelation:
         return {">=": value >= other, "<=": value <= other, "%": self.how == "%" and value % other == 0}[self.how]
 
     def formula(self, environment: Environment) -> Formula:
-        """The same of all launches."""
+        """The same for all launches."""
         term, other = (
             z3.IntVal(self.number) if each is None else environment.word(each.place, each.offset, each.bits).term
             for each in (self.word, self.other)

@@ -1,6 +1,6 @@
 """The part of a kernel that its accesses to global memory follow from, read once: the walk (walk.py) goes through it for each launch.
 
-Of the parameters, what is read as one word of 64 bits, and only so, may be a pointer. The walk takes it as one until it needs its number.
+A parameter that is read as one word of 64 bits, and only so, may be a pointer. The walk takes it as one until it needs its number.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def forget_readings() -> None:
 
 
 def _one(number: int, bits: int) -> list[_Reading]:
-    """The same of a single number."""
+    """The readings of a single number."""
     readings = (number - (1 << bits), number) if number >> bits - 1 else (number,)
     return [_Reading(np.array([each]), each, each) for each in readings if abs(each) < _LARGEST]
 

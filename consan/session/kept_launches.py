@@ -1,6 +1,6 @@
 """Launches that a GPU has made, made again on the virtual machine: for other schedules, and for the text without optimisation.
 
-Of each kernel the inputs of the first launch are kept, where the virtual machine may show more than the GPU: if its source is known
+For each kernel the inputs of the first launch are kept, where the virtual machine may show more than the GPU: if its source is known
 (`WithoutOptimisation`), or schedules are to be explored. What is kept are the parameters, and the allocations that words in them point
 into. When the report is made, the virtual machine makes the launch from these. Races that only it shows are added.
 

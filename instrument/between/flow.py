@@ -226,7 +226,7 @@ class Flow:
         return self.loops[lines]
 
     def barrier_behind(self, line: int, later: int) -> Place | None:
-        """See `relations.Relations`. Of many barriers only the first few are looked at."""
+        """See `relations.Relations`. If there are many barriers, only the first few are looked at."""
         one, other = self.on_line(line), self.on_line(later)
         if not one or not other:
             return None

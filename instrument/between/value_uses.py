@@ -2,7 +2,7 @@
 
 A forward slice of the text, through registers and through local and shared memory. It knows no order of writes to one register and no
 places in memory, but for shared variables whose names the addresses show: so a use may be one that no execution makes, and "no use" is
-certain. Of the threads that have the value, only those instructions count that one of them can come to from the access, as far as
+certain. Among the threads that have the value, only those instructions count that one of them can come to from the access, as far as
 their index in the CTA decides branches. Behind shared memory and what lanes exchange each thread counts.
 
 Not followed, so that the answer is not known if nothing else is found: calls, tensor memory, instructions without a row.

@@ -53,7 +53,7 @@ class Makes:
         return replace(self, when=When.CHECKED)
 
     def where(self, strength: str) -> Makes:
-        """The same of "strong" accesses only, or of "weak" ones."""
+        """The same for "strong" accesses only, or for "weak" ones."""
         return replace(self, only=strength)
 
 

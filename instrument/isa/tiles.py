@@ -29,7 +29,7 @@ class Tile:
 
     @property
     def elements(self) -> int:
-        """Of a line."""
+        """The elements of a line."""
         return self.columns if self.by_row else self.rows
 
 

@@ -2,7 +2,7 @@
 
 A descriptor is a 64-bit register whose value is known at run time only. instrument/hazards handles the registers of a product.
 
-Hooks do not follow sparse forms; the recorder does. Of a sparse product A is stored without the half of its elements that is zero.
+Hooks do not follow sparse forms; the recorder does. In a sparse product A is stored without the half of its elements that is zero.
 """
 
 from __future__ import annotations

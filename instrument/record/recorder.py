@@ -41,7 +41,7 @@ class StoredWords:
 
     @property
     def total(self) -> int:
-        """Of all nodes."""
+        """The words of all nodes."""
         return sum(self.in_nodes.values())
 
     def repeat(self, graph: Graph) -> bool:
@@ -74,12 +74,12 @@ class FunctionRecorder:
 
     @property
     def context(self) -> Context:
-        """Of the module."""
+        """The module's context."""
         return self.module.context
 
     @property
     def plan(self) -> FunctionPlan:
-        """Of the function."""
+        """The function's plan."""
         return self.function.plan
 
     @property
@@ -94,12 +94,12 @@ class FunctionRecorder:
 
     @property
     def templates(self) -> list[Template]:
-        """Of the module."""
+        """The module's templates."""
         return self.module.templates
 
     @property
     def body(self) -> Block:
-        """Of the function."""
+        """The function's statements."""
         body = self.plan.function.body
         assert body is not None
         return body

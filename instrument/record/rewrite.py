@@ -46,12 +46,12 @@ class KernelRewrite:
 
     @property
     def module(self) -> ModuleFacts:
-        """Of the function."""
+        """The function's module."""
         return self.recorder.module
 
     @property
     def name(self) -> str:
-        """Of the function."""
+        """The function's name."""
         return self.recorder.plan.function.name
 
     @property

@@ -8,7 +8,7 @@ _DIRECTIVES = (".version", ".target", ".address_size")
 
 
 def later_target(target: str, other: str) -> str:
-    """Of two targets such as `sm_80`, the one of the later architecture; the first if they are of the same."""
+    """From two targets such as `sm_80`, the one of the later architecture; the first if they are of the same."""
     return max(target, other, key=lambda name: int("".join(filter(str.isdigit, name)) or 0))
 
 

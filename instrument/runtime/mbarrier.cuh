@@ -135,7 +135,7 @@ DEVICE void change_bytes(const Caller &c, u32 index, int bytes) {
 
 // ---- waits ----------------------------------------------------------------------------------------------------------------
 
-// The phase that a successful wait has observed. The hardware is at the shadow's phase or one behind. Of two phases with the requested
+// The phase that a successful wait has observed. The hardware is at the shadow's phase or one behind. Among two phases with the requested
 // parity, the wait can have observed the later one only if the shadow has advanced since.
 DEVICE u32 observed_phase(u32 before, u32 after, u32 parity) {
     if (((before - 1) & 1) == parity) return before - 1;

@@ -128,7 +128,7 @@ def _all_writes(pair: Pair, module: ModuleSites, relation: str) -> bool:
 
 
 def _hazard(found: FindingRecord, module: ModuleSites) -> str | None:
-    """As observed. Of a race whose accesses are shown in the other order, the letter of (1) and (2) as they are shown: hooks say WAR of a
+    """As observed. For a race whose accesses are shown in the other order, the letter of (1) and (2) as they are shown: hooks say WAR of a
     stage refilled too early also if the last fill was overwritten."""
     letter = None if found.hazard is Hazard.NONE else found.hazard.name
     if not races_turned(found):

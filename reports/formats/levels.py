@@ -22,7 +22,7 @@ SCREEN, DETAILS = ReportLevel.SCREEN, ReportLevel.DETAILS
 
 # The labels of rows, in the order of printing.
 PARTS: Final = {
-    # Of a finding.
+    # A finding's.
     "schedule": SCREEN,  # only another schedule shows it; of a run: the result may depend on the schedule
     "text": SCREEN,
     "value": DETAILS,
@@ -40,7 +40,7 @@ PARTS: Final = {
     "may follow": SCREEN,
     "also in": SCREEN,
     "tests": SCREEN,
-    # Of the run.
+    # The run's.
     "found": SCREEN,
     "suppressed": SCREEN,
     "ran": SCREEN,

@@ -25,7 +25,7 @@ _CONFLICTS: Final = (*_UNORDERED, Kind.MISSING_WAIT)
 _RACES: Final = (*_UNORDERED, Kind.GLOBAL_RACE)
 _BEHIND: Final = (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)  # of two accesses that are in order as soon as scopes are wide
 _ALWAYS: Final = (Kind.SCOPE, *_RACES)  # reported whatever wide scopes remove
-# Of a race in global memory: what it is, and the sites of what lacks.
+# For a race in global memory: what it is, and the sites of what lacks.
 _DESCRIBES: Final = ("kind", "reason", "flag_write", "flag_read", "fence", "narrow_fence")
 
 Records = npt.NDArray[np.void]

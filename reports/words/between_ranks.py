@@ -33,7 +33,7 @@ _WORDS: Final = {
     "only to threads of its own CTA": "only to threads that its scope includes",
     "only what its own CTA has published": "only what threads that its scope includes have published",
 }
-# Of a put, in the fix: the specification of NVSHMEM orders it by these.
+# For a put, in the fix: the specification of NVSHMEM orders it by these.
 _OF_PUTS: Final = {
     "__threadfence_system()": "nvshmem_quiet()",
     "make that write a release (cuda::atomic_ref with cuda::memory_order_release)": "send both by one put with signal"

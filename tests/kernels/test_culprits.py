@@ -62,6 +62,7 @@ def test_one_thread_that_writes_loses_no_update() -> None:
 
 def test_a_leader_that_releases_early_is_the_culprit() -> None:
     (report,) = _racy("mbarrier_leader_releases_early")
+    assert report.findings
     assert all(finding.fix.endswith("with __syncwarp() between the two") for finding in report.findings)
 
 

@@ -71,6 +71,7 @@ def test_the_fix_names_the_fence(name: str, marker: int) -> None:
 )
 def test_the_fix_is_verified(name: str) -> None:
     findings = _launch(HERE / "global" / f"{name}.cu", True)[0].findings
+    assert findings
     assert all(finding.verified and not finding.verified.left for finding in findings), findings
 
 

@@ -386,6 +386,7 @@ def test_stages_that_no_overlap_uses(stages: int, last: str, serve: str, tmp_pat
 def test_unrolled_stages_are_not_named(tmp_path: Path) -> None:
     source = RING.replace("STAGES", "4").replace("LAST", "").replace("#pragma unroll 1", "#pragma unroll")
     found = _advise(tmp_path, source, "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros")
+    assert found
     assert all(each["need"] != "stages" for each in found.values())
 
 
@@ -395,6 +396,7 @@ def test_stages_are_not_judged_where_not_all_is_followed(tmp_path: Path) -> None
     source = RING.replace("STAGES", "4").replace("LAST", "").replace("float v = 0;", f"__shared__ float more[64]; float v = 0; {clear}")
     words = "--arch", "sm_100", "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros"
     found = _advise(tmp_path, source, *words)
+    assert found
     assert all(each["need"] != "stages" for each in found.values())
 
 

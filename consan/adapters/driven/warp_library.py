@@ -112,7 +112,7 @@ class _HashGrids:
     def __init__(self, loaded: Any, work: _Work) -> None:
         self._loaded, self._work = loaded, work
         self._hosts: dict[int, int] = {}
-        # Of a grid, by the number of each array: its place on the device, and bytes.
+        # For a grid, by the number of each array: its place on the device, and bytes.
         self._copies: dict[int, dict[int, tuple[int, int]]] = {}
 
     def create(self, context: Any, kind: int, *dims: int) -> int:

@@ -110,7 +110,7 @@ class CheckedLaunches:
 
     @property
     def options(self) -> SessionOptions:
-        """Of the session of a launch."""
+        """The options of the session of a launch."""
         return SessionOptions(device="gpu" if self.audited.is_gpu else "cpu", timeout=self.seconds)
 
     def opened(self) -> Session:

@@ -94,7 +94,7 @@ def _verdict(error: ConsanError) -> str:
 
 
 def _why(error: ConsanError) -> str:
-    """The reason, without the names that `consan check` has for its options. Of a compiler's messages the first error."""
+    """The reason, without the names that `consan check` has for its options. From a compiler's messages the first error."""
     text = first_error(str(error)) if isinstance(error, CompileError) else str(error)
     return text.replace("--arg", "argument").replace("--entry: ", "")
 

@@ -58,7 +58,7 @@ class Extensions:
         *others: Any,
         **options: Any,
     ) -> types.ModuleType:
-        """As torch's. Of the options, macros and folders of headers count."""
+        """As torch's. Two options count: macros, and folders of headers."""
         del sycl_sources, others
         pieces = [*_listed(cpp_sources), *_listed(cuda_sources)]
         names = _listed(functions) if not isinstance(functions, Mapping) else list(functions)
@@ -67,7 +67,7 @@ class Extensions:
         return self._loaded(name, _HEADER + "\n".join(map(self._lined, pieces)) + module, (), options)
 
     def load(self, name: str, sources: str | Sequence[str], *others: Any, **options: Any) -> types.ModuleType:
-        """As torch's: sources are files. Of the options, macros and folders of headers count."""
+        """As torch's: sources are files. Two options count: macros, and folders of headers."""
         del others
         folder = Path(self._path).parent
         found = [path if path.is_absolute() else folder / path for path in map(Path, _listed(sources))]

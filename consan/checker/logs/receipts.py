@@ -90,7 +90,7 @@ class Slip:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Of a node: its launches, those with a receipt, and those that do not stand for the one before."""
+        """For a node: its launches, those with a receipt, and those that do not stand for the one before."""
         begun, runs, changes = self._words[BEGUN // 8 : CHANGES // 8 + 1].tolist()
         return begun, runs, changes
 

@@ -245,5 +245,5 @@ def _appended(archive: bytes, members: dict[str, bytes]) -> bytes:
 
 
 def fingerprint(tables: Tables) -> str:
-    """Of the templates of a module: a log can be read with these only."""
+    """Names the templates of a module: a log can be read with these only."""
     return hashlib.sha256(b"".join(table.tobytes() for table in tables)).hexdigest()[:16]

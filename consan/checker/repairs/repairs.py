@@ -39,7 +39,7 @@ from consan.instrument.findings import FindingFlags, Kind, Operation as InFlight
 _SCOPE_BITS, _GPU_SCOPE = 3 << 4, 2 << 4
 _MOST_SMALL = 12  # repairs of one step that are tried in pairs
 
-# Of each kind of group: its commit, its wait, and what may be added.
+# For each kind of group: its commit, its wait, and what may be added.
 _GROUPS: dict[type[effects.Effect], tuple[Piece, Callable[[int], tuple[Piece, ...]]]] = {
     effects.CopyWait: (COMMIT, lambda pending: (copy_wait(pending),)),
     effects.BulkWait: (BULK_COMMIT, lambda pending: (bulk_wait(pending, read=True), bulk_wait(pending, read=False))),
@@ -306,7 +306,7 @@ class Repairs(PhaseForms):
         return self.opcode(event).replace(".relaxed", _ORDERS.get(type(event), ""))
 
     def _order(self) -> Iterator[Repair]:
-        """Of strong accesses that nothing orders: fences of both threads, or a barrier."""
+        """Order for strong accesses that have none: fences of both threads, or a barrier."""
         yield from self.at_accesses(WARP_BARRIER)
         if self.record["flags"] & FindingFlags.SAME_WARP:
             yield from self.at_both(WARP_BARRIER)

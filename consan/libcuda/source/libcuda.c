@@ -236,7 +236,7 @@ static const struct {
     OWN(cuLaunchHostFunc),  OWN(cuStreamAddCallback), OWN(cuGetErrorName), OWN(cuGetErrorString),  OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
 };
 
-// Versions of a call with other parameters, and the first CUDA that has each. Of all other calls the newest serves every program.
+// Versions of a call with other parameters, and the first CUDA that has each. All other calls have one version: the newest serves every program.
 static const struct {
     const char *name;
     int since;

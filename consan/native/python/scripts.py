@@ -2,7 +2,7 @@
 
 How their kernels are seen: consan/native/python/frameworks.py. A program is a script, a module (-m) or code (-c). Its own modules that it
 imports are read, too, as far as they lie in its folder or in the working directory, and so are the scripts and tests that its words name.
-Of installed packages that they import, what their distributions require counts (requirements.py).
+For installed packages that they import, what their distributions require counts (requirements.py).
 
 Not handled: a framework that an installed package imports without requiring it (`consan run /path/to/python script.py`).
 """

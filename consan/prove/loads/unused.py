@@ -1,6 +1,6 @@
 """Loads whose values go into stores only: no access of a thread that executes none of these stores (SEMANTICS.md, D26).
 
-Of the condition of a store counts what follows from the number of the thread alone, so that it holds in all rounds of a loop.
+From the condition of a store counts what follows from the number of the thread alone, so that it holds in all rounds of a loop.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which completed phases follow from the counts of a thread, by induction over them.
 
-Of an array of N mbarriers, the wait and the arrival of number i are at mbarrier i mod N: that is asked for each of them. A wait of number i
+In an array of N mbarriers, the wait and the arrival of number i are at mbarrier i mod N: that is to be shown for each. A wait of number i
 has the parity of i / N, or (`shift` 1) the opposite one. By induction, phase i / N, or the one before it, is complete behind that wait: a
 parity alone excludes every second phase, and the thread's wait of number i - N excludes those before.
 

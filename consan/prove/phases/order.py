@@ -26,7 +26,7 @@ class PhaseOrder:
         self._exchange = model.questions.exchanged
 
     def unordered(self, pair: AccessPair) -> list[Formula]:
-        """The condition under which nothing orders a pair. Of one thread, the second access is later."""
+        """The condition under which nothing orders a pair. In one thread, the second access is later."""
         if not pair.one_cta or pair.first.is_of_mbarrier or pair.second.is_of_mbarrier:
             return []
         found = self._before(pair.first, 1, pair.second, 2, pair.shared)

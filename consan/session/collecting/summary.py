@@ -89,7 +89,7 @@ class Summary:
         return self.global_races and any(map(self.launched, self.used)) and not self._gaps(self.recording.kernels.global_race_gaps)
 
     def _gaps(self, of: Callable[[Prepared, str], tuple[str, ...]]) -> list[tuple[str, str]]:
-        """Of each kernel, why."""
+        """Each kernel that has gaps, and why."""
         ran = ((prepared, name) for prepared in self.used for name in self.launched(prepared))
         return [(name, why) for prepared, name in ran for why in of(prepared, name)]
 

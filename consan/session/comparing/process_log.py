@@ -57,7 +57,7 @@ class Done(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the kernel."""
+        """The kernel's name."""
 
     @property
     def flags(self) -> Rows | None:

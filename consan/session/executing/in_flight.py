@@ -229,7 +229,7 @@ class Repeating:
     # The last receipt that served, behind its number, unless it has findings other than notes.
     _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)
     _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)
-    # Of kernels in which nothing but parameters decides what a launch does: what their launches did, by the bytes that decide.
+    # For kernels in which nothing but parameters decides what a launch does: what their launches did, by the bytes that decide.
     _decided: dict[tuple[Hashable, ...], DecidedLaunches[ReceiptGroup]] = field(default_factory=dict)
 
     def take_back(self, symbol: int) -> None:

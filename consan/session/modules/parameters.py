@@ -24,7 +24,7 @@ _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 
 
 def unknown() -> None:
-    """Of a launch whose parameters are not known."""
+    """The parameters of a launch are not known."""
     return
 
 

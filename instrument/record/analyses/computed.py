@@ -10,11 +10,11 @@ known, and otherwise recorded as any word is. So each thread takes the same way 
 
 Why equal hashes mean equal logs. Take two CTAs of one module, entry, block and cluster shape whose hashes, and whose hashed constants of
 the launch, are equal; follow one thread through both. As long as it took the same way, KNOWN registers are equal. At a word or a branch
-there are three cases. KNOWN: equal. Of the CTA, or unknown: the value was hashed, so it is equal but for a collision of hashes, as with
+there are three cases. KNOWN: equal. A value of the CTA, or an unknown one, was hashed: equal but for a collision of hashes, as with
 full logs. So words and ways are equal up to the end. Results of warp-wide instructions are recorded where they are needed.
 
 A wait for an mbarrier that only waits leaves no trace of failed polls: the host takes it once, as one that has passed. So what a failed
-poll writes, and something else too, is unknown. Of a strong access that polls memory, the host goes through fewer rounds than the thread
+poll writes, and something else too, is unknown. For a strong access that polls memory, the host goes through fewer rounds than the thread
 did (polls.py), so all that these write is unknown.
 
 Not handled: registers that are read before they are written.

@@ -124,7 +124,7 @@ def _sums(instruction: Instruction) -> bool:
 
 
 def _stored(instruction: Instruction) -> dict[str, int]:
-    """Of a store that is no release: the registers of its value that are no part of its address, and where they go."""
+    """For a store that is no release: the registers of its value that are no part of its address, and where they go."""
     row = lookup(instruction.parts)
     if row is None or not row.is_store or not row.touches:
         return {}

@@ -1,7 +1,7 @@
 """The words of a tensor copy: what its tensor map and its coordinates say (ISA "Tensor-map").
 
 The issuing thread loads the map's words that matter: from the kernel's parameters, where the map certainly is one, because such loads need
-neither time nor registers. The address of the tensor and the coordinates are not hashed: they differ in each CTA. Of a map that may be in
+neither time nor registers. The address of the tensor and the coordinates are not hashed: they differ in each CTA. For a map that may be in
 global memory there is its address, too.
 consan/checker/source/basis/tensors.hpp reads these words in the same order.
 """

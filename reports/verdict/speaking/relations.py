@@ -158,7 +158,7 @@ BELONGS: Final = (
 
 # --- order -------------------------------------------------------------------------------------------------------------------
 
-# Of one severity in a report. A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks.
+# The order within a severity. A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks.
 # An mbarrier that goes on unwaited for comes behind the race that may cause it.
 ORDER: Final = ((1, _LAPPED), (-1, _misuse()))
 MILDER: Final = Which(situations=("no-warp-sync*", "other-lane*"))  # a barrier between warps orders lanes of a warp, too

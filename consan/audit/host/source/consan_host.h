@@ -49,7 +49,7 @@ template <class... T> __attribute__((noinline)) void hand_over(const T &...argum
 }
 } // namespace consan
 
-// Of headers that the host does without: programs give them other names, or take all of theirs.
+// Words of headers that the host does without: programs give them other names, or take all of theirs.
 namespace cooperative_groups {}
 namespace cub {}
 namespace nvcuda::wmma {}

@@ -137,7 +137,7 @@ CONSAN_VECTORS(S, float)
 CONSAN_VECTORS(D, double)
 #undef CONSAN_VECTORS
 
-// Of other types, only the single precision form is computed.
+// For other types, only the single precision form is computed.
 inline cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t first, cublasOperation_t second, int m, int n, int k,
                                    const void *alpha, const void *a, cudaDataType a_type, int lda, const void *b, cudaDataType b_type,
                                    int ldb, const void *beta, void *c, cudaDataType c_type, int ldc, cublasComputeType_t,

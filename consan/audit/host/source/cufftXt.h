@@ -1,3 +1,3 @@
-// Of transforms over several devices and callbacks nothing is here: a function that calls for them does not compile.
+// Transforms over several devices and callbacks are not here: a function that calls for them does not compile.
 #pragma once
 #include "cufft.h"

@@ -3,9 +3,9 @@
 8x8 matrices of 16-bit elements: thread l of a warp holds elements 2*(l%4) and 2*(l%4)+1 of row l/4 of each matrix; threads 8i to 8i+7
 give the addresses of matrix i's rows. With .trans the same fragment is of the transposed matrix.
 
-Matrices of bytes have rows of 16 bytes, and a register holds four elements. Of .m8n16 (never transposed) thread l has columns 4*(l%4) to
-4*(l%4)+3 of row l/4. Of .m16n16 (always transposed) it has, in register r and byte v, column l/4 + 8*(v/2) of row 4*(l%4) + 2*r + v%2
-as the addresses count them. Of .m16n8 (stmatrix, always transposed) byte v is column l/4 + 8*(v/2) of row 2*(l%4) + v%2. CuTe has these
+Matrices of bytes have rows of 16 bytes, and a register holds four elements. In .m8n16 (never transposed) thread l has columns 4*(l%4) to
+4*(l%4)+3 of row l/4. In .m16n16 (always transposed) it has, in register r and byte v, column l/4 + 8*(v/2) of row 4*(l%4) + 2*r + v%2
+as the addresses count them. In .m16n8 (stmatrix, always transposed) byte v is column l/4 + 8*(v/2) of row 2*(l%4) + v%2. CuTe has these
 in text (`SM100_U8x8_LDSM_T`, `SM100_SU4_DU8x16_x1_LDSM_N`, `SM100_U8x4_STSM_T`). Elements of 4 and 6 bits become bytes (`unpacked`).
 """
 

@@ -233,7 +233,7 @@ def multiply(a: Array, b: Array, c: Array) -> Array:
 
 
 def multiply_integers(a: Array, b: Array, c: Array) -> Array:
-    """The same of integers."""
+    """The same for integers."""
     # exact in f64 (products below 2**16, at most 256 of them), and the matrix product of f64 is the fast one
     return np.asarray(np.matmul(a.astype(F64), b.astype(F64)).astype(I64) + c)
 

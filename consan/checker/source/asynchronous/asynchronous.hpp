@@ -42,7 +42,7 @@ class Asynchronous {
         for (const Receiver &each : receivers(thread, copy)) parts.push_back(phase_of(thread, each));
         return parts;
     }
-    // Of the stores that an instruction makes, a number that is alike for lanes of a warp that execute it together with one source (SEMANTICS 2).
+    // A number of the stores that an instruction makes, alike for lanes of a warp that execute it together with one source (SEMANTICS 2).
     // `times`: how often the thread has executed it. Its groups do not count: one lane may have more of them.
     u32 content(u32, const effects::Effect &, u32) const { return 0; }
     u32 content(u32 thread, const effects::BulkStore &copy, u32 times) const { return content_of(thread, copy, times); }

@@ -171,7 +171,7 @@ class Copies {
         u32 before = 0;  // the number of its thread's last copy into the bytes at this site, plus 1
     };
 
-    // Of a copy and a later access. `wait`: that of its thread, if there is one; `copy`: the access is one of a copy, too.
+    // Compares a copy with a later access. `wait`: that of its thread, if there is one; `copy`: the access is one of a copy, too.
     struct Facts : race_rule::PlainFacts {
         const Copies &all;
         const Item &item;

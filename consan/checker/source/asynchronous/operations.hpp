@@ -267,7 +267,7 @@ class Operations {
         }
     };
 
-    // Of an operation and a later access, of a thread or of another operation. `head`: of the operations on the chunk.
+    // Compares an operation with a later access, of a thread or of another operation. `head`: of the operations on the chunk.
     struct Facts : race_rule::PlainFacts {
         const Operations &all;
         u32 head, number;

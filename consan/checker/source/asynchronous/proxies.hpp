@@ -196,7 +196,7 @@ class Proxies {
         return mask == 0;
     }
 
-    // Of a thread and a site the latest write of the same bytes is enough: whoever comes behind it comes behind the earlier ones.
+    // For each thread and site the latest write of the same bytes is enough: whoever comes behind it comes behind the earlier ones.
     void keep(u32 &head, const Item &made) {
         for (u32 at = head; at; at = items_[at].next) {
             Item &item = items_[at];

@@ -7,10 +7,10 @@
 
 class Descriptor {
   public:
-    // Of wgmma: bits 62 and 63 give the swizzle.
+    // wgmma: bits 62 and 63 give the swizzle.
     explicit Descriptor(u64 bits) : Descriptor(bits, (u32)(bits >> 62) ? 16u >> (bits >> 62) : 1, 1) {}
 
-    // Of tcgen05 (ISA "Shared memory descriptor"): bits 61 to 63. Mode 1 swizzles 32 bytes at a time.
+    // tcgen05 (ISA "Shared memory descriptor"): bits 61 to 63. Mode 1 swizzles 32 bytes at a time.
     static Descriptor of_tcgen05(u64 bits) {
         u32 mode = (u32)(bits >> 61);
         return Descriptor(bits, mode == 0 ? 1 : mode <= 2 ? 8 : mode == 4 ? 4 : 2, mode == 1 ? 2 : 1);

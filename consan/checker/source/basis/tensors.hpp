@@ -10,7 +10,7 @@
 
 class Tensor {
   public:
-    // Of a tensor copy. Its words: the global address, then WORDS of the map, strides, extents, coordinates, with MAP its address.
+    // The words of a tensor copy: the global address, then WORDS of the map, strides, extents, coordinates, with MAP its address.
     // In im2col mode the fourth of them has the pixels, in place of the box.
     template <typename Copy> explicit Tensor(const Copy &copy)
         : four_(copy.four_rows()), rank_(four_ ? 2 : std::min(std::max(copy.rank(), 1u), 5u)), address_((u64)copy.tensor(1) << 32 | copy.tensor(0)) {

@@ -15,7 +15,7 @@ class Announced {
         if (isa_ && global && polls) polls_[read.cluster][read.thread] = {read.site, views_.clocks(read.cluster).time(read.thread)};
     }
 
-    // A copy is issued. Of each thread of its cluster the latest poll is enough: a fence behind it is behind the earlier ones.
+    // A copy is issued. For each thread of its cluster the latest poll is enough: a fence behind it is behind the earlier ones.
     template <typename Copy> void copy(u32 cluster, u32 thread, const Copy &copy) {
         auto known = polls_.find(cluster);
         if (known == polls_.end() || (Copy::kind != BULK_LOAD && Copy::kind != TENSOR_LOAD)) return;

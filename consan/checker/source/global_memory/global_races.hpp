@@ -131,7 +131,7 @@ class GlobalRaces : GlobalRaceItems {
         }
     }
 
-    // Of an access that is kept, or whose issue is, and a later one.
+    // Compares an access that is kept, or whose issue is, with a later one.
     struct Facts : race_rule::PlainFacts {
         GlobalRaces &all;
         const Item &item;

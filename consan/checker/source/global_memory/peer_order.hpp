@@ -1,5 +1,5 @@
-// Of a launch whose flags other GPUs read and write: the strong accesses of .sys scope, and which accesses come before their releases and behind
-// their acquires. Which one has read from which of another launch, the host decides by their values (SEMANTICS 12, R-RK8;
+// For a launch whose flags other GPUs read and write: the strong accesses of .sys scope, and which accesses come before their releases and behind
+// their acquires. The host decides by their values which one has read from which of another launch (SEMANTICS 12, R-RK8;
 // consan/session/comparing/peer_flags.py). A release and an acquire have a number each; a set of them is a word with a bit for each.
 //
 // Not kept apart: a value that is read again; an order that only the other lanes of the warp have (R-W1).

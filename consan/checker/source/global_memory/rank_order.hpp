@@ -1,4 +1,4 @@
-// Of a launch of several ranks: which of them have begun before an access, and which end behind it. A launch that runs beside a part of this one
+// For a launch of several ranks: which of them have begun before an access, and which end behind it. A launch that runs beside a part of this one
 // is compared with it by these (SEMANTICS 12, R-RK5; consan/session/comparing/rank_launches.py). A set of ranks is a word with a bit for each.
 #pragma once
 

@@ -117,7 +117,7 @@ class Edges {
         const FlagAccess &write = flags_[(u32)store];
         return write.changes && !(write.order & IS_RELEASE) && !(observable && observed(store, cluster, thread));
     }
-    // Of a strong access, if it may synchronise (a number): whether it is a read-modify-write of a lock; its site.
+    // For a strong access, if it may synchronise (a number): whether it is a read-modify-write of a lock; its site.
     bool swaps(i32 number) const { return number >= 0 && flags_.swaps((u32)number); }
     u32 site(i32 number) const { return number >= 0 ? flags_[(u32)number].site : 0; }
 
@@ -239,7 +239,7 @@ class Edges {
         }
     }
 
-    // Of several observations by a thread the first one counts.
+    // The first observation by a thread counts.
     void note_observer(const FlagAccess &access) {
         std::vector<Observer> &all = observers_[(u32)access.from];
         bool again = !all.empty() && same(all.back(), access.cluster, access.thread);

@@ -147,7 +147,7 @@ class FlagOrder {
         return any;
     }
 
-    // Those that may be the next, the best first. Of several that are alike the first to end is enough.
+    // Those that may be the next, the best first. Where several are alike, the first to end is enough.
     std::vector<u32> candidates() const {
         std::vector<Value> awaited;
         for (u32 each : open_)

@@ -68,13 +68,13 @@ class KnowledgePool {
     KnowledgePool(const KnowledgePool &) = delete;
     ~KnowledgePool() { joins_.clear(); }
 
-    // Of so many clusters.
+    // For so many clusters.
     void resize(u32 clusters) {
         for (levels_ = 0; clusters > 1u << BITS * levels_;) ++levels_;
         joins_.resize(JOINS);
     }
 
-    // Of one chain.
+    // The knowledge of one chain.
     Ref of(u32 cluster, const Known &known) {
         Node leaf{*this, 0};
         leaf.known = {known};

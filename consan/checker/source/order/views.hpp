@@ -86,7 +86,7 @@ class Views {
     // What one knows who takes a moment.
     const Knowledge &given(const Moment &moment) const { return chains_[moment.chain].given[moment.number - 1]; }
 
-    // A thread comes to know more. Of moments of its own cluster it knows then what their threads knew.
+    // A thread comes to know more. With a moment of its own cluster it also knows what the thread of that moment knew.
     void take(u32 cluster, u32 thread, const Knowledge &more) {
         Clocks &own = clocks(cluster);
         Knowledge before = own.chains(thread), now = before.with(more);
@@ -100,7 +100,7 @@ class Views {
         if (!gathered.empty()) own.take(thread, {std::make_shared<const std::vector<u32>>(std::move(gathered))});
     }
 
-    // The same of LOOSE chains.
+    // The same for LOOSE chains.
     void take_loose(u32 cluster, u32 thread, const Knowledge &more) { clocks(cluster).add_loose(thread, more); }
 
     // Whether a moment of a thread is before what a thread does now.

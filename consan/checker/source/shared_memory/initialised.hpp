@@ -1,5 +1,5 @@
 // R-UNINIT: a read of bytes that no thread has written. If a later write is unordered with the read, the pair is a race and explains the read.
-// Of an operation a write is ordered, too, behind its completion.
+// A write behind the completion of an operation is ordered, too.
 #pragma once
 
 #include <cstring>

@@ -87,7 +87,7 @@ inline bool same_value(const Side &old, const Side &now, bool place) {
 }
 
 // Two stores of values that can be one sum with other roundings, if they are floating-point numbers: the text says so (reports/verdict/tolerance.py).
-// The recorder makes scalar stores of a vector of sums. Of 16 bits: what is rounded from two such numbers is at most one apart, in either format.
+// The recorder makes scalar stores of a vector of sums. In both formats of 16 bits, two such numbers are rounded to at most one unit apart.
 inline bool near_value(const Side &old, const Side &now, bool place) {
     const bool half = old.bytes == 2;
     const u32 most = half ? 1 : 1 << 12, exponents = half ? 0x1f << 10 : 0xff << 23, exponent = old.value & exponents;

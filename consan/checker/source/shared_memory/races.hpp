@@ -12,7 +12,7 @@
 #include "clocks.hpp"
 #include "race_rule.hpp"
 
-// An access to shared memory. Of a row, `flag` is the number of its matrix instruction.
+// An access to shared memory. For a row, `flag` is the number of its matrix instruction.
 struct Access : Side {
     u8 operation = 0;         // an OperationKind, if it is no access of a thread
     u8 row = 0;               // R-ROW: how lanes of the warp share the bytes; `thread` only gives the address
@@ -94,7 +94,7 @@ class Races {
     // Compare an asynchronous access with what came before it.
     void meet(const Access &access) { meet(access, Later()); }
 
-    // The same of an operation, of which more is known.
+    // The same for an operation: more is known of it.
     template <typename Actor> void meet(const Access &access, const Actor &actor) {
         for (u32 cell = first_cell(access), end = end_cell(access); cell < end; ++cell) {
             const Cell &known = cells_[cell];
@@ -205,7 +205,7 @@ class Races {
         void wait(Record &, const Access &) const {}
     };
 
-    // Of an access that is kept and a later one. `actor`: whose that is.
+    // Compares an access that is kept with a later one. `actor`: whose that is.
     template <typename Actor> struct Facts : race_rule::PlainFacts {
         const Races &races;
         const Item &item;
@@ -228,7 +228,7 @@ class Races {
         bool one_warp() const { return old().thread / LANES == now.thread / LANES; }
         bool lanes_take() const { return races.clocks_.lanes_take(now.thread); }
         bool lane_knows() const { return races.lane_knows(item, now.thread); }
-        // Of a strong store the log has the value only where R-MO1 needs it, so none is compared.
+        // The log has the value of a strong store only where R-MO1 needs it, so none is compared.
         bool same_place() const { return old().offset == now.offset && !(old().strong || now.strong); }
 
         void place(Record &found) const {

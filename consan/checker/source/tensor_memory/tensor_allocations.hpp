@@ -130,7 +130,7 @@ class TensorAllocations {
         bool explained;
     };
 
-    // Of an alloc or a dealloc and an access to its columns. `ordered`: the two are in order; `early`: the earlier one of the replay comes too early.
+    // Compares an alloc or a dealloc with an access to its columns. `ordered`: the two are in order; `early`: the earlier one of the replay comes too early.
     struct Facts : race_rule::PlainFacts {
         const TensorAccess &old, &now;
         const Piece &piece;

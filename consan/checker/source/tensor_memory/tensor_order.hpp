@@ -1,6 +1,6 @@
 // Order of accesses to tensor memory (SEMANTICS 4.4, R-T1, R-T3 to R-T8, R-A7, R-T11). Each access meets the earlier ones with common cells.
 //
-// Of the accesses of one thread and place to the same cells the latest is enough: its completion is later than that of the earlier ones.
+// The latest of the accesses of one thread and place to the same cells is enough: its completion is later than that of the earlier ones.
 #pragma once
 
 #include "findings.hpp"
@@ -154,7 +154,7 @@ class TensorOrder {
         return old.thread / LANES == now.thread / LANES || issuers_.fenced(old.ticket, now.thread) ? NO_REASON : FENCE_BY_THE_ISA;
     }
 
-    // Of an operation and a later one. All of them are asynchronous: some complete by a commit, the others by the wait of their warp.
+    // Compares an operation with a later one. All of them are asynchronous: some complete by a commit, the others by the wait of their warp.
     struct Facts : race_rule::PlainFacts {
         const TensorOrder &all;
         const Item &item;

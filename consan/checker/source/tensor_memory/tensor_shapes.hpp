@@ -1,5 +1,5 @@
 // What tcgen05.mma touches (ISA "Instruction descriptor", "Data path layout organization", "Scale factors", "Sparse matrices"): chunks of shared
-// memory, and cells of tensor memory. Of a pair of CTAs it says what one CTA holds.
+// memory, and cells of tensor memory. For a pair of CTAs it says what one CTA holds.
 #pragma once
 
 #include "matrix.hpp"
@@ -38,7 +38,7 @@ class TensorProduct {
         u32 split = layout_halves() > 1 ? columns() << 7 | column_of(address) << 16 : 0;
         return 1 | letter << 1 | type() << 5 | split;
     }
-    // The same of A in tensor memory. Elements of 32 bits lie as those of D do; others are packed, as no D is.
+    // The same for A in tensor memory. Elements of 32 bits lie as those of D do; others are packed, as no D is.
     u32 left_layout(u32 address) const { return kind_ == TF32 ? layout(address) : PACKED; }
 
     // Cells of A. Where several parts of the lanes compute on the same rows, each holds a copy.
@@ -62,7 +62,7 @@ class TensorProduct {
 
     Piece metadata(u32 address) const { return {lanes(address), column_of(address), column_of(address) + format_of(kind_).metadata}; }
 
-    // Of A (of B with .ws), what one collector buffer holds: the bits of the instruction descriptor that say how it is read.
+    // What one collector buffer holds of A (of B with .ws): the bits of the instruction descriptor that say how it is read.
     u32 stationary() const { return descriptor_ & (weight() ? 0x007F1C04u : 0x1F008384u); }
 
   private:
