@@ -76,7 +76,7 @@ class Verdict:
 
     @property
     def score(self) -> float:
-        """That of the gravest row."""
+        """The score of the gravest row."""
         return _SCORES[self.verdict]
 
     def as_dict(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class LaunchWork:
 
 
 class Around(Protocol):
-    """That work, prepared for launches that repeat. Raises `DeviceLost` after a fatal error."""
+    """Work before and behind the kernel of a launch that repeats. Raises `DeviceLost` after a fatal error."""
 
     def before(self, stream: int, *, copies: bool) -> bool:
         """Put the first part into a stream. False: it is captured, or another context is current; nothing was done."""

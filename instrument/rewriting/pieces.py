@@ -27,7 +27,7 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
 
     Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
     ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load whose registers are all
-    unused stays whole: then the source asks for the load. That of a value that is thrown away is unused (`lifted`).
+    unused stays whole: then the source asks for the load. A load whose value is thrown away is unused (`lifted`).
     """
     target = operand_of(work, "dst") if work.row.is_load and access.in_shared and not access.is_strong else None
     if is_thrown_away(target):

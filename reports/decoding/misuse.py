@@ -123,7 +123,7 @@ class _Ring:
 
     @classmethod
     def of(cls, name: str, signals: Iterable[Signal]) -> _Ring:
-        """That of an mbarrier's variable."""
+        """The ring that has an mbarrier's variable."""
         known = [each for each in signals if each.barrier is None and each.symbol]
         waits = {variable: tuple(signals) for variable, signals in _by_variable(each for each in known if each.verb == "wait").items()}
         arrivals = _by_variable(each for each in known if each.verb in ("arrive", "announce"))

@@ -2,7 +2,7 @@
 
     consan run --device cpu tests/bench/bench_driver.py        needs cuda.bindings
 
-Of the processor, the middle of the rounds: a call that only answers; a launch of a kernel of one warp that does nothing, the first time
+Processor time, the middle of the rounds: a call that only answers; a launch of a kernel of one warp that does nothing, the first time
 and later; one in which each of 64 threads stores a number; and `consan.launch` of that one, with its arrays.
 """
 

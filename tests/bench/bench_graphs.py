@@ -2,8 +2,8 @@
 
     python tests/bench/bench_graphs.py [NAME ...] [--replays N]
 
-Each is a process of its own. Of both: milliseconds of a replay, seconds of the process, GPU memory after the first tenth of the replays and
-after the last, and whether results are the same. Of `consan run` also the verdict, its gaps, and launches by engine.
+Each is a process of its own. For both: ms of a replay, seconds of the process, GPU memory after the first tenth of the replays and
+after the last, and whether results are the same. For `consan run` also the verdict, its gaps, and launches by engine.
 
     compile     torch.compile(mode="reduce-overhead") of a small network: Inductor's kernels in graphs of torch's
     capture20   20 graphs of five Triton kernels each, captured in one memory pool for batches 1 to 20, as vLLM does; each replayed in turn

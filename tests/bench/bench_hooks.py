@@ -39,7 +39,7 @@ _MANGLED = re.compile(r"_consan_runtime_cu_[0-9a-f]{8}(\d+)(\w+)")
 
 @dataclass
 class Cost:
-    """Of one function, in all warps."""
+    """The calls of one function, in all warps."""
 
     instructions: int = 0
     lane_instructions: int = 0

@@ -142,7 +142,7 @@ class Program:
         return lambda: real(7, *shape), lambda: ours(7, *shape)
 
     def triton(self) -> tuple[Callable[[], object], Callable[[], object]]:
-        """The same of Triton."""
+        """The same for Triton."""
         adapter = TritonAdapter()
         self.adapters.append(adapter)
         adapter.install(self.session)  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ class Program:
         return lambda: launcher(*given, number.value), lambda: run(*given, number.value)
 
     def core(self) -> tuple[Callable[[], object], Callable[[], object]]:
-        """The same of cuda.core."""
+        """The same for cuda.core."""
         _core(self)
         launches = CoreLaunches()
         launches.add(self.session, self.prepared, 5)  # type: ignore[arg-type]

@@ -187,7 +187,7 @@ def test_a_fault_of_pairs(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _bytes_of_a_log(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Of a CTA of LOADED."""
+    """The size of the log of a CTA of LOADED."""
     seen, whole = set[int](), Launch.histories
 
     def histories(self: Launch, clusters: Any) -> list[Any]:

@@ -482,7 +482,7 @@ Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t
     return *found ? 0 : 500;
 }
 
-// Of CUDA 11.3, without a status.
+// As CUDA 11.3 has it, without a status.
 Result cuGetProcAddress(const char *name, void **found, int version, uint64_t flags) {
     return version < 11030 || version >= 12000 ? 1 : cuGetProcAddress_v2(name, found, 12000, flags, NULL);
 }

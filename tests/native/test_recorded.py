@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
 
 @pytest.fixture(autouse=True)
 def _cupti(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of the made-up driver: no other knows its streams."""
+    """The CUPTI of the made-up driver: no other knows its streams."""
     monkeypatch.setattr(calls, "libraries", lambda: iter([str(case.folder / "libcupti.so")]))
 
 

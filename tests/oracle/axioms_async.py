@@ -106,7 +106,7 @@ class Judge:
         return PROXY if self.isa and x.rank != y.rank else ""  # D4
 
     def verdict(self) -> dict[str, str]:
-        """Of each variable that has a bad pair: the worst."""
+        """The worst bad pair of each variable that has one."""
         found: dict[str, str] = {}
         for x, y in itertools.combinations(self.accesses, 2):
             updates = x.action in _UPDATES and y.action in _UPDATES and x.writes and y.writes

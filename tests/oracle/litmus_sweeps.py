@@ -21,12 +21,12 @@ PLACES = tuple(PAIRS)
 
 
 def _is_narrow(operation: str, needed: int) -> bool:
-    """Whether the scope of a strong operation does not reach as far as is needed. That of `volatile` is the system (8.4.2)."""
+    """Whether the scope of a strong operation does not reach as far as is needed. `volatile` has that of the system (8.4.2)."""
     return NEEDED.get(operation.rpartition(".")[2], 2) < needed
 
 
 def message_passing(place: str) -> Iterator[Litmus]:
-    """Of two fences and of the flag's store and load each, one scope at a time: 8.9.4, both pairs must be morally strong."""
+    """The scopes of two fences and of the flag's store and load, one at a time: 8.9.4, both pairs must be morally strong."""
     writer, reader, needed = PAIRS[place]
     for part, scope in itertools.product(range(4), NEEDED):
         fence, store, load, fence_ = (scope if k == part else "sys" for k in range(4))
@@ -39,7 +39,7 @@ def message_passing(place: str) -> Iterator[Litmus]:
 
 
 def store_buffering(place: str) -> Iterator[Litmus]:
-    """Of one store, and of the load of the other thread, each strength and scope: 8.7.1. No fence orders them (D19)."""
+    """Each strength and scope of one store, and of the load of the other thread: 8.7.1. No fence orders them (D19)."""
     first, second, needed = PAIRS[place]
     for (store, load), fence in zip(itertools.product(STORES, LOADS), itertools.cycle(FENCES)):
         threads = {first: f"{store} x 1; {fence}; ld.relaxed.sys y", second: f"st.relaxed.sys y 1; {fence}; {load} x"}

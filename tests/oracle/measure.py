@@ -71,7 +71,7 @@ def agreement(batch: Batch, schedule: int = 0) -> tuple[Agreement, Any]:
 
     Some programs hang, or arrive at a barrier too often, in some schedules only, and with hooks the machine's is another. So a difference
     is one if the oracle has it in several schedules; and that all threads wait is what the machine has seen, no claim of the shadow's: what
-    hangs in no plain run is not compared. Of several devices, consan must have it in several schedules as well: who comes last there, and
+    hangs in no plain run is not compared. With several devices, consan must have it in several schedules as well: who comes last there, and
     whether a poll comes before its flag, is seldom the same in two runs.
     """
     found, report = _agreement(batch, schedule)

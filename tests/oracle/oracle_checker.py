@@ -9,7 +9,7 @@ and missing-wait, and likewise between data-race and uninitialized-read: such a 
 
 oracle_passes.py runs it several times over a trace, to say how severe a pair is, and what it lacks.
 
-Not handled: registers, global memory, policy `isa`. Of the misuse of barriers these are found: what oracle_barriers.py names, use
+Not handled: registers, global memory, policy `isa`. These misuses of barriers are found: what oracle_barriers.py names, use
 without init or after inval, init twice, use as data, and inval before the copies that signal it are over.
 """
 
@@ -35,7 +35,7 @@ _FAMILIES = {COPY: "async", BULK: "bulk", PRODUCT: "wgmma", STORE: "store"}
 class Cluster(Pairs):
     """One cluster under the oracle, the `number`th of its wave; `by_warp`: each warp counts as one thread.
 
-    `level`: what counts as an edge (oracle_scopes.py). Of EXECUTION only the lifetimes are of use.
+    `level`: what counts as an edge (oracle_scopes.py). In EXECUTION only the lifetimes are of use.
     `merged`: so it does, and a thread goes on in the moment of its own last release, wait or barrier, even where another lane has released
     since. That is less than the truth: the bound that consan's clocks of warps have.
     """
@@ -307,7 +307,7 @@ class Cluster(Pairs):
         self._uses_peers(event, threads, np.full(len(threads), place), 8, at_once=False)
         for operation in operations if self.scopes.level == EXECUTION else ():
             self.lifetimes.operate(event.line, operation, (place, place + 8))
-        # Of the issue nobody need know who knows that the operation is over (R-M12).
+        # Who knows that the operation is over need not know of its issue (R-M12).
         self._after_life(event.line, place, np.unique(self.actor_of[threads]))
         item = self.objects.get(place)
         if item is None or not item.live:

@@ -97,7 +97,7 @@ class _Comparison:
         where.append(f"{finding.kind} {finding.severity} at {sorted(lines)}, the oracle has {found}")
 
     def judge_divergences(self, findings: list[Any]) -> None:
-        """Of each program with divergent points one must be told, and no point of another program."""
+        """One divergent point of each program that has some must be reported, and no point of another program."""
         result, points = self.result, {line for lines in self.verdict.divergent for line in lines}
         told = {min(_lines(finding), key=lambda line: line not in points) for finding in findings}
         result.false += [f"divergence at {line}, the oracle has {sorted(points)}" for line in told - self.verdict.undefined]

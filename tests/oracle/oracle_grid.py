@@ -133,7 +133,7 @@ class Grid(Cluster):
             self.clocks.fence_proxies(self.actor_of[threads], PROXY_HOME)
 
     def _on_access(self, event: Event, threads: Array) -> None:
-        """Of shared memory: strong words."""
+        """The strong words of shared memory."""
         inside = event.data["places"] != ELSEWHERE
         if inside.any():
             self._strong(cut(event, inside), threads[inside], event.data["places"][inside] - self.base + _SHARED, event.data["element"])

@@ -3,10 +3,10 @@
 Happens-before, and with it whatever nothing orders, follows from what each thread does, in its own order, and from whose releases
 each of its acquires takes. So each thread has a hash of all that comes before what it does next: what it does goes into it, a
 release gives it to an object, an acquire takes in what the object has been given. How events of different threads lie in the run
-otherwise is of no matter, and does not go in. That is what makes thousands of schedules of a large kernel fall into a few orders.
+otherwise is of no matter, and does not go in. So thousands of schedules of a large kernel fall into a few orders.
 
 Waits for mbarriers do not go in, since pipelines peek: whether a thread has seen a phase some instructions earlier or later is for
-chance to say. It is kept when each thread has seen each phase first. Of two runs that are the same but for that, the one that has
+chance to say. It is kept when each thread has seen each phase first. Where two runs differ in that alone, the one that has
 seen everything at the same time or later has no edge that the other has not (`Order.covers`): if nothing is wrong in it, nothing is
 in the other. That holds of what is exact (`oracle_passes.exact`), where no access has been excused: an edge more can make an
 uninitialised read of a race.
@@ -55,7 +55,7 @@ def _words(values: Array) -> Array:
 
 
 def _sum(hashes: Array) -> np.uint64:
-    """Of a set: in whichever order."""
+    """The hash of a set of hashes, in whichever order."""
     return np.uint64(int(_mix(hashes, _ONE).sum(dtype=np.uint64)))
 
 
@@ -73,7 +73,7 @@ class _Round:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Of one CTA. `seen`: how much each thread has done when it sees each phase, or asks for the last time."""
+    """The order of one CTA. `seen`: how much each thread has done when it sees each phase, or asks for the last time."""
 
     number: int
     seen: Array

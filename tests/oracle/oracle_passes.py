@@ -3,7 +3,7 @@
 Severity: a pair is a warning if both stored the same value. A pair that is ordered once each warp counts as one thread, and lacks a proxy
 fence then, lacks both: it may be called a data-race or a missing-proxy-fence.
 
-Of a cluster further ones: a race that is none where all scopes are wide is a `scope` (a warning, if the waits' alone would do), and in the
+In a cluster further ones: a race that is none where all scopes are wide is a `scope` (a warning, if the waits' alone would do), and in the
 order of execution, in which a relaxed barrier counts, each CTA must be there while its shared memory is in use.
 """
 

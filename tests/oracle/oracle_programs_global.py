@@ -271,7 +271,7 @@ OTHER_SCOPE = {".gpu": ".sys", ".sys": ".gpu"}
 
 @st.composite
 def of_ranks(draw: Any, ctas: int) -> Program:
-    """The same of several devices: where a program of one has `.gpu`, it most often has `.sys`."""
+    """The same for several devices: where a program of one has `.gpu`, it most often has `.sys`."""
 
     def lines(given: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(scope(line) if draw(st.integers(0, 7)) else line for line in given)

@@ -28,9 +28,9 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
     "clusters": clusters,
     "cluster_ending": cluster_ending,
 }
-# Of several CTAs, on global memory: for engines that follow it.
+# With several CTAs, on global memory: for engines that follow it.
 OF_GRIDS: dict[str, Callable[[], st.SearchStrategy[Program]]] = {"global": global_memory}
-# Of several devices: how many, and the CTAs of each.
+# With several devices: how many, and the CTAs of each.
 OF_RANKS = {"ranks": (2, 2), "three_ranks": (3, 1), "four_ranks": (4, 1), "multimem": (2, 1), "multimem_of_three": (3, 1)}
 _CLUSTERS = {"threads": oracle_programs_cluster.THREADS, "ctas": oracle_programs_cluster.CTAS}
 _SIZES = {

@@ -143,7 +143,7 @@ def program(seed: int) -> list[Step]:
 
 
 class Order:
-    """Which moment reaches which. Moments: 2 n is the issue of step n, 2 n + 1 its completion. Of a pair: PairOrder."""
+    """Which moment reaches which. Moments: 2 n is the issue of step n, 2 n + 1 its completion. A pair has a PairOrder."""
 
     def __init__(self, steps: Sequence[Any]) -> None:
         self.steps = steps

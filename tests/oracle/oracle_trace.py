@@ -10,7 +10,7 @@ In a cluster the place of an access is in the CTA that its address names. A mult
 
 Beside the events it keeps the way of each lane: the blocks that it ran, and the points that it came to (oracle_lanes.py).
 
-Of global memory, strong accesses are recorded, since they synchronise. `recording(global_memory=True)` records all of them, as events
+In global memory, strong accesses are recorded, since they synchronise. `recording(global_memory=True)` records all of them, as events
 "global" with addresses, and where copies read and write it. Not recorded: registers, tensor maps in global memory.
 """
 
@@ -125,7 +125,7 @@ def per_lane(source: Array, lanes: Array) -> Array:
 
 
 def addresses(context: DecodeContext, operand: Any, space: str) -> Callable[[Array], tuple[Array, Array]]:
-    """Of some lanes: the places in shared memory that an operand names (ELSEWHERE where it does not), and the addresses."""
+    """For some lanes: the places in shared memory that an operand names (ELSEWHERE where it does not), and the addresses."""
     place, wave = context.place(operand), context.wave
     ranked = space in RANKED
 
@@ -151,7 +151,7 @@ def places_of_units(wave: Wave, items: Array, nbytes: int) -> Array:
 
 
 def place_of_unit(wave: Wave, item: int, nbytes: int) -> int:
-    """The same of one item."""
+    """The same for one item."""
     return int(places_of_units(wave, np.array([item]), nbytes)[0])
 
 

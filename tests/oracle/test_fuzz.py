@@ -1,7 +1,7 @@
 """Random kernels: consan and the oracle must agree on every pair of sites, in both directions.
 
 CI runs the same 72 programs each time by recording, on which the two agree. `-m slow` runs them by called hooks, and ten thousand others,
-among which bounds of consan (README) come up: their rate is bounded. Of recorded programs no pair may be shadowed: unlike
+among which bounds of consan (README) come up: their rate is bounded. In recorded programs no pair may be shadowed: unlike
 shadow memory, the checker keeps every access. A difference leaves a reduced program in a file that belongs into regressions/.
 `measure.py` runs any number of programs, and makes the table.
 """

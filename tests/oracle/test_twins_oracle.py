@@ -1,6 +1,6 @@
 """The oracle on the kernels of tests/kernels: what is racy it reports, what is repaired or merely looks racy it does not.
 
-That holds the oracle against expectations that people wrote, so that an agreement with consan means something.
+So the oracle is held against expectations that people wrote, so that an agreement with consan means something.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ names begin so); each stores the JSON of its reports under --work, a line a laun
 the tests of the old version, where this checkout's helpers do not fit it. With --jobs 1 two processes run, one of each version.
 
 Then each difference is printed with its class, and how many launches each class has. The status is 1 if verdicts or findings differ. What
-a finding has is its kind, severity, hazard, lines of the PTX, and situation. Of the rest of the JSON the paths of what differs are printed,
+a finding has is its kind, severity, hazard, lines of the PTX, and situation. The paths of what differs in the rest of the JSON are printed,
 without what must differ: places of files, versions, times.
 """
 

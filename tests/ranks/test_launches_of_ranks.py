@@ -25,7 +25,7 @@ KERNEL = (
 )
 FILL, MEET = "mine[i] = values[i];", "meet(signals, 1);"
 TAKE, PUT = "values[i] = ((float *)buffers[peer])[i];", "((float *)buffers[peer])[i] = values[i];"
-# Of each rank: a signal to the other, by a read-modify-write, and a wait for its own.
+# Each rank has a signal to the other, by a read-modify-write, and a wait for its own.
 START = """
 if (i == 0) {
     u32 old;

@@ -19,7 +19,7 @@ from real_cases import Array, Built, Case, Dim3, Launch, Size
 ARCH = "sm_90a"
 MULTIPROCESSORS = 132
 FULL = 2048  # M, N and K of matmuls on a GPU
-STEPS = 4  # whole steps of K in a small product; a part of one follows. Of attention: blocks of keys
+STEPS = 4  # whole steps of K in a small product; a part of one follows. In attention: blocks of keys
 
 
 def notes(name: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ BY_NAME = {case.name: case for case in CASES}
 
 
 def _mutants(name: str, start: str, end: str = "removed") -> list[Mutant]:
-    """Of one rule."""
+    """The mutants of one rule."""
     found = mutants(ptx_of(name, "sm_80"))
     return [mutant for mutant in found if mutant.name.startswith(start) and mutant.name.endswith(end)]
 

@@ -148,7 +148,7 @@ class FakeCalls:
             self.listener.called(DriverCall(name, values, per_thread, context, programmatic=chained))
 
     def given(self, name: str, *values: int, first: bool = True, context: int = 1) -> int:
-        """The same of a call that gives a handle, by its first parameter or its last."""
+        """The same for a call that gives a handle, by its first parameter or its last."""
         handle = next(self._handles)
         self.call(name, *((handle, *values) if first else (*values, handle)), context=context)
         return handle

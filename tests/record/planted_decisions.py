@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Of a decision that always comes out one way: a kernel of tests/kernels, racy (True) or repaired, of which something else is found then.
+# For a decision that always comes out one way: a kernel of tests/kernels, racy (True) or repaired, with other findings then.
 DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
     ("Edge::CTA_BARRIER", False): ("warp_specialised_ring", False),
     ("Edge::WARP_BARRIER", False): ("reduction_no_syncwarp", False),
@@ -162,7 +162,7 @@ NO_KERNEL: dict[tuple[str, bool], str] = {
     ("RELEASED_BEFORE", True): "where no loop leads back to the access, the report says so of another thread's release (test_rounds.py)",
     ("NO_FENCE_AFTER", False): "test_tensor_memory.py has findings with it: an access by hand, no kernel",
 }
-# Of a reason: a kernel of which something else is found where its findings are lost, or have no reason.
+# For a reason: a kernel with other findings where those with it are lost, or have no reason.
 REASONS: dict[str, tuple[str, bool]] = {
     "NO_BARRIER": ("store_overtaken", True),
     "NO_WARP_SYNC": ("exchange_by_the_isa", True),
@@ -249,7 +249,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "RELEASED_BEFORE": ("counted_before_write", True),
     "RELEASED_BY_OTHER": ("fence_before_others_store", True),
 }
-# Of the others: the test that has findings with them, or why there are none.
+# For the others: the test that has findings with them, or why there are none.
 REASONS_ELSEWHERE = {
     "COLLECTOR_EMPTY": "no test has a finding with it",
     "COUNT_RANGE": "no test has a finding with it",

@@ -1,4 +1,4 @@
-"""Of many CTAs one differs, in what only some kernels have: mbarriers, barriers of an id, tensor maps, stored values, locks. It is found.
+"""One of many CTAs differs, in what only some kernels have: mbarriers, barriers of an id, tensor maps, stored values, locks. It is found.
 
 Each kernel runs on the virtual machine, and its compact log is compared with the full one, as a GPU has it.
 """

@@ -120,7 +120,7 @@ LDMATRIX = (
     """asm volatile("{ .reg .b32 v; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {v}, [%0]; }" :: "r"(place + 16 * (t & 7)) : "memory");"""
 )
 PLACES = "(t + 5 * i) & 127"  # another one in each round
-# The same of rounds in which threads store, too.
+# The same for rounds in which threads store, too.
 LOADS |= {
     "places that shift": (f"tile[{PLACES}] = i; {SYNC} sum += tile[(63 - t + 5 * i) & 127]; {SYNC}", 2688),
     "own places": (f"tile[{PLACES}] = i; sum += tile[{PLACES}]; more[{PLACES}] = sum; {SYNC} {LOOK_AGAIN} {SYNC}", 2688),

@@ -1,4 +1,4 @@
-"""Of many CTAs one differs, in a leaf of one role alone: that is found, and where what the role stores is not hashed, it is lost.
+"""One of many CTAs differs, in a leaf of one role alone: that is found, and where what the role stores is not hashed, it is lost.
 
 Leaves that are hashed make the odd CTA a history of its own; what the others have is looked at in each CTA of a history.
 """

@@ -45,7 +45,7 @@ def write_kernel(folder: Path, name: str = "flaky.cu", text: str = FLAKY) -> Pat
 
 
 def validator(name: str) -> Any:
-    """Of a schema that ships with the package."""
+    """A validator of a schema that ships with the package."""
     loaded = [json_format.schema(each) for each in ("consan.report-1.json", "consan.stress-1.json", "consan.schedule-1.json")]
     registry = referencing.Registry().with_resources((each["$id"], referencing.Resource.from_contents(each)) for each in loaded)
     return jsonschema.Draft202012Validator(json_format.schema(name), registry=registry)

@@ -80,7 +80,7 @@ def scor_applications(folder: Path, made: Path) -> Iterator[Case]:
 
 
 def _text(path: Path) -> str:
-    """The device code of an application, without its host code. Of a template one instance is left."""
+    """The device code of an application, without its host code. A template keeps one instance."""
     parts = [part.read_text() for suffix in (".cuh", ".cu") if (part := path.with_suffix(suffix)).is_file()]
     text = _INCLUDE.sub("", "\n".join(parts).replace("\r", "")).replace(_TEMPLATE, _SIZES)
     return text.replace("__global__", 'extern "C" __global__')

@@ -109,7 +109,7 @@ def test_narrowing(dest: str, source: str, mode: str) -> None:
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("dest", "source"), [("f32", "f16"), ("f64", "f16"), ("f32", "bf16"), ("f64", "bf16"), ("f64", "f32")])
 def test_widening_is_exact(dest: str, source: str, step: int) -> None:
-    """Of one value in so many."""
+    """One value in so many."""
     form, wide = FORMATS[source], FORMATS[dest]
     total = 1 + form.exponent_bits + form.mantissa_bits
     a = np.arange(0, 1 << 16, step, dtype=np.uint16).view(floats(source, np.random.default_rng(0), 1).dtype) if total == 16 else None

@@ -207,7 +207,7 @@ class FollowedStreams(ProgramStreams):
         return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE, self.context))
 
     def of(self, handle: int, edge: str = "") -> ProgramStream:
-        """The stream with a handle. That of a thread's own default stream belongs to the calling thread."""
+        """The stream with a handle. A thread's own default stream is that of the calling thread."""
         with self.lock:
             key = self.key(handle)
             found = self._known.get(key)

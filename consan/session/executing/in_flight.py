@@ -77,7 +77,7 @@ class Repeats(AlikeLaunches["Slot"]):
 
     @property
     def lock(self) -> threading.RLock:  # type: ignore[override]
-        """That of the launches in flight."""
+        """The lock of the launches in flight."""
         return self.background.lock
 
     def begin(self) -> Slot | None:

@@ -1,8 +1,8 @@
 """Which strong accesses have a place that follows from an index in a table: no thread has such a word as its own flag (R-MO2).
 
-A search in a graph stores to the vertices that the edges name. That one thread alone stores to a vertex follows from this graph and not
-from the text. The index has at most four bytes and lies in global memory, at a place that differs between threads or rounds. So pointers
-that are loaded do not count, nor does the number of a rank, which all threads load from one place.
+A search in a graph stores to the vertices that the edges name. Only the graph decides that one
+thread alone stores to a vertex. The index has at most four bytes and lies in global memory, at a place that differs between threads or
+rounds. So pointers that are loaded do not count, nor does the number of a rank, which all threads load from one place.
 
 Not followed: calls, and indices that pass shared or local memory.
 """

@@ -1,6 +1,6 @@
 """Readings of the clocks that give the order of the accesses to one address (global_memory.py).
 
-A launch has many clocks. That of an address follows from its lower half: one for the widest vector.
+A launch has many clocks. The one of an address follows from its lower half: one for the widest vector.
 """
 
 from __future__ import annotations

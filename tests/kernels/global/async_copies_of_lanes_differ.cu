@@ -1,4 +1,4 @@
-// R-CP3: all lanes of a warp copy into the same bytes by cp.async. Of one source it is one value (CUTLASS copies its scales so); of two it is a race.
+// R-CP3: all lanes of a warp copy into the same bytes by cp.async. From one source it is one value (CUTLASS copies its scales so); from two it is a race.
 //
 // launch: grid=1 block=64 arch=sm_80
 // arg:    x f32[64]=arange

@@ -1,4 +1,4 @@
-// G11: all lanes of a warp issue a bulk store to the same bytes. Of one source it is one value (CUTLASS stores its tiles so), also where
+// G11: all lanes of a warp issue a bulk store to the same bytes. From one source it is one value (CUTLASS stores its tiles so), also where
 // one lane has committed more groups (its grouped GEMM, for tensor maps); of two it is a race.
 //
 // launch: grid=1 block=64 arch=sm_90a

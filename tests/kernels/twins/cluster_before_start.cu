@@ -1,4 +1,4 @@
-// A CTA clears its peer's box at once; the peer may not have started. That the store comes before the peer's read is seen to later on.
+// A CTA clears its peer's box at once; the peer may not have started. Later on the store is ordered before the peer's read.
 // Not run on a chip: an access to a CTA that is not there yet is undefined.
 // backends: cpu
 // launch: grid=2 block=64 arch=sm_90

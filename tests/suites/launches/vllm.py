@@ -33,7 +33,7 @@ def packed(*shape):
 
 
 def caches():
-    """Of keys and values, as vLLM lays them out."""
+    """Keys and values, as vLLM lays them out."""
     return some(BLOCKS, HEADS, SIZE // 8, BLOCK, 8), some(BLOCKS, HEADS, SIZE, BLOCK)
 
 

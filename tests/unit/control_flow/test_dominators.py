@@ -63,7 +63,7 @@ def test_post_dominators(edges: Graph, leaving: set[int]) -> None:
 @ANY_TIME
 @given(graphs(), LEAVING)
 def test_control_dependence(edges: Graph, leaving: set[int]) -> None:
-    """Of a branch: all paths by one edge pass the node, not all by the others. Edges from which no path leads to an end do not count."""
+    """For a branch: all paths by one edge pass the node, not all by the others. Edges from which no path leads to an end do not count."""
     nodes = range(len(edges))
     leaving &= set(nodes)
     found = PostDominators(edges, leaving)

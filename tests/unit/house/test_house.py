@@ -145,7 +145,7 @@ PACKAGES = {
     "consan.__main__": (*(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),),
     "consan": (ERRORS, "consan.api", "consan.triton", "consan.reports"),
 }
-# Of these packages, annotations may name types of the packages that use them: they are handed what runs them.
+# In these packages, annotations may name types of the packages that use them: they are handed what runs them.
 NAMING_UPWARDS = {
     LATE,
     *(f"{MACHINE}.{package}" for package in ("state", "decode", "semantics")),

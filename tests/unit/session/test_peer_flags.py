@@ -240,7 +240,7 @@ def test_a_flag_that_nobody_is_seen_to_wait_for(members: list[Member], tmp_path:
 
 @pytest.mark.parametrize(("times", "reasons"), [(16, []), (17, [UNCERTAIN])])
 def test_a_launch_with_many_releases(members: list[Member], tmp_path: Path, times: int, reasons: list[str]) -> None:
-    """Two CTAs release as often. Of more than 32 releases in a launch none is known."""
+    """Two CTAs release as often. If a launch has more than 32 releases, none is known."""
     members[0].made("raises_often", value=times)
     members[1].made("awaits", holds=times, value=times)
     assert judged(members, tmp_path) == ([], reasons)

@@ -1,6 +1,6 @@
 // Seals (instrument/record/seals.py): barriers behind which no thread has copies in flight, so that the log needs neither the sources of copies
-// nor the writes to global memory. The text shows that for each thread. That the threads of a CTA meet at seals only with threads at seals
-// is seen here.
+// nor the writes to global memory. The text shows that for each thread. Here is seen that threads at a seal
+// wait only with threads at seals.
 #pragma once
 
 #include <algorithm>

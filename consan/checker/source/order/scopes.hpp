@@ -17,7 +17,7 @@ struct Given {
     std::vector<Deposit> wide;  // for threads of each CTA, with FAR; made when it is first taken
 };
 
-// That an actor has come up to a number. NOTHING: no actor has.
+// An actor has come up to a number. NOTHING: no actor has.
 struct Progress {
     u32 actor = NOTHING, number = 0;
 };

@@ -1,5 +1,5 @@
 // A round of a search in a graph: each CTA stores the distance of the vertex that a table names for its edge, and looks at that of another edge's. The
-// next round sees what a look has missed. That one thread alone stores to a vertex follows from the table: it is no flag of its own (R-MO2).
+// next round sees what a look has missed. The table decides that one thread alone stores to a vertex: it is no flag of its own (R-MO2).
 // launch: grid=2 block=32
 // arg: table u32[64]=arange
 // arg: distance u32[64]=zeros
