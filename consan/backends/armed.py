@@ -210,7 +210,7 @@ class AlikeLaunches(ABC, Generic[S]):
     times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
     instead: int = 0  # the handle of the kernel that is launched in place of the recorded one; 0: none
     armed: Armed | None = None  # C has them
-    may_lend: ClassVar[bool] = True  # whether C may get them at all
+    by_itself: ClassVar[bool] = True  # whether C may make them without Python
     _taken: Sequence[S] = ()
     _resumed: S | None = None  # of the launch that is made now, if it is an armed one
 

@@ -251,6 +251,7 @@ class CallFilter:
         self.function = library.consan_called
         self.argument = ctypes.c_void_p(self._state.ctypes.data)
         self._taken = ctypes.create_string_buffer(MOST_NOTED * _NOTED.size)
+        self.context_of_notes: int | None = None  # the context whose calls are noted; None: no calls are
 
     def _call(self, name: str, *given: int) -> Any:
         return self._functions[name](self.argument, *given)
@@ -285,12 +286,6 @@ class CallFilter:
         """Drop no launches."""
         self._state["stream"] = _NOTHING
 
-    @property
-    def context_of_notes(self) -> int | None:
-        """The context whose calls are noted; None: no calls are."""
-        notes = int(self._state["notes"])
-        return None if notes == _NOTHING else notes
-
     def ends_order(self, *, over: bool) -> None:
         """Drop all calls that only order streams, or drop none of them."""
         self._state["over"] = over
@@ -307,6 +302,7 @@ class CallFilter:
         """
         handles = (streams or ())[:MOST_STREAMS]
         given = (ctypes.c_uint64 * len(handles))(*handles)
+        self.context_of_notes = context
         place, notes = ctypes.addressof, _NOTHING if context is None else context
         return self._read(self._call("consan_take_noted", place(self._taken), notes, streams is not None, place(given), len(handles)))
 

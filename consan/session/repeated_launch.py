@@ -95,13 +95,13 @@ class PlainLaunches(SilentLaunches):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LaunchesByProof(PlainLaunches):
-    """Those of a kernel that has no race in any launch (planning/launch_proofs.py). Memory may have moved since, so C makes none.
+    """Those of a kernel that has no race in any launch (planning/launch_proofs.py). Memory may have moved since, so Python looks at each.
 
     `proves`: the proof, if it covers a launch with some parameters.
     """
 
     asks = True
-    may_lend = False
+    by_itself = False
     proves: Callable[[Parameters], AllLaunchesProof | None]
     _proof: AllLaunchesProof | None = None
 
@@ -111,9 +111,6 @@ class LaunchesByProof(PlainLaunches):
         self._proof = found or self._proof
         self._unknown += found is None
         return found is not None
-
-    def lends(self) -> None:
-        """Nothing."""
 
     def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
         """Count launches."""
@@ -166,7 +163,8 @@ class LaunchesLikeOne(PlainLaunches):
 
     background: Background
     checked: InFlightLaunch
-    may_lend = False
+    by_itself = False  # C does not see when the check ends
+    _decided: Parameters | None = None  # the parameters of one
 
     @classmethod
     def of(cls, frameworks: Frameworks, prepared: Prepared, launch: FrameworkLaunch, shape: Shape) -> LaunchesLikeOne | None:
@@ -186,7 +184,8 @@ class LaunchesLikeOne(PlainLaunches):
 
     def covers(self, args: Parameters | None) -> bool:
         """Whether a launch is such a one, and the check goes on."""
-        covered = self.checked.is_checked_now and self.checked.decides(args)
+        covered = self.checked.is_checked_now and ((args is not None and args is self._decided) or self.checked.decides(args))
+        self._decided = args if covered else self._decided
         self._unknown += not covered
         return covered
 
@@ -194,9 +193,6 @@ class LaunchesLikeOne(PlainLaunches):
     def asks(self) -> bool:
         """Whether parameters decide what launches do."""
         return bool(self.checked.memory.decided_by)
-
-    def lends(self) -> None:
-        """Nothing: C does not see when the check ends."""
 
     def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
         """Count launches."""
@@ -217,6 +213,7 @@ class RepeatedLaunch:
     asks: bool
     era: int
     _args: Parameters | None = None  # of the last one
+    _early: bool = False  # Python makes those that C could make if calls were noted
     _owner: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -241,7 +238,7 @@ class RepeatedLaunch:
             if taken is None:
                 return NOT_REPEATED
             own, made, args = streams.own, MADE.count, args if counted else None
-            quiet = QUIET.count if shape is None and alike.armed is None and streams.drops() else _HEARD
+            quiet = QUIET.count if shape is None and streams.drops() else _HEARD
             own.programmatic = False
             own.depth += 1
             made.value += 1
@@ -276,7 +273,7 @@ class RepeatedLaunch:
         if alike.instead and not alike.covers(args):
             return None
         if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
-            taken = alike.resume()
+            taken = alike.resume() if self._is_armed and self._adds_nothing(placed=placed) else None
             if taken is not None:
                 return taken
         with self.frameworks.background.lock:
@@ -287,15 +284,16 @@ class RepeatedLaunch:
         """Let C make the launches that follow, if it can. The launch before was made by `make`.
 
         `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
+        So it does where calls are not noted yet, or Python looks at each launch.
         """
-        if self.alike.armed is not None or not self.alike.may_lend:
-            return
         work = self.frameworks.device.backend.work
         if work is None or (functions := armed_functions()) is None:
             return
         streams, stream, asks, sharings = self.frameworks.streams, self.launch.stream, self.asks or self.alike.asks, functions.shares()
+        self._early = bool(key) and self.alike.by_itself and not streams.may_arm(stream)
+        key = key if self.alike.by_itself and not self._early else ()
         with self.frameworks.device.lock:
-            if self._differs() or not streams.may_arm(stream) or (key and (self.frameworks.peers.shares or (asks and self._args is None))):
+            if self._differs() or (key and (self.frameworks.peers.shares or (asks and self._args is None))):
                 return
             values = self._args or () if asks and key else ()
             words = [each or 0 for each in key] or [0] * _STREAM + [stream]
@@ -304,12 +302,21 @@ class RepeatedLaunch:
     def _differs(self, *, placed: bool = False) -> bool:
         """Whether this launch may not be like those before it. `placed`: see `_begins`."""
         frameworks = self.frameworks
-        device, streams = frameworks.device, frameworks.streams
+        device = frameworks.device
         if frameworks.era != self.era or device.lost or device.owner is not self._owner or self.prepared.logs.slow:
             return True
-        if frameworks.judge.recording.accesses.wanted or not (placed or streams.adds_nothing(self.launch.stream)):
+        if not self._adds_nothing(placed=placed):
             return True
         return isinstance(self.alike, SilentLaunches) and frameworks.elsewhere(self.launch.stream)
+
+    @property
+    def _is_armed(self) -> bool:
+        return self.alike.armed is not None and not (self._early and self.frameworks.streams.may_arm(self.launch.stream))
+
+    def _adds_nothing(self, *, placed: bool) -> bool:
+        """Whether the launch adds nothing to what is known of the order of launches."""
+        frameworks = self.frameworks
+        return not frameworks.judge.recording.accesses.wanted and (placed or frameworks.streams.adds_nothing(self.launch.stream))
 
     def tell(self) -> None:
         """Count what was not counted yet."""

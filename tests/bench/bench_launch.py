@@ -103,11 +103,11 @@ class NullLibrary:
 class Program:
     """A session and a module that a framework has loaded."""
 
-    def __init__(self, library: NullLibrary, kernel: str, global_memory: str, stream: int = 0) -> None:
+    def __init__(self, library: NullLibrary, kernel: str, global_memory: str, stream: int = 0, calls: Any = None) -> None:
         self.library, self.kernel, self.stream, self.launches = library, kernel, stream, library.null_ok
         self.function = 0  # that Triton has launched
         self.backend = CudaBackend(driver=Driver(library))
-        self.backend.calls = None
+        self.backend.calls = calls
         options = SessionOptions.of({"device": "gpu", "global_memory": global_memory})
         self.session = Session(options, on=Device(self.backend, arena_bytes=1 << 20))
         self.prepared = self.session.instrument_for_framework(compile_ptx(SOURCE, arch="sm_90a").ptx)

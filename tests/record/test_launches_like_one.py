@@ -119,6 +119,19 @@ def test_a_check_that_does_not_stand_for_them(held: Callable[..., Held]) -> None
     assert any(WHY in why for why in report.incomplete), report.incomplete
 
 
+@pytest.mark.parametrize("given", ["cupy waits", "triton waits"])
+def test_once_the_check_has_failed_they_have_logs(held: Callable[..., Held], given: str) -> None:
+    one = held(given, result=refused)
+    one.learn()
+    one.launch(4)
+    assert one.program.helped > 0  # C looks before and behind them
+    one.end.set()
+    one.program.session.frameworks.background.wait(one.program.session.frameworks.background.sent[-1])
+    one.launch()
+    assert launched(one.program) != PLAIN
+    assert sum(kernel.launches for kernel in one.report().kernels) < one.made
+
+
 FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
     "they are not counted": (
         repeated_launch,
@@ -128,8 +141,16 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
         test_they_count_as_the_one_that_is_checked,
     ),
     "all bytes are equal": (
-        *(repeated_launch, "LaunchesLikeOne.covers", "self.checked.is_checked_now and self.checked.decides(args)"),
-        *("self.checked.is_checked_now", test_other_bytes_have_a_log),
+        *(repeated_launch, "LaunchesLikeOne.covers", " and ((args is not None and args is self._decided) or self.checked.decides(args))"),
+        *("", test_other_bytes_have_a_log),
+    ),
+    "C makes them": (
+        *(repeated_launch, "RepeatedLaunch.arm", "if self.alike.by_itself and not self._early", "if not self._early"),
+        test_they_count_as_the_one_that_is_checked,
+    ),
+    "the end of the check is not seen": (
+        *(repeated_launch, "LaunchesLikeOne.covers", "self.checked.is_checked_now and ", ""),
+        test_once_the_check_has_failed_they_have_logs,
     ),
     "all checks stand": (
         *(in_flight_launch, "ReceiptGroup.stands_for_like", "checked is None or checked.unended or checked.by_address or stopped"),
@@ -142,9 +163,12 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
 }
 
 
+WITH_BOTH = (test_they_count_as_the_one_that_is_checked, test_once_the_check_has_failed_they_have_logs)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault(fault: str, held: Callable[..., Held], monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, old, new, test = FAULTS[fault]
     plant(monkeypatch, module, old, new, name)
     with pytest.raises(AssertionError):
-        test(held, **{"given": "triton waits"} if test is test_they_count_as_the_one_that_is_checked else {})
+        test(held, **{"given": "cupy waits"} if test in WITH_BOTH else {})
