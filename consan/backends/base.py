@@ -146,7 +146,7 @@ class CallSource(Protocol):
         """The memory that the process shares with others, as far as its calls are seen: consan.backends.contexts.ProcessMemory."""
 
     def follow(self, listener: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
-        """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
+        """Call a listener behind each call whose name matters. Returns why it is not called; empty if it is.
 
         `layouts`: the parameters of calls, in the characters of `struct`, by name; O: where the call has written a handle, which is
         the value; C: a `CUlaunchConfig`, whose stream is the value; S: the stream.
@@ -157,14 +157,14 @@ class CallSource(Protocol):
         """Whether a call says if its launch is a programmatic dependent one."""
 
     @property
-    def drops_quiet(self) -> bool:
-        """Whether launches that the listener does not need (`driver.QUIET`) are dropped: nobody else listens."""
+    def serves_alone(self) -> bool:
+        """Nobody else listens: launches that the listener does not need (`driver.QUIET`) are dropped, and those of graphs counted."""
 
-    def count_kernel(self, handle: int) -> None:
-        """Count launches of a kernel from now on, by whoever is no framework (`driver.MADE`)."""
+    def count_kernel(self, handle: int) -> bool:
+        """Count launches of a kernel from now on, by whoever is no framework (`driver.MADE`); or of an executable graph. False: no room."""
 
     def taken_count(self, handle: int) -> int:
-        """The launches of a kernel since this was called last."""
+        """The launches since this was called last."""
 
     def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
         """The listener needs no launches of kernels, or of this graph, into a stream, up to the next other call. It may get them."""
@@ -180,11 +180,10 @@ class CallSource(Protocol):
         """How C notes a launch. None: calls for the one default stream are not noted."""
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
-        """The listener does not need calls of this context at once.
+        """The listener does not need calls of this context at once. None: it does, as at first, and where others listen, too.
 
         They are calls for the legacy default stream, which has no other beside it; or, with the handles of `streams`, also calls for these,
         but for copies and memsets. It gets them (`noted`) before the next other call; of launches it gets kernel and stream.
-        None: it needs each call at once, as it does at first, and where others listen, too.
         """
 
     def ends_order(self) -> None:

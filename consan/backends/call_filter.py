@@ -82,10 +82,12 @@ KERNELS: Final = {
     "cuGraphAddNode_v2": (40, 16),
     "cuGraphNodeSetParams": (8, 16),
     "cuGraphExecNodeSetParams": (16, 16),
+    "cuGraphLaunch": (0, -1),
 }
 """The place of a kernel's handle among the parameters, in bytes, and its distance from an address that is there (-1: it is there itself).
 
-By the name of the function, with its version where that has another place. The parameters of other nodes have no such handle there.
+By the name of the function, with its version where that has another place. The parameters of other nodes have no such handle there. An
+executable graph stands for its kernels: its launches are counted as theirs are.
 """
 
 
@@ -212,7 +214,7 @@ def _generated() -> dict[str, str]:
 
 
 _FORMS: Final = {  # what they give, and how many words they get behind the filter
-    "consan_count_kernel": (None, 1),
+    "consan_count_kernel": (ctypes.c_int, 1),
     "consan_name_kernel": (None, 1),
     "consan_take_count": (ctypes.c_uint64, 1),
     "consan_pass_over": (None, 3),
@@ -266,16 +268,16 @@ class CallFilter:
         for name, value in rule.items():
             self._state["rules"][name][number] = value
 
-    def count_kernel(self, handle: int) -> None:
-        """Count launches of a kernel from now on, by whoever is no framework (`MADE`). With thousands of kernels, later ones are not."""
-        self._call("consan_count_kernel", handle)
+    def count_kernel(self, handle: int) -> bool:
+        """Count launches of a kernel from now on, by whoever is no framework (`MADE`); or of a graph. False: there is no room."""
+        return bool(self._call("consan_count_kernel", handle))
 
     def name_kernel(self, handle: int) -> None:
         """The name of a kernel is known: its launches can be noted in all streams."""
         self._call("consan_name_kernel", handle)
 
     def taken_count(self, handle: int) -> int:
-        """The launches of a kernel since this was called last."""
+        """The launches since this was called last."""
         return int(self._call("consan_take_count", handle))
 
     def pass_over(self, stream: int, context: int, graph: int) -> None:

@@ -240,7 +240,7 @@ class DriverCalls(DriverFacts):
         return self._filter is not None and self._filter.context_of_notes is not None
 
     @property
-    def drops_quiet(self) -> bool:
+    def serves_alone(self) -> bool:
         """See `CallSource`."""
         return self._filter is not None and len(self._listeners) == 1
 
@@ -297,10 +297,9 @@ class DriverCalls(DriverFacts):
         waited = noted.kind in _WAITS
         return DriverCall(form.name, form.layout.unpack_from(noted.parameters), False, context, _ANOTHER, True, waited)
 
-    def count_kernel(self, handle: int) -> None:
+    def count_kernel(self, handle: int) -> bool:
         """See `CallSource`."""
-        if self._filter is not None:
-            self._filter.count_kernel(handle)
+        return self._filter is not None and self._filter.count_kernel(handle)
 
     def name_kernel(self, handle: int) -> None:
         """See `CallSource`."""

@@ -93,7 +93,7 @@ class Frameworks:
         self.streams.read_noted()
         self._forget_repeated()
         self.background.settle()
-        self.graphs.settle(altered=self.streams.captures.altered)
+        self.graphs.settle(altered=self.streams.captures.altered, lost=self.streams.captures.counted.take())
         self.looks.settle()
 
     def forget(self) -> None:
@@ -314,10 +314,10 @@ class Frameworks:
 
     def _into_graph(self, prepared: Prepared, launch: FrameworkLaunch) -> Generator[Handle | None, None, Prepared]:
         """Launch into a graph. Returns the form that was launched."""
-        capture = self.streams.capture_of(launch.stream)
+        capture, counted = self.streams.capture_of(launch.stream), self.streams.counted_in(launch.stream)
         with self.device.backend.outside_captures():
             tell = None if self._may_differ(prepared, launch) else self.known_in_graphs.teller(prepared, launch, _shape(prepared, launch))
-            known = None if tell is None else self.graphs.known(launch.entry, launch.stream, tell, capture)
+            known = None if tell is None else self.graphs.known(launch.entry, launch.stream, tell, capture, counted)
             plain = None if known is None else self._unrecorded(prepared, launch)
         if known is not None:
             with known.refused():

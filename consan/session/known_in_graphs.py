@@ -1,4 +1,4 @@
-"""Launches into graphs that are known to do what a checked one did (planning/decided.py): their nodes need no log.
+"""Launches into graphs that are known to do what a checked one did (planning/decided.py), or that record nothing: their nodes need no log.
 
 A program that captures a graph has usually launched its kernels before. Their checks may be under way, and nobody waits for them: such a
 node needs no log, either, and the check has ended when the node's launches are counted. If it shows that it does not stand for them, they
@@ -33,12 +33,17 @@ class KnownInGraphs:
     def teller(self, prepared: Prepared, launch: FrameworkLaunch, shape: Shape) -> Callable[[int], None] | None:
         """Counts launches of a node. None: it is not known what they do, or their accesses to global memory are not proven apart."""
         args = launch.args()
-        if args is None or not self.background.accepts(prepared, launch.entry):
+        if args is None:
+            return None
+        kernels = self.looks.judge.recording.kernels
+        if (count := kernels.counter(prepared, launch.entry, launch.grid, launch.block, launch.cluster)) is not None:
+            return self._teller_of_silent(prepared, launch, args, count)
+        if not self.background.accepts(prepared, launch.entry):
             return None
         with self.background.device.backend.outside_captures():
             known = self._account(shape, args)
         ahead = self._ahead(shape, args) if known is None else None
-        looks, kernels = self.looks.judge.recording.options.global_wanted, self.looks.judge.recording.kernels
+        looks = self.looks.judge.recording.options.global_wanted
         if (known is None and ahead is None) or (looks and not self._is_proven(prepared, launch, args)):
             return None
         kept = launch.without_arguments
@@ -49,6 +54,22 @@ class KnownInGraphs:
                 kernels.lacks_record(prepared, kept.entry, _NOT_DECIDED, times)
                 return
             self.background.counts(account, times)
+            if looks:
+                self.looks.counts(prepared, kept, args, times)
+
+        return tell
+
+    def _teller_of_silent(
+        self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters, count: Callable[[int], None]
+    ) -> Callable[[int], None] | None:
+        """The same for a kernel that records nothing, of which a launch like this one was judged."""
+        judge, kept = self.looks.judge, launch.without_arguments
+        looks = judge.recording.options.global_wanted
+        if judge.keeper is not None or (looks and not self._is_proven(prepared, launch, args)):
+            return None
+
+        def tell(times: int) -> None:
+            count(times)
             if looks:
                 self.looks.counts(prepared, kept, args, times)
 

@@ -96,11 +96,12 @@ class FakeCalls:
         self.listener, self.matters = listener, matters
         return self.why
 
-    notes = drops_quiet = False
+    notes = serves_alone = False
     reads_attributes = True
 
-    def count_kernel(self, handle: int) -> None:
+    def count_kernel(self, handle: int) -> bool:
         """Every launch is known."""
+        return False
 
     def taken_count(self, handle: int) -> int:
         return self.counts.pop(handle, 0)

@@ -97,7 +97,7 @@ static struct SeenKernel *seen_kernel(struct Filter *filter, uint64_t handle) {
     return found && load(&found->handle) == handle ? found : NULL;
 }
 
-static void see_kernel(struct Filter *filter, uint64_t handle, bool counted, bool named) {
+static bool see_kernel(struct Filter *filter, uint64_t handle, bool counted, bool named) {
     lock(filter);
     struct SeenKernel *found = handle ? find_kernel(filter, handle) : NULL;
     if (found) {
@@ -105,9 +105,11 @@ static void see_kernel(struct Filter *filter, uint64_t handle, bool counted, boo
         store(&found->handle, handle);
     }
     unlock(filter);
+    return found != NULL;
 }
 
-EXPORTED void consan_count_kernel(struct Filter *filter, uint64_t handle) { see_kernel(filter, handle, true, false); }
+// A kernel, or an executable graph. Gives whether there is room.
+EXPORTED int consan_count_kernel(struct Filter *filter, uint64_t handle) { return see_kernel(filter, handle, true, false); }
 EXPORTED void consan_name_kernel(struct Filter *filter, uint64_t handle) { see_kernel(filter, handle, false, true); }
 
 EXPORTED uint64_t consan_take_count(struct Filter *filter, uint64_t handle) {

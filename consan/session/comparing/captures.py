@@ -12,11 +12,13 @@ events that are nodes (driver_calls.py ends the comparison).
 
 from __future__ import annotations
 
+import functools
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from consan.dataclass import dataclass
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, GraphNode
+from consan.session.comparing.counted_graphs import CountedGraphs, CountedNode
 from consan.session.comparing.streams import NONE, Event, Numbers, Stream
 
 if TYPE_CHECKING:
@@ -27,9 +29,13 @@ _UNKNOWN: Final = "a graph that was not captured as a whole, or was changed,"
 
 @dataclass(eq=False)
 class Capture:
-    """A graph that is being captured. `whole`: all that was put into it is in `concurrent`; `began`: the stream that it began with."""
+    """A graph that is being captured. `whole`: all that was put into it is in `concurrent`; `began`: the stream that it began with.
+
+    `counted`: its nodes whose launches are counted (counted_graphs.py); None: they cannot be.
+    """
 
     began: int
+    counted: list[CountedNode] | None = None
     concurrent: ConcurrentLaunches = field(default_factory=lambda: ConcurrentLaunches(required=False, of_program=True))
     streams: dict[int, Stream] = field(default_factory=dict)
     whole: bool = True
@@ -66,6 +72,11 @@ class Captures:
     altered: bool = False  # the program has changed parameters of a kernel's node
     _captured: dict[int, Capture] = field(default_factory=dict)  # by the handles of their streams
 
+    @functools.cached_property
+    def counted(self) -> CountedGraphs:
+        """The graphs whose launches are counted."""
+        return CountedGraphs(self)
+
     def place(self, handle: int) -> WorkPlace:
         """Where work in a stream goes."""
         capture = self._captured.get(handle)
@@ -80,7 +91,11 @@ class Captures:
 
     def begin(self, handle: int) -> None:
         """A stream is captured from now on."""
-        self._join(handle, Capture(handle))
+        self._join(handle, Capture(handle, [] if self.counted.serves else None))
+
+    def of(self, handle: int) -> Capture | None:
+        """The capture that a stream is in."""
+        return self._captured.get(handle)
 
     def _join(self, handle: int, capture: Capture) -> None:
         """The driver is asked nothing of the stream: a query may end its capture."""

@@ -33,7 +33,7 @@ _MATTERS: Final = re.compile(
     r"|EGL|WaitExternal|SignalExternal|IpcOpenEvent|GreenCtxStream)"
 )
 _IDLE: Final = re.compile(
-    r"Get|Attribute|Priority|UserObject|DebugDot|Upload|IsCapturing|Enabled|ElapsedTime|cuEventCreate$|cuGraphCreate|cuGraphDestroy|AttachMem"
+    r"Get|Attribute|Priority|UserObject|DebugDot|Upload|IsCapturing|Enabled|ElapsedTime|cuEventCreate$|cuGraphCreate|AttachMem"
     r"|ConditionalHandle|FindInClone"
 )
 _CREATES: Final = "WithPriority"
@@ -76,6 +76,7 @@ class ProgramOrder:
                     _ROWS[call.name][1](self, call)
             return
         self.captures.altered = self.captures.altered or _ALTERS.fullmatch(call.name) is not None
+        self.captures.counted.called(call)
         if self.streams.seen.why:
             return
         with self.streams.lock:
@@ -222,6 +223,10 @@ def _graph_launched(order: ProgramOrder, call: DriverCall) -> None:
         order.streams.pass_over_graph(executable, stream, call.context)
 
 
+def _graph_gone(order: ProgramOrder, call: DriverCall) -> None:
+    order.captures.graphs.pop(call.values[0], None)
+
+
 def _executable_changed(order: ProgramOrder, call: DriverCall) -> None:
     order.captures.executables.pop(call.values[0], None)
 
@@ -330,13 +335,15 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuStreamEndCapture": ("PO", _capture_ends),
     "cuGraphLaunch": ("PS", _graph_launched),
     "cuGraphExecDestroy": ("P", _executable_changed),
-    "cuGraphExecUpdate": ("P", _executable_changed),
-    "cuGraphClone": ("PP", _pass),
+    "cuGraphExecUpdate": ("PP", _executable_changed),
+    "cuGraphDestroy": ("P", _graph_gone),
+    "cuGraphClone": ("OP", _pass),
     **_of_each("cuGraphInstantiate{}", "WithFlags WithParams", ("OP", _instantiated)),
     "cuGraphInstantiate": ("OP", _instantiated),
     "cuGraphExecNodeSetParams": ("P", _executable_changed),
     **_of_each("cuGraphExec{}NodeSetParams", "Kernel ChildGraph Memcpy Memset Host", ("P", _executable_changed)),
-    **_of_each("cuGraphAdd{}Node", "Kernel Memcpy Memset Host ChildGraph Empty MemAlloc MemFree", ("PP", _node_added)),
+    **_of_each("cuGraphAdd{}Node", "Kernel Memcpy Memset Host Empty MemAlloc MemFree", ("PP", _node_added)),
+    "cuGraphAddChildGraphNode": ("PPPNP", _node_added),
     "cuGraphNodeSetParams": ("", _nodes_changed),
     **_of_each("cuGraph{}NodeSetParams", "Kernel Memcpy Memset Host", ("", _nodes_changed)),
     **_of_each("cuGraph{}", "AddDependencies RemoveDependencies DestroyNode", ("", _nodes_changed)),

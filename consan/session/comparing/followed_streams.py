@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM, FollowedLaunch
+from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM, CallSource, FollowedLaunch
 from consan.backends.contexts import NOTHING, ProcessMemory
 from consan.checker.compiled.concurrent_launches import Rows
 from consan.dataclass import dataclass
@@ -36,6 +36,7 @@ from consan.session.comparing.streams import NONE, Numbers
 
 if TYPE_CHECKING:
     from consan.session.comparing.captures import WorkPlace
+    from consan.session.comparing.counted_graphs import CountedNode
     from consan.session.comparing.driver_calls import ProgramOrder
     from consan.session.comparing.launch_memory import LaunchShape
     from consan.session.modules.prepared import Prepared
@@ -48,53 +49,6 @@ _THREAD_BITS: Final = 64
 EDGE: Final = " (cudaEventRecord, cudaStreamWaitEvent)"
 
 
-class Facts(Protocol):
-    """What the driver knows of handles and addresses."""
-
-    @property
-    def memory(self) -> ProcessMemory:
-        """The memory that the process shares with others."""
-
-    def blocks(self, stream: int) -> bool:
-        """Whether a stream and the legacy default stream wait for each other."""
-
-    def is_registered(self, address: int) -> bool:
-        """Whether the driver knows the memory at an address."""
-
-    def kernel(self, function: int) -> str:
-        """The name of a kernel, or empty."""
-
-    @property
-    def reads_attributes(self) -> bool:
-        """Whether a call says if its launch is a programmatic dependent one."""
-
-    def pass_over(self, stream: int, context: int, graph: int = 0) -> None:
-        """Launches into a stream, of kernels or of this executable graph, are not needed, up to the next other call."""
-
-    @property
-    def notes(self) -> bool:
-        """Whether calls are noted."""
-
-    @property
-    def drops_quiet(self) -> bool:
-        """Whether a launch that adds nothing can be made without its call being heard."""
-
-    def followed_launch(self) -> FollowedLaunch | None:
-        """How C notes a launch. None: calls for the one default stream are not noted."""
-
-    def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
-        """Calls for the default stream, and for these, are not needed at once. None: they are."""
-
-    def ends_order(self) -> None:
-        """The order is lost."""
-
-    def name_kernel(self, handle: int) -> None:
-        """The name of a kernel is known."""
-
-    def read_noted(self) -> None:
-        """The calls that are noted are needed now."""
-
-
 class _Making(threading.local):
     depth = 0
     programmatic = False  # the launch is a programmatic dependent one
@@ -104,7 +58,7 @@ class _Making(threading.local):
 class FollowedStreams(ProgramStreams):
     """The streams of one session's program. `facts`: None while nobody follows the driver's calls."""
 
-    facts: Facts | None = None
+    facts: CallSource | None = None
     order: ProgramOrder | None = None
     several: bool = False  # streams
     context: int = 0  # the number of that in which the call or the launch is made that is looked at
@@ -297,7 +251,7 @@ class FollowedStreams(ProgramStreams):
 
     def drops(self) -> bool:
         """Whether C drops the call of a launch that adds nothing, which is one more call until many are noted."""
-        dropped = self.facts is not None and self._calls <= FIRST_CALLS and self.facts.drops_quiet
+        dropped = self.facts is not None and self._calls <= FIRST_CALLS and self.facts.serves_alone
         self._calls += dropped
         return dropped
 
@@ -305,6 +259,11 @@ class FollowedStreams(ProgramStreams):
         """The capture that began with a stream. None: there is none, or calls are not followed that may change the order of its nodes."""
         capture = None if self._needs_none else self.captures.place(stream).capture
         return capture if capture is not None and capture.began == stream else None
+
+    def counted_in(self, stream: int) -> list[CountedNode] | None:
+        """The nodes of the capture that a stream is in whose launches are counted. None: there is no such capture."""
+        capture = None if self._needs_none else self.captures.of(stream)
+        return None if capture is None else capture.counted
 
     def may_arm(self, stream: int) -> bool:
         """Whether C may make launches into a stream: it is the default stream, and their calls are noted, or nobody needs them."""

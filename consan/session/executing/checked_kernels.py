@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
@@ -81,10 +81,19 @@ class CheckedKernels:
 
     def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, times: int = 1) -> bool:
         """Count launches of a kernel that records nothing, if one like them was judged. Returns whether it did."""
-        tally = self._alike.get((prepared.number, entry, grid, block, cluster))
-        if tally is not None:
-            self.of(prepared, entry).tally.add(Tally(times * tally.launches, times * tally.ctas))
-        return tally is not None
+        if (count := self.counter(prepared, entry, grid, block, cluster)) is not None:
+            count(times)
+        return count is not None
+
+    def counter(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> Callable[[int], None] | None:
+        """The same for launches whose number is known later, maybe behind a report. None: none like them was judged."""
+        alike = self._alike.get((prepared.number, entry, grid, block, cluster))
+
+        def count(times: int) -> None:
+            assert alike is not None
+            self.of(prepared, entry).tally.add(Tally(times * alike.launches, times * alike.ctas))
+
+        return None if alike is None else count
 
     def knows(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
         """Whether `counts_again` would count a launch."""

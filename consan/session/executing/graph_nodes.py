@@ -7,8 +7,8 @@ stands for those before it if their receipts are equal: the node counts them. A 
 Each node has a module of its own, whose variables are written once, so that nodes and other launches may run at the same time. Its memory
 is never given back, since the program may launch its graph at any time.
 
-A launch that is known to do what a checked one did (planning/decided.py) becomes a node that is the kernel as it is, and is only counted,
-by a kernel for which no node waits.
+A launch that is known to do what a checked one did (planning/decided.py), or whose kernel records nothing, becomes a node that is the
+kernel as it is, and is only counted: with the launches of its graph (comparing/counted_graphs.py), or by a kernel for which no node waits.
 
 Not handled: kernels that hang in a graph; how far the memory of a node that nobody launches any more could be used again.
 """
@@ -26,6 +26,7 @@ from consan.checker.judging.starting import give_module
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import MOST_CLEARED, MOST_RESULTS, SLIP_BYTES, NodeFront, Slip
 from consan.dataclass import dataclass
+from consan.session.comparing.counted_graphs import CountedNode
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
@@ -40,6 +41,7 @@ MOST_NODES: Final = 1024
 MOST_BYTES: Final = 1 << 30  # of the logs of all nodes, where --trace-memory says nothing
 _TOO_MANY: Final = f"its graphs have more than {MOST_NODES:,} nodes that are recorded: launch it without a graph"
 _ALTERED: Final = "the program changes parameters of graph nodes, whose launches are not checked then: launch the kernels without a graph"
+_LOST: Final = "launches of graphs are not counted any more, since the program calls {}: launch their kernels without a graph"
 _NO_WORK: Final = "this device takes no work of consan's own into a graph: launch it without a graph"
 _NO_ROOM: Final = "the logs of the nodes of graphs have no room: launch it without a graph, or give more --trace-memory"
 
@@ -79,14 +81,14 @@ class RecordedNode(CapturedNode):
 
 
 @dataclass(eq=False, kw_only=True)
-class KnownNode(CapturedNode):
+class KnownNode(CountedNode, CapturedNode):
     """A node that is the kernel as it is: each launch does what one did that was checked. `tell`: counts so many launches.
 
-    `counter`: its address (`Receipts.counter`).
+    `counter`: its address (`Receipts.counter`); 0: the launches of its graph are counted.
     """
 
     entry: str
-    counter: int
+    counter: int = 0
     tell: Callable[[int], None]
     counted: int = 0  # launches that reports have counted
 
@@ -131,9 +133,19 @@ class GraphNodes:
                 self.device.backend.poke(address, data)
         return node
 
-    def known(self, entry: str, stream: int, tell: Callable[[int], None], capture: object | None) -> KnownNode | None:
-        """Put into the captured stream what comes before a known kernel. None: it is recorded instead."""
-        if self._impossible() or len(self._known) >= MOST_NODES:
+    def known(
+        self, entry: str, stream: int, tell: Callable[[int], None], capture: object | None, counted: list[CountedNode] | None
+    ) -> KnownNode | None:
+        """Put into the captured stream what comes before a known kernel. None: it is recorded instead.
+
+        `counted`: the nodes of its capture that are counted with their graph. None: they are not.
+        """
+        if counted is not None:
+            node = KnownNode(entry=entry, stream=stream, tell=tell)
+            counted.append(node)
+            self._known.append(node)
+            return node
+        if self._impossible() or sum(each.counter != 0 for each in self._known) >= MOST_NODES:
             return None
         with self.device.backend.outside_captures():
             node = KnownNode(entry=entry, stream=stream, counter=self.device.receipts.counter(), tell=tell)
@@ -201,16 +213,19 @@ class GraphNodes:
             with work.entered():
                 self.device.receipts.ask(node.slip, *node.memory.receipt_of, node.stream, counts=True)
 
-    def settle(self, *, altered: bool) -> None:
+    def settle(self, *, altered: bool, lost: str) -> None:
         """Check what the last launches of all nodes have left.
 
         `altered`: the program has changed parameters of kernels' nodes. Nobody knows what wrote into their logs, if anything did.
+        `lost`: the call since which launches of graphs may be missing.
         """
         if not (self._nodes or self._known):
             return
         if altered:
             self.judge.watch.reasons[_ALTERED] = None
             return
+        if lost and any(not each.counter for each in self._known):
+            self.judge.watch.reasons[_LOST.format(lost)] = None
         if not self.device.lost:
             self.device.backend.synchronize()
         for node in self._nodes:
@@ -223,7 +238,8 @@ class GraphNodes:
         if self.device.lost:
             self.judge.loses(known.entry)
             return
-        before, known.counted = known.counted, self.device.receipts.counted(known.counter)
+        launches = self.device.receipts.counted(known.counter) if known.counter else known.launches
+        before, known.counted = known.counted, launches
         if known.counted > before and not known.void:
             known.tell(known.counted - before)
 
