@@ -241,8 +241,8 @@ class Unmodelled:
 class Schedules:
     """What the schedule can change in a kernel. `holds`: nothing, since no thread observes what others do; else `why` it may.
 
-    `explored`: other schedules that were run. An observation is an instruction by which a thread sees what others do. It has two outcomes,
-    of which so many (`outcomes`) were seen in all. `ended`: why not all planned schedules have run.
+    `explored`: other schedules that were run. An observation is an instruction by which a thread sees what others do. It has two outcomes:
+    `outcomes` says how many were seen in all. `ended`: why not all planned schedules have run.
     """
 
     holds: bool

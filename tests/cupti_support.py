@@ -1,4 +1,4 @@
-"""CUPTI, made up: who subscribes is told of the calls that a test makes."""
+"""CUPTI, made up: who subscribes gets the calls that a test makes."""
 
 from __future__ import annotations
 

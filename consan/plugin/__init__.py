@@ -8,7 +8,7 @@ printing process also collects them (consan/plugin/ledger.py).
 Importing this module imports only pytest and the file of keys, because every pytest run on a machine with consan does it. All other
 imports are late for that reason.
 
-Not handled: concurrent launches of several tests in threads of one process; they cannot be told apart. Launches by
+Not handled: concurrent launches of several tests in threads of one process: nothing says whose they are. Launches by
 `consan.launch` or in `consan.check()` are judged by the test, which has the report.
 """
 

@@ -8,7 +8,7 @@ preferred over lowering.
 nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI. For a kernel with shadow
 hooks that costs half again as many registers (48 for 32) and serialises its wgmma (C7509). An option to clone functions for each entry
 gives back the code of whole-program `ptxas`: so nvJitLink comes first (one shared library, no subprocess) where it knows the option,
-else `ptxas`. That code also takes most of the time: a Hopper kernel with hooks 12 s, of which relocatable code takes 2. `fast` is that.
+else `ptxas`. That code also takes most of the time: a Hopper kernel with hooks 12 s, relocatable code 2 of them. `fast` is that.
 
 Not handled: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
 """

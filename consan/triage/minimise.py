@@ -11,7 +11,7 @@ Isolating Failure-Inducing Input", 2002) over the decisions of consan.backends.c
    on the length.
 
 Runs of one round are independent and go to all workers; the choice does not depend on which worker is faster. Not handled: failures that
-need two launches of which only one is recorded, and programs that launch in a different order each time.
+need two launches when only one is recorded, and programs that launch in a different order each time.
 """
 
 from __future__ import annotations

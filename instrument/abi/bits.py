@@ -131,7 +131,7 @@ POINT = _word(
     """
     members  32  lanes that must come together; or the joins that the lane has passed
     site     16  number of the instruction
-    what      8  ALIGNED, WHOLE, JOINED, or the number of an opcode, of which two with the same mask are one point
+    what      8  ALIGNED, WHOLE, JOINED, or the number of an opcode: two of one opcode with the same mask are one point
     join      8  number of the join that every path from here comes to; 0: none
     """,
 )

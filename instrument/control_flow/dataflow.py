@@ -46,9 +46,9 @@ Marks = dict[int, frozenset[Key]]
 
 
 def spread_marks(graph: Graph, through: Callable[[Instruction, Marks], Iterable[int]]) -> dict[int, list[int]]:
-    """The marks of which something happens at an instruction, by its start: what may hold on some path.
+    """The marks that `through` gives for each instruction, by its start: what may hold on some path.
 
-    `through` changes the marks by an instruction, and gives those of which something happens there.
+    `through` also changes the marks by the instruction.
     """
 
     def passed(number: int, before: Marks) -> tuple[Marks, list[tuple[int, list[int]]]]:

@@ -106,7 +106,7 @@ class RecordedKernel:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks of which the logs of a module consist."""
+    """The blocks that the logs of a module consist of."""
 
     templates: tuple[Template, ...]
     words: int  # the most that a thread stores between two cuts

@@ -233,7 +233,7 @@ DEVICE u64 target_row(u64 slot, u32 me, u32 mask) {
 #endif
 
 #if CONSAN_ENGINE
-// After a barrier of lanes `mask` of the caller's warp, some of which have observed more: they share it.
+// After a barrier of lanes `mask` of the caller's warp: what some of them have observed, all have.
 DEVICE void share_acquired(u64 slot, u32 me, u32 mask) {
     u64 at = FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5), row = own_vector(slot, me);
     u32 living = living_lanes(slot, me);

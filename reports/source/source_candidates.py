@@ -57,7 +57,7 @@ class _SpelledWait:
 def waits(source: str, lines: list[int], file: str, active: Container[int]) -> Iterator[FixStep]:
     """Waits for mbarriers at which threads arrive and nobody waits, before some lines; then other parities at the waits that there are.
 
-    `active`: the lines of which the kernel has instructions.
+    `active`: the lines that the kernel has instructions of.
     """
     text = [line if number in active else "" for number, line in enumerate(source.splitlines(), 1)]
     calls = ((number, *each) for number, line in enumerate(text, 1) for each in _named(line, "wait"))

@@ -37,7 +37,7 @@ SHOWN: Final = 3  # shapes in a sentence
 class Coverage:
     """How one area of one kernel was checked: in `checked` of `launches` launches, or of their CTAs. `why`: the reasons why not in all.
 
-    `kernel` is empty where it is the run's. `missed`: shapes of launches of which none was checked.
+    `kernel` is empty where it is the run's. `missed`: shapes without a launch that was checked.
     """
 
     kernel: str

@@ -5,7 +5,7 @@ situation may be specific to an operation and a hazard: lookup tries "name:OPERA
 "name/HAZARD", then "name". "name@SHAPE" wins over all: accesses in one statement, or in two iterations of a loop. The decoder
 calls `describe` once for each finding, so that all renderers print the same words.
 
-Not decided here: whether something is a finding and of which kind (the shadow runtime decides), and how it is printed.
+Not decided here: whether something is a finding and its kind (the shadow runtime decides), and how it is printed.
 """
 
 from __future__ import annotations

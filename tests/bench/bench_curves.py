@@ -2,7 +2,7 @@
 
     python tests/bench/bench_curves.py --device cpu --out tests/bench      curves-cpu.svg; needs matplotlib (pip install consan[bench])
 
-Each point is the best of five launches after a first one: by CUDA events on a GPU, by the clock on the virtual machine, of which the warp
+Each point is the best of five launches after a first one: by CUDA events on a GPU, by the clock on the virtual machine, whose warp
 instructions are counted, too: they do not depend on what else the computer does. Beside it stands what a straight
 line through the first and the last point says, so that anything but linear growth can be read off the table.
 """
@@ -65,7 +65,7 @@ STORES
 
 
 def racy(findings: int) -> str:
-    """`LINES` stores, of which the first so many are of all threads to one word."""
+    """`LINES` stores; all threads make the first so many to one word."""
     stores = (f"    tile[{64 * k} + {'0' if k < findings else 'threadIdx.x'}] = threadIdx.x + {k};" for k in range(LINES))
     return RACY.replace("WORDS", str(64 * LINES)).replace("STORES", "\n".join(stores))
 

@@ -11,7 +11,7 @@ after the last, and whether results are the same. For `consan run` also the verd
 
 Predictions, made before the first run (the aim is 1.3 times a plain replay):
     compile     1.2 to 1.6 times; `clean`; every kernel of Inductor recorded
-    capture20   1.3 to 2 times: three more nodes for each kernel, of which each takes about 2 us; at most 256 MiB more memory
+    capture20   1.3 to 2 times: three more nodes for each kernel, about 2 us each; at most 256 MiB more memory
     replays     as capture20; memory after a tenth of the replays and at the end differ by less than 1 MiB
 """
 

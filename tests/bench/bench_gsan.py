@@ -56,7 +56,7 @@ def matmul(a, b, c, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr):  # type:
 
 @triton.jit
 def split_k(a, b, parts, count, c, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The same, its k split among programs, of which the last one adds the parts."""
+    """The same, its k split among programs; the last one adds the parts."""
     tile, split, across = tl.program_id(0), tl.program_id(1), N // M
     row, column = tile // across * M + tl.arange(0, M), tile % across * M + tl.arange(0, M)
     k = tl.arange(0, K)

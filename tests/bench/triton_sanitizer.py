@@ -56,7 +56,7 @@ Session = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Row:
-    """One variant of one test; `expects` are the messages of which Triton's test wants one, none for a clean launch."""
+    """One variant of one test; `expects`: Triton's test wants one of these messages, none for a clean launch."""
 
     test: str
     variant: str
@@ -71,7 +71,7 @@ class Row:
 
 
 class Heard(str):
-    """Text that keeps what is looked for in it, and gives the answer that it was told."""
+    """Text that keeps what is looked for in it, and gives the answer that it was made with."""
 
     __slots__ = ("answer", "asked")
 

@@ -34,7 +34,7 @@ __device__ unsigned begin(u64* b, unsigned n) {
     return shared(b);
 }
 
-// Each CTA of two waits for the other's arrivals, of which the one of rank 0 lacks some.
+// Each CTA of two waits for the other's arrivals; the one of rank 0 lacks some.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) few(unsigned* out) {
     __shared__ u64 b;
     const unsigned bar = begin(&b, blockDim.x), t = threadIdx.x, r = rank();

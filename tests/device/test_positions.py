@@ -1,4 +1,4 @@
-"""Where the threads of a launch stood that was told to stop, as the device itself notes it.
+"""The positions of the threads of a launch that was stopped, as the device itself notes them.
 
 On the virtual machine the launch goes on in a thread of its own, as on a GPU: it returns at once, and only the abort word ends it.
 """
@@ -93,7 +93,7 @@ def background(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def stopped(device: str, monkeypatch: pytest.MonkeyPatch, entry: str, grid: int, source: str = SOURCE) -> tuple[Bench, str]:
-    """A kernel of 128 threads a CTA that is over time, and what is told of where it stood."""
+    """A kernel of 128 threads a CTA that is over time, and what is said of its positions."""
     bench = background(Bench(device, source, timeout=2.0), monkeypatch)
     bench.launch(entry, grid, 128, bench.zeros(2), bench.zeros(128))
     report = bench.report()

@@ -234,7 +234,7 @@ _FUNCTIONS = re.compile(r"Function properties for (\w+)\n.* bytes stack frame, (
 @pytest.mark.slow
 @pytest.mark.parametrize("base", [Variant(), Variant(isa=True)], ids=["default", "isa"])
 def test_hooks_of_the_asynchronous_engines_do_not_spill(base: Variant) -> None:
-    """At the cap that lets 512 threads start, of which such kernels rarely have more."""
+    """At the cap that lets 512 threads start: such kernels rarely have more."""
     ptx = compile_ptx(RING.read_text(), name=str(RING), arch="sm_90a").ptx
     assembled = assemble(instrument(ptx, base=base, library=library_for).ptx, "sm_90a", options=("--maxrregcount=128",))
     costs = {name: int(stores) for name, stores in _FUNCTIONS.findall(assembled.log) if name != "kernel"}

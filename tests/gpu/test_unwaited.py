@@ -1,4 +1,4 @@
-"""Programs that go on beside their recorded launches, on a GPU: what repeats is counted, and what is new, faults and hangs are told."""
+"""Programs that go on beside their recorded launches, on a GPU: what repeats is counted; what is new, faults and hangs are reported."""
 
 from __future__ import annotations
 

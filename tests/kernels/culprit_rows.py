@@ -1,4 +1,4 @@
-"""The culprits of racy twins and what is told of them: what stands between the accesses, or should have ended the wait.
+"""The culprits of racy twins and what is said of them: what stands between the accesses, or should have ended the wait.
 
 A row of a race: the twin; what the culprit's line holds; what the message says of it; what the fix asks for.
 """
@@ -93,5 +93,5 @@ DEADLOCKS = (
     ),
 )
 
-#: Deadlocks of which the text does not tell the one repair: the words of the catalogue stay.
+#: The text does not decide the one repair of these deadlocks: the words of the catalogue stay.
 WITHOUT = ("deadlock_crossed_barriers", "deadlock_mixed_waits", "deadlock_lock_not_released")

@@ -17,7 +17,7 @@ struct alignas(128) SharedMap {
 INLINE void set_width(SharedMap* map, u32 width) { REPLACE_AT("global_dim", "b32", "r", map, 0, width); }
 INLINE void set_height(SharedMap* map, u32 height) { REPLACE_AT("global_dim", "b32", "r", map, 1, height); }
 
-// A matrix of floats, all of which is one box.
+// A matrix of floats that is one box.
 INLINE void describe(SharedMap* map, const float* matrix, u32 width, u32 height) {
     u64 address = __cvta_generic_to_global(matrix), stride = 4 * width;
     u32 rank = 1, step = 1;

@@ -203,7 +203,7 @@ SCAN_FIXES = [("inline", "after their reads and before scan.cu:7"), ("record", "
 
 @pytest.mark.parametrize(("engine", "where"), SCAN_FIXES)
 def test_a_scan_of_a_warp_is_not_told_to_use_atomics_only(tmp_path: Path, engine: str, where: str) -> None:
-    """A hook's record of the warp's readers may name the lane that updates its own element: the fix for that case is told too."""
+    """A hook's record of the warp's readers may name the lane that updates its own element: the fix for that case is named too."""
     (tmp_path / "scan.cu").write_text(SCAN)
     given = {"device": "cpu", "engine": engine}
     (race,) = consan.launch(consan.Kernel(tmp_path / "scan.cu"), 1, 32, [np.zeros(32, np.int32)], **given).findings

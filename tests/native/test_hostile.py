@@ -95,7 +95,7 @@ class HostileClient:
         return chance.choice(lies)
 
     def request(self) -> bytes:
-        """A message: mostly one that may be sent, of which much is wrong."""
+        """A message: mostly one that may be sent, with much wrong in it."""
         chance = self.chance
         if self.launching and chance.random() < 0.9:
             return message(MessageKind.LAUNCHED, chance.choice([0, 0, 0, 1, 700]))
@@ -226,7 +226,7 @@ NO_CODE = "consan: error: the consan process has sent what is no machine code; a
 
 
 def elf(**fields: int) -> bytes:
-    """The head of an ELF file, of which some fields are set."""
+    """The head of an ELF file with some fields set."""
     names = {"phoff": (32, 8), "shoff": (40, 8), "phentsize": (54, 2), "phnum": (56, 2), "shentsize": (58, 2), "shnum": (60, 2)}
     head = bytearray(b"\x7fELF\x02\x01\x01".ljust(64, b"\0"))
     for name, value in fields.items():
@@ -305,7 +305,7 @@ class HostileServer:
         return int(HEAD.unpack(exactly(self.orders, HEAD.size))[2])
 
     def welcome(self, calls: bytes = b"") -> None:
-        """The program is told its table, and which calls it is to follow."""
+        """The program gets its table, and which calls it is to follow."""
         self.requests.sendall(message(MessageKind.ANSWER, self.mapped(TABLE, TABLE)))
         assert self.asked(self.requests) == MessageKind.FOLLOW
         self.requests.sendall(message(MessageKind.ANSWER, data=calls))

@@ -412,7 +412,7 @@ def test_a_folder_whose_name_is_too_long_for_a_socket(tmp_path: Path, monkeypatc
 
 
 def garbage(seed: int) -> bytes:
-    """Bytes of which some begin like a message: kinds, sizes and payloads of all sorts."""
+    """Bytes; some begin like a message: kinds, sizes and payloads of all sorts."""
     chance = random.Random(seed)
     noise = chance.randbytes(chance.randrange(200))
     kind, length = chance.randrange(16), chance.choice([0, len(noise), 1 << 20, 1 << 40, (1 << 64) - 1])

@@ -168,7 +168,7 @@ class Execution:
     # Verdicts ------------------------------------------------------------------------------------------------------------
 
     def conflicts(self) -> Iterator[tuple[Operation, Operation]]:
-        """Pairs of operations on global memory that overlap, of which one writes, in the order in which they ran."""
+        """Pairs of operations on global memory that overlap, one of them a write, in the order in which they ran."""
         places: dict[int, list[Operation]] = {}
         for one in self.all:
             if one.kind == "memory" and one.span[0] < _SHARED:

@@ -389,7 +389,7 @@ class Cluster(Pairs):
             self.pair(item.misuse.pop(), {MISUSE}, (place, place + 8))
 
     def _misfits(self, event: Event, threads: Array, places: Array) -> set[tuple[int, int]]:
-        """Warps of which more lanes arrive at once than the phase takes."""
+        """Warps with more lanes that arrive at once than the phase takes."""
         if event.data["action"] not in ("arrive", "arrive_drop"):
             return set()
         counts = np.ones(len(threads), np.int64) if "expect_tx" in event.data["parts"] else event.data["given"]

@@ -132,7 +132,7 @@ class GlobalRows:
     # Pairs ---------------------------------------------------------------------------------------------------------------
 
     def _compare(self, new: Accesses, index: Array, row: Array, *, own: Array) -> None:
-        """Pairs of new accesses and rows that overlap, of which one writes; `own`: rows of the same instruction."""
+        """Pairs of new accesses and rows that overlap, one of them a write; `own`: rows of the same instruction."""
         if not len(index):
             return
         actors = self.actor_of[new.threads[index]]

@@ -1,4 +1,4 @@
-"""Verdicts on many runs of one kernel, of which most are the same but for what does not matter (oracle_order.py)."""
+"""Verdicts on many runs of one kernel; most are the same but for what does not matter (oracle_order.py)."""
 
 from __future__ import annotations
 

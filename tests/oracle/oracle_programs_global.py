@@ -202,7 +202,7 @@ def polls(draw: Any, word: str, value: int, label: str) -> list[str]:
 
 
 def only(who: str, value: int, lines: list[str], label: str) -> list[str]:
-    """Lines for the threads of which a number is `value`."""
+    """Lines for the threads with a number that is `value`."""
     return [f"setp.ne.u32 %p1, %{who}, {value};", f"@%p1 bra {label};", *lines, f"{label}:"]
 
 

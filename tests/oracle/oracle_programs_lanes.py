@@ -65,7 +65,7 @@ class _Maker:
         return (*around, inner, *([self.draw(accesses())] if self.draw(st.booleans()) else []))
 
     def uniform(self) -> Part:
-        """A branch of the first warps, on both sides of which barriers may be."""
+        """A branch of the first warps; barriers may be on both of its sides."""
         count = self.draw(st.integers(1, WARPS - 1))
         other = self.body(lambda: self.collective(0xFFFFFFFF)) if self.draw(st.booleans()) else ()
         return Branch(Guard("warp", "lt", count), self.body(lambda: self.point(count)), other, self.label())

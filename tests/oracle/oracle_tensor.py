@@ -245,7 +245,7 @@ def conflicts(order: Order, places: Callable[[Any], Iterator[tuple[object, bool]
 
 
 def unfinished(steps: list[Step]) -> set[int]:
-    """The sites of operations on shared memory of which no warp knows that they are complete."""
+    """The sites of operations on shared memory that no warp knows to be complete."""
     order = Order(steps)
     used = (n for n, step in enumerate(steps) if step.what in ("mma", "cp", "request"))
     return {steps[n].site for n in used if all(each % 2 for each in order.reached[2 * n + 1])}

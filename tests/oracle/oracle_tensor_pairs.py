@@ -2,7 +2,7 @@
 
 A cluster of two CTAs with two warps each. Products and copies have `.cta_group::2`, so they touch the cells of both CTAs, and any warp
 issues them. A commit names one CTA or both; a wait is for the barrier of the own CTA. A request goes to the own CTA or, behind a cluster
-barrier, to both: then it is two steps, one for each CTA that gets the response, of which the first is in the log.
+barrier, to both: then it is two steps, one for each CTA that gets the response; the first is in the log.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def races(steps: list[PairStep]) -> set[frozenset[int]]:
 
 
 def unfinished(steps: list[PairStep]) -> set[int]:
-    """The sites of operations of which no warp knows that they are complete; of a response, no warp of the CTA that gets it."""
+    """The sites of operations that no warp knows to be complete; for a response, no warp of the CTA that gets it."""
     order, found = PairOrder(steps), set[int]()
     for n, step in enumerate(steps):
         if step.what in ("mma", "cp", "request"):

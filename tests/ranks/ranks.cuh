@@ -28,7 +28,7 @@ __device__ u32 swap(u32 *signal, u32 old, u32 value) {
 }
 __device__ bool reached(u32 seen, u32 value) { return (int)(seen - value) >= 0; }
 
-// All ranks come to a value. Slot k of a rank's signals is what rank k has told it.
+// All ranks come to a value. Slot k of a rank's signals is what rank k has sent it.
 __device__ void barrier(u32 **signals, int rank, u32 value) {
     __syncthreads();
     if (threadIdx.x < RANKS) {

@@ -192,7 +192,7 @@ def test_every_instruction_is_counted(case: Case, arch: str) -> None:
     assert [f.unmodelled for f in done.functions] == [[]] * len(done.functions)
     assert done.external == ()
     assert _counted(done) == _in_table(ptx) == _in_text(ptx)
-    # A vector load of which only a part is used has several sites.
+    # A vector load with unused parts has several sites.
     assert len({(site.ptx_line, site.ptx) for site in done.sites if site.bytes > 0}) == sum(f.memory_sites for f in done.functions)
 
 

@@ -134,7 +134,7 @@ def compared(work: Work) -> str:
 
 @dataclass
 class Compared:
-    """Random kernels of which both logs were taken. Kernels that hang, or that take hooks, are left out."""
+    """Random kernels, with both logs of each. Kernels that hang, or that take hooks, are left out."""
 
     kernels: int = 0
     compact: int = 0

@@ -1,5 +1,5 @@
 """A device that runs launches in the background and does not end them by itself, as a GPU. The virtual machine stands in for it: it begins
-a launch only once the host waits without a limit, or has told the threads to leave.
+a launch only once the host waits without a limit, or has signalled the threads to leave.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ extern "C" __global__ void differ(unsigned* out, int rounds) {
     }
     out[blockIdx.x * blockDim.x + threadIdx.x] += 1;
 }
-// A loop without an event, of which the text does not tell that it ends.
+// A loop without an event; the text does not show that it ends.
 extern "C" __global__ void counts(unsigned* out, int rounds) {
     unsigned i = 0;
     while (i < rounds) asm volatile("add.u32 %0, %0, 1;" : "+r"(i));
@@ -101,7 +101,7 @@ class Background(VirtualBackend):
         self._told = True
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """A launch that would hang is not over in time, unless its threads were told to leave."""
+        """A launch that would hang is not over in time, unless its threads were signalled to leave."""
         if self._launch is None:
             return True
         if self.hangs and not self._told:

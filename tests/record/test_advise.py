@@ -1,4 +1,4 @@
-"""`consan advise`: what may be left out of a kernel, what is needed, and what cannot be told."""
+"""`consan advise`: what may be left out of a kernel, what is needed, and what is not known."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from consan.checker.compiled import replay
 from consan.checker.judging import grid
 from consan.instrument.effects import kinds
 
-# A kernel of tests/kernels, racy (True) or repaired, of which something else is found without the effect.
+# A kernel of tests/kernels, racy (True) or repaired, with other findings without the effect.
 KERNEL_OF: dict[str, tuple[str, bool]] = {
     "Read": ("volatile_broadcast_in_a_warp", True),
     "Write": ("annotated_shared_scratch", True),

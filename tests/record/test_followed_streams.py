@@ -192,7 +192,7 @@ def test_one_launch_stands_for_the_early_ones() -> None:
 
 
 def test_few_early_operations_are_kept() -> None:
-    """The oldest go, and one of which nothing is known stands for them."""
+    """The oldest go, and one without known accesses stands for them."""
     framework = Framework(calls=FakeCalls())
     for _ in range(2 * MOST_EARLY):
         framework.calls.call("cuMemsetD8", 1 << 50, 0, 4)
@@ -240,7 +240,7 @@ def test_a_launch_of_which_nothing_is_known_stands_for_those_right_behind_it() -
 
 
 def test_when_launches_are_passed_over() -> None:
-    """Behind one of which nothing is known, until something else happens to the program's streams."""
+    """Behind one without known accesses, until something else happens to the program's streams."""
     framework = Framework(calls=FakeCalls())
     first, second = framework.calls.stream(), framework.calls.stream()
     unknown = ("cuLaunchKernel", 1, *[1] * 7, first, 0, 0)

@@ -1,6 +1,6 @@
 """Recorded launches on a device that runs in the background and does not end them by itself, as a GPU: who stops them, and what is proven.
 
-The virtual machine stands in for it: it begins a launch only once the host waits without a limit, or has told the threads to leave.
+The virtual machine stands in for it: it begins a launch only once the host waits without a limit, or has signalled the threads to leave.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ KERNELS = {
     "sums beside a store": (ADD.replace("BODY", "@%p3 st.global.u32 [%d1], 0;"), {"data-race"}),
     "sums beside a store to the second one": (ADD.replace("BODY", "@%p3 st.global.u32 [%d1+12], 0;"), {"data-race"}),
 }
-# A fault, and a kernel of which something else is found.
+# A fault, and a kernel with other findings then.
 FAULTS = {
     "a 128-bit store writes": (dropped("StoreAsync"), "st.async, no wait"),
     "it writes 16 bytes": (leaf("StoreAsync", "bytes", "8"), "st.async, no wait"),  # the other half is read

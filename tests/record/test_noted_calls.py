@@ -1,4 +1,4 @@
-"""Calls of the driver that C notes and Python reads later mean the same as those that it is told of at once (SEMANTICS 12, R-GM14)."""
+"""Calls of the driver that C notes and Python reads later mean the same as those that it gets at once (SEMANTICS 12, R-GM14)."""
 
 from __future__ import annotations
 

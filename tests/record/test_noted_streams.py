@@ -280,7 +280,7 @@ def test_nothing_is_heard_where_the_order_is_lost(monkeypatch: pytest.MonkeyPatc
 
 
 def random_steps(seed: int) -> list[tuple[object, ...]]:
-    """Calls of a program, most of which C can note."""
+    """Calls of a program. C can note most of them."""
     rng = random.Random(seed)
     streams, events = lambda: rng.choice(STREAMS), lambda: rng.choice(EVENTS)
     makers: dict[Callable[[], tuple[object, ...]], int] = {

@@ -1,4 +1,4 @@
-"""Clusters in the recording engine: equal clusters are one history, their CTAs are told apart, and a kept history has all of them."""
+"""Clusters in the recording engine: equal clusters are one history, their CTAs are distinguished, and a kept history has all of them."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ FOR_THE_LAST = """extern "C" __global__ void k(unsigned* count, unsigned* out) {
 
 
 def test_each_cta_is_counted_where_ctas_meet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch that is replayed as a whole has no histories of which one stands for several CTAs."""
+    """A launch that is replayed as a whole has no history that stands for several CTAs."""
     found: list[set[tuple[int, ...]]] = []
 
     def ask(_prepared: Any, started: Any, _checked: Checked) -> None:
@@ -451,7 +451,7 @@ ORDERED = """extern "C" __global__ void k(unsigned* sum, unsigned* out) {
 def test_a_kernel_whose_threads_observe_nothing_is_repaired_in_one_schedule(
     update: str, options: tuple[str, ...], schedules: int, tmp_path: Path
 ) -> None:
-    """Else in 20, of which none may leave other results."""
+    """Else in 20, and none may leave other results."""
     (tmp_path / "k.cu").write_text(ORDERED.replace("UPDATE", update))
     words = ["--grid", "1", "--block", "64", "--arg", "u32[1]=zeros", "--arg", "u32[64]=zeros", "--device", "cpu", *options]
     assert main(["check", str(tmp_path / "k.cu"), *words, "-o", str(tmp_path / "r.json")]) == 66

@@ -207,7 +207,7 @@ LINES = {
 
 @pytest.mark.parametrize("name", one_in(2, LINES, str))
 def test_a_repair_of_a_macro_or_an_expression_is_a_line_of_the_source(name: str, tmp_path: Path) -> None:
-    """Written as a diff of the `.cu` file, of which the check that follows says that it is clean."""
+    """Written as a diff of the `.cu` file; the check that follows says that it is clean."""
     spec, patch, report = twin_file.read(TWINS / f"{name}.cu"), tmp_path / "fix.diff", tmp_path / "k.json"
     header = [text.removeprefix("// arg: ") for text in spec.path.read_text().splitlines() if text.startswith("// arg: ")]
     args = [word for text in header for word in ("--arg", text.split()[1])]

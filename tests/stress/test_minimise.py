@@ -76,7 +76,7 @@ def test_what_is_left_is_what_was_needed(data: st.DataObject) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 24), st.randoms(use_true_random=False))
 def test_what_is_left_fails_and_none_can_be_left_out(number: int, random: Any) -> None:
-    """Also where more decisions may fail less: a table of random answers, of which only the whole list is certain."""
+    """Also where more decisions may fail less: a table of random answers; only the whole list is certain."""
     answers: dict[tuple[int, ...], bool] = {tuple(range(number)): True, (): False}
 
     def fails(chosen: list[Decision], _baseline: str) -> bool:

@@ -70,7 +70,7 @@ def test_a_seed_is_one_schedule_of_a_kernel_whatever_its_engine(name: str, devic
 
 def _decided(launch: Any, seed: int) -> list[Any]:
     """What a seed decides in a launch, without the places, which are those of the text that ran."""
-    launches: list[list[Decision]] = []  # the recorded launch is followed by those of which the results are compared
+    launches: list[list[Decision]] = []  # behind the recorded launch come those whose results are compared
 
     def noted(each: int) -> Schedule:
         launches.append([])

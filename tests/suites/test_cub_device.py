@@ -141,7 +141,7 @@ def weakly(text: str) -> str:
 
 
 def in_place(make: Callable[[], list[Any]], source: int, target: int) -> list[Any]:
-    """Arguments of which one is input and output."""
+    """Arguments; one is input and output."""
     args = make()
     args[target] = args[source]
     return args

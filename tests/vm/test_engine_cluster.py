@@ -224,7 +224,7 @@ def test_clusters_of_many_waves() -> None:
 @SEEDS
 @pytest.mark.parametrize("words", ["", ".aligned"])
 def test_rounds_of_the_cluster_barrier(words: str, seed: int) -> None:
-    """Five rounds, in each of which every CTA adds what the next one stored."""
+    """Five rounds; in each, every CTA adds what the next one stored."""
     body = f"""{RANK} mapa.shared::cluster.u32 %r7, %r5, %r22; mov.u32 %r23, 0; mov.u32 %r24, 0;
     L: mad.lo.u32 %r8, %r23, 1000, %r3; st.shared.u32 [%r5], %r8; barrier.cluster.arrive{words}; barrier.cluster.wait{words};
     ld.shared::cluster.u32 %r8, [%r7]; add.u32 %r24, %r24, %r8; barrier.cluster.arrive.release{words};

@@ -1,4 +1,4 @@
-"""Hangs that the virtual machine proves without a timer, and loops of which it proves nothing."""
+"""Hangs that the virtual machine proves without a timer, and loops that it proves nothing about."""
 
 from __future__ import annotations
 

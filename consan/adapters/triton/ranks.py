@@ -4,7 +4,7 @@ Their kernels become one (instrument/rewriting/joined.py), with the grid of each
 all symmetric memory, wherever arguments point: kernels read addresses from tables. Numbers that are addresses of the host become those of
 the copies.
 
-Launches that no meeting of all ranks separates may overlap on GPUs: those of different ranks are compared for symmetric memory
+Launches without a barrier of all ranks between them may overlap on GPUs: those of different ranks are compared for symmetric memory
 (consan/session/comparing/rank_launches.py).
 
 Where a kernel has `multimem` instructions, the memory of the ranks lies at equal distances (consan/launching/of_ranks.py).

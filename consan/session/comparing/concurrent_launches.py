@@ -232,7 +232,7 @@ class ConcurrentLaunches:
         self._add(by, _Operated(operation, stream, known, owners), place, waits=False)
 
     def met(self, key: str, stream: Stream | None, *, sends: bool, receives: bool) -> None:
-        """Processes meet: what is over then comes before what others do behind the meeting. `stream`: None if their hosts meet alone."""
+        """A barrier of processes: what is over then comes before what others do behind it. `stream`: None if only hosts take part."""
         if self.log is None:
             return
         place = self.place(stream, programmatic=False) if stream is not None else StreamPlace(NONE, NONE)

@@ -100,7 +100,7 @@ class ProcessLog:
         return f"{key} {self._keys[key]}"
 
     def met(self, number: int, concurrent: Iterable[int], key: str, *, sends: bool = True, receives: bool = True) -> None:
-        """A meeting of processes, as an operation. `sends`, `receives`: whether what came before is known to others, and theirs here."""
+        """A barrier of processes, as an operation. `sends`, `receives`: whether what came before is known to others, and theirs here."""
         self._entries.append({"number": number, "concurrent": sorted(concurrent), "key": key, "sends": sends, "receives": receives})
 
     def add(self, number: int, done: Done, concurrent: Iterable[int]) -> None:

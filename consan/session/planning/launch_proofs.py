@@ -124,7 +124,7 @@ class LaunchProofs:
         if has_strong_accesses(function):
             return None, _STRONG
         if state := keeps_state(prepared.plain):
-            return None, f"its module has a variable ({state}), of which each form would have its own"
+            return None, f"its module has a variable ({state}), and each form would have one of its own"
         pointers = self._pointers(prepared, launch.entry)
         try:
             proof = prove_as_launched(function, module, launch.block, pointers, launch.parameters, self.seconds)

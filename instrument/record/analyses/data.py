@@ -119,7 +119,7 @@ def _passed(instruction: Instruction, goes: dict[Key, int]) -> int:
 
 
 def _sums(instruction: Instruction) -> bool:
-    """Whether an instruction computes with two values, none of which is a number of the text."""
+    """Whether an instruction computes with two values, both of them no numbers of the text."""
     return row_of(instruction).is_arithmetic and sum(isinstance(each, Register) for each in instruction.operands[1:]) > 1
 
 

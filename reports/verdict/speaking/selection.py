@@ -23,8 +23,8 @@ def selected(
 ) -> tuple[list[Finding], list[str]]:
     """The findings that are reported, and why others are not, a sentence for each kernel.
 
-    `of_ends`: how launches ended. `unknown`: kernels with an opcode of which called hooks do not know how it orders accesses: they take
-    accesses for unordered that it orders.
+    `of_ends`: how launches ended. `unknown`: kernels with an opcode that called hooks do not know: they take accesses for unordered that
+    it orders.
     """
     hooked = list(of_hooks)
     found = [*(finding for finding in hooked if finding.kernel not in unknown), *of_records]

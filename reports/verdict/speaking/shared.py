@@ -1,4 +1,4 @@
-"""What two findings of one kernel share: an mbarrier, a copy, a place, a repair. `relations` says of which findings it matters."""
+"""What two findings of one kernel share: an mbarrier, a copy, a place, a repair. `relations` says for which findings it matters."""
 
 from __future__ import annotations
 

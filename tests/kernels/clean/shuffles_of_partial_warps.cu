@@ -1,4 +1,4 @@
-// Shuffles of a warp of which 13 lanes exist, 3 of them without an element. What they take from lanes that are not there is undefined
+// Shuffles of a warp with 13 lanes, 3 of them without an element. What they take from lanes that are not there is undefined
 // (9.7.9.6), and each of these reductions throws it away: by a limit, a choice, a branch, a product with zero, a mask.
 // launch: grid=1 block=45
 // arg: x i32[45]=arange

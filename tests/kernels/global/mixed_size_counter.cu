@@ -1,4 +1,4 @@
-// G1: a counter of 64 bits of which some CTAs add to the lower half. Each atomic is performed as a whole (ISA 8.7.2): a warning.
+// G1: a counter of 64 bits; some CTAs add to its lower half. Each atomic is performed as a whole (ISA 8.7.2): a warning.
 //
 // launch: grid=4 block=32
 // arg:    total u64[1]=zeros

@@ -1,4 +1,4 @@
-// R-GM3: a ring of four slots between warps of two CTAs, all lanes of which poll. The producer fills a fifth before the first is free.
+// R-GM3: a ring of four slots between warps of two CTAs. All of their lanes poll. The producer fills a fifth before the first is free.
 //
 // launch: grid=2 block=32
 // arg:    ring u32[128]=zeros

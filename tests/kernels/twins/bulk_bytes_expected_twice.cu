@@ -1,4 +1,4 @@
-// Two copies of one phase, of which the barrier expects one: the phase is over before the second has come, and the read races with it. On a chip
+// Two copies of one phase; the barrier expects one: the phase is over before the second has come, and the read races with it. On a chip
 // the copies may complete together: then no phase ends, nobody reads, and the bytes that nobody announced are all there is to report (R-B6).
 // launch: grid=1 block=64 arch=sm_90a
 // arg: x f32[128]=arange

@@ -1,4 +1,4 @@
-// A bulk store sends out a tile of which the last quarter was never written.
+// A bulk store sends out a tile whose last quarter was never written.
 // launch: grid=1 block=64 arch=sm_90a
 // arg: x f32[64]=arange
 // arg: out f32[64]=zeros

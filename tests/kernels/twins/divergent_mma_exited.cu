@@ -1,4 +1,4 @@
-// mma.sync of a warp half of which has exited: for matrix instructions the ISA allows no exited lanes. Undefined: no chip runs it.
+// mma.sync of a warp after half of it has exited: for matrix instructions the ISA allows no exited lanes. Undefined: no chip runs it.
 // backends: cpu
 // launch: grid=1 block=64
 // arg: x f32[64]=arange

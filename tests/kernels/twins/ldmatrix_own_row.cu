@@ -1,4 +1,4 @@
-// Each lane stores a row and gives its address to ldmatrix. The elements go to four lanes, of which at most one has stored them (R-ROW).
+// Each lane stores a row and gives its address to ldmatrix. The elements go to four lanes, and at most one has stored them (R-ROW).
 // launch: grid=1 block=32
 // arg: x f16[32,8]=random
 // arg: out f16[2,32,8]=zeros

@@ -1,4 +1,4 @@
-// All lanes of a warp arrive where the barrier counts one, and its own threads wait for the first phase, of which 32 have passed: for ever (R-M3).
+// All lanes of a warp arrive where the barrier counts one, and its own threads wait for the first phase when 32 have passed: for ever (R-M3).
 // What a thread did right before a wait that does not return is in its record.
 // On an H200 the chip stops the launch with a failure when arrivals exceed the count, before anything can be read back.
 // backends: cpu

@@ -97,7 +97,7 @@ def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path) -> Iter
 
 
 class Taker:
-    """Makes launches as they are, unless it is told otherwise."""
+    """Makes launches as they are, unless a test sets something else."""
 
     def __init__(self) -> None:
         self.launches: list[CupyLaunch] = []

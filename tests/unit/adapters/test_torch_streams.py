@@ -137,7 +137,7 @@ class Tensor:
 
 
 class Operations:
-    """Functions of torch in two streams, of which nobody runs a kernel."""
+    """Functions of torch in two streams; none runs a kernel."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, int, int, int]] = []

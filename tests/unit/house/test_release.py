@@ -49,7 +49,7 @@ def test_a_release_has_each_file_that_is_no_python() -> None:
 
 
 def test_type_checkers_see_the_public_names() -> None:
-    """At run time `__getattr__` gives them, of which a type checker knows no types."""
+    """At run time `__getattr__` gives them: a type checker knows no types of it."""
     assert (ROOT / "consan" / "py.typed").is_file()
     assert "py.typed" in PROJECT["tool"]["setuptools"]["package-data"]["consan"]
     tree = ast.parse((ROOT / "consan" / "__init__.py").read_text())

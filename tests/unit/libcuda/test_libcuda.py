@@ -110,7 +110,7 @@ def test_memory_is_named_as_a_framework_has_told(program: Program, session: Sess
 
 
 def test_machine_code_stands_for_the_ptx_that_its_compiler_has_left(program: Program, tmp_path: Path) -> None:
-    """An ELF file names its kernels; its tables, of which the last one ends the file, are behind them."""
+    """An ELF file names its kernels; its tables are behind them, and the last one ends the file."""
     text = WITH_COUNTER.replace("BARRIER", "bar.sync 0;")
     (tmp_path / "reverse.ptx").write_text(text)
     (tmp_path / "other.ptx").write_text(text.replace("reverse", "other"))

@@ -236,7 +236,7 @@ class Maker:
         self._loops = 0
 
     def program(self) -> list[Statement]:
-        """A few statements, at least one of which writes."""
+        """A few statements; at least one writes."""
         found = self._body(3, ("tid", "ctaid", "n"), uniform=True)
         return [*found, self._access(("tid", "ctaid", "n"), writes=True)]
 

@@ -216,7 +216,7 @@ def test_a_copy_at_exit_is_told_unless_a_missing_wait_for_it_is() -> None:
 
 @pytest.mark.parametrize("second_leads", [False, True])
 def test_waiters_of_several_ctas_whose_equal_records_are_one(second_leads: bool) -> None:
-    """The first CTA told who waits first, the second was quicker with the rest; unless it has a deadlock of its own to tell of."""
+    """The first CTA says who waits first, the second was quicker with the rest; unless it has a deadlock of its own."""
     kinds = (Kind.DEADLOCK, Kind.WAITER, Kind.DEADLOCK if second_leads else Kind.WAITER)
     made = zip(kinds, (0, 1, 1), (INIT, ARRIVE, COPIES), strict=True)
     records = np.concatenate([stored(kind, ctaid=(cta, 0, 0), site=site, threads=32) for kind, cta, site in made])

@@ -1,4 +1,4 @@
-"""Where shared variables lie: told by the virtual machine, forced where an assembler has no choice, else not known."""
+"""The places of shared variables: named by the virtual machine, forced where an assembler has no choice, else not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of the program that an operation of a stream is told with."""
+"""The line of the program that an operation of a stream is reported with."""
 
 from __future__ import annotations
 

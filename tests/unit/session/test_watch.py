@@ -10,7 +10,7 @@ from consan.session.executing.watch import SessionWatch
 
 
 def test_an_error_that_the_driver_gives_again_is_one_fault() -> None:
-    """A broken context gives its error for each later call, which belongs to no kernel; another error is told."""
+    """A broken context gives its error for each later call, which belongs to no kernel; another error is reported."""
     device: Any = SimpleNamespace(backend=None, lost=False)
     watch = SessionWatch(device, None, {})
     fault = DeviceLost("illegal instruction", code=715, name="CUDA_ERROR_ILLEGAL_INSTRUCTION")

@@ -269,7 +269,7 @@ def test_of_findings_that_lead_to_each_other_one_is_the_root() -> None:
 
 
 def test_every_relation_has_an_example() -> None:
-    """And every case of one, of which some root leads to some finding."""
+    """And every case of one: some root leads to some finding."""
     examples = [*FOLLOWING.values(), *MAY_FOLLOW.values(), *((root, finding) for root, finding, _ in ONE_CAUSE.values())]
     examples.append((ONE_REPAIR[0], ONE_REPAIR[1]))
     left = [case for relation in BELONGS for case in relation.cases if not any(_is_of(case, *each) for each in examples)]

@@ -8,7 +8,7 @@ group, then of row group + 8.
 Arithmetic: floating products are exact and summed with C in f64, then rounded once to f32 (or f16). The ISA leaves order, rounding and
 subnormals open ("at least single precision"); tensor cores truncate aligned partial sums, so the hardware may differ by a few units in
 the last place of the largest term (about k * 2**-23 of it). Integer forms are exact; .f64 accumulates with fused multiply-add in
-order of k, of which one rounding per step is the documented contract.
+order of k; the documented contract is one rounding per step.
 ops_sparse.py has m8n8k4 with f16, sparse forms (mma.sp), kinds and block scaling; ops_wmma.py has wmma.
 """
 

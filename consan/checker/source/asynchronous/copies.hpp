@@ -56,7 +56,7 @@ class Copies {
                            [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.fenced(thread, tag.phase, memory); });
     }
 
-    // The moments of which a thread must know one to know that a copy is complete: f(actor, number).
+    // A thread that knows one of these moments knows that a copy is complete: f(actor, number).
     template <typename F> bool any_end(u32 issuer, u32 group, u32 number, F f) const {
         const Wait *wait = covering(issuer, group);
         if (wait && f(issuer, wait->time)) return true;

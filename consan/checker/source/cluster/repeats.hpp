@@ -11,7 +11,7 @@
 // - Times are only compared with times of the same thread or warp: with what somebody knows of it. At a milestone everybody knows all that came
 //   before, and nothing of what comes after. No item of Races is left. So all times can be moved by as much as a period takes.
 // - Barriers: no round has arrivals (`idle`); the last round of each is not looked at any more, because a milestone came after it. No thread waits
-//   at a warp barrier, for a meeting or for other warps of its warpgroup, because all wait here.
+//   at a warp barrier, for lanes that come together or for other warps of its warpgroup, because all wait here.
 // - Calls of barriers: in no period do warps meet at different ones. So what is left out of their visits is alike for all, and only the visits of
 //   one call are compared.
 // - Initialised: its bytes and reads have a version. Its reads are older than the milestone, so that no later write explains one.
