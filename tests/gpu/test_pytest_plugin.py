@@ -1,4 +1,4 @@
-"""`pytest --consan` on the GPU: a suite of CuPy's kernels as it is; each test has its findings though launches return before kernels end."""
+"""`pytest --consan` on the GPU: a suite of CuPy's kernels as it is; each test has its findings, though launches return early."""
 
 from __future__ import annotations
 
