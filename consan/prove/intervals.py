@@ -6,9 +6,8 @@ does there, and in each later interval up to the one in which its own thread wai
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -21,6 +20,7 @@ from consan.prove.environment import Environment, has_one_value
 from consan.prove.kernel import ProvedKernel, Unproven
 from consan.prove.loads.read_only import read_only_loads
 from consan.prove.loads.unused import StoredValues
+from consan.prove.loops.arms import FIRST, at_one_time
 from consan.prove.loops.leaving import last_nodes, staying
 from consan.prove.loops.unrolled import united
 from consan.prove.loops.view import View
@@ -32,7 +32,7 @@ from consan.prove.phases.counters import is_tensor_load
 from consan.prove.phases.model import PhaseModel, model_of
 from consan.prove.phases.order import PhaseOrder
 from consan.prove.phases.proxies import ProxyFences
-from consan.prove.phases.warps import WarpOrder, is_plain
+from consan.prove.phases.warps import WarpOrder, is_plain, whole_branches
 from consan.prove.solver import z3
 from consan.prove.step import SymbolicSteps, ThreadAccess
 from consan.prove.uniform import Uniformity
@@ -77,12 +77,11 @@ class Intervals:
         parameters, read_only = {each.name for each in function.params}, read_only_loads(function, environment)
         self._uniform = Uniformity(graph, has_one_value, parameters, read_only)
         self._cut_finer = [() if number in kernel.warp_barriers else each for number, each in enumerate(self._cut)]
-        self._warps = WarpOrder(graph, self._cut, self._uniform, math.prod(environment.block))
         self._steps = SymbolicSteps(kernel, function, environment)
         self._steps.uniform_loads = self._uniform.uniform_loads()
         self._views: dict[int, View] = {}
         self._order = PhaseOrder(PhaseModel(questions, environment.symbols), [])
-        self._divides = False  # whether barriers of warps divide intervals
+        self._in_arms = False  # whether threads come to barriers at different instructions
 
     def compared(self) -> Compared:
         """What is to be compared. Raises `Unproven`."""
@@ -92,13 +91,15 @@ class Intervals:
         found.pairs += (
             pair for one in found.whole if one.place[0] in last for other in found.whole for pair in _raced(AccessPair(one, other, CTA))
         )
+        if self._in_arms:
+            self._at_one_time({FIRST: start, **whole.barriers}, found)
+            return found
         roots = [(0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())]
         fences = ProxyFences(self._kernel, self._cut, [root for root, _ in roots])
         found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other, fences))
-        self._divides = self._warps.divide and all(map(is_plain, whole.accesses))
         for root, state in roots:
             self._from(root, state, found)
-        if self._divides:
+        if self._warps.divide:
             roots += [(self._edges[node][0], state) for node, state in whole.warp_barriers.items()]
             for root, state in roots:
                 self._within_warps(root, state, found)
@@ -110,10 +111,14 @@ class Intervals:
         if not lines:
             return frozenset()
         graph = self._kernel.graph
-        stays = staying(graph, self._kernel.barriers)
-        self._uniform = self._uniform.among(stays)
-        if self._separating(self._uniform) or any(map(_is_asynchronous, self._function.instructions())):
+        if any(map(_is_asynchronous, self._function.instructions())):
             raise Unproven(_SEPARATE, lines[0])
+        stays = staying(graph, self._kernel.barriers)
+        among = self._uniform.among(stays)
+        self._in_arms = bool(self._separating(among))
+        if self._in_arms:
+            return frozenset()
+        self._uniform = among
         return last_nodes(self._uniform, stays, graph, self._cut)
 
     def _separating(self, uniform: Uniformity) -> list[int]:
@@ -145,6 +150,11 @@ class Intervals:
             with_events(arrays, whole.accesses, tables)
             self._order = PhaseOrder(model_of(arrays, self._kernel.graph, whole.accesses, self._questions), whole.exits)
             self._questions.unordered = self._order.unordered
+        of_warps = self._uniform.of_warps(whole_branches(whole.guards, tables))
+        if self._in_arms and (lines := self._separating(of_warps)):
+            raise Unproven(_SEPARATE, lines[0])
+        self._warps = WarpOrder(self._kernel.graph, self._cut, of_warps, tables.threads)
+        self._warps.divide &= all(map(is_plain, whole.accesses))
         self._stored = StoredValues.of(self._function, whole.accesses, tables)
         whole.accesses = self._stored.used(whole.accesses)
         return start, whole
@@ -176,7 +186,7 @@ class Intervals:
         accesses, runs = here.walker.accesses, self._united(here.walker)
         for place, one in enumerate(runs):
             for other in runs[place:]:
-                in_warps = self._divides or self._warps.holds(here.walker.view, one, other)
+                in_warps = self._warps.divide or self._warps.holds(here.walker.view, one, other, here.progress)
                 found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=in_warps))
         copies = [each for each in accesses if each.is_copy]
         for copy in copies:
@@ -185,6 +195,20 @@ class Intervals:
                     found.pairs += _raced(AccessPair(copy, other, INTERVAL, own=True))
         if copies:
             self._follow(here, copies, found, 0)
+
+    def _at_one_time(self, states: Mapping[int, PathState], found: Compared) -> None:
+        """Compare what threads do that come to barriers at different instructions. `states`: behind each barrier."""
+        walkers = {
+            node: self._walked(root, state, View(self._cut, root, self._lines))
+            for node, state in states.items()
+            for root in ([0] if node == FIRST else self._edges[node])
+        }
+        runs = {node: self._united(each) for node, each in walkers.items()}
+        ends = {node for node, each in walkers.items() if each.exits}
+        for node, its in sorted(at_one_time({node: each.barriers for node, each in walkers.items()}, ends)):
+            for place, one in enumerate(runs[node]):
+                for other in runs[its][place if node == its else 0 :]:
+                    found.pairs += _raced(AccessPair(one, other, CTA))
 
     def _within_warps(self, root: int, state: PathState, found: Compared) -> None:
         """Compare what the threads of one warp do from a barrier of the CTA or the warp to the next ones. They pass all in one order."""

@@ -46,31 +46,31 @@ class SplitAddress:
 
 
 class ThreadTables:
-    """Computes terms for each thread of a block."""
+    """Computes terms for each thread of a block. `threads`: how many there are, numbered along x first."""
 
     def __init__(self, environment: Environment) -> None:
         self._symbols, block = environment.symbols, environment.block
         grid = np.meshgrid(*(np.arange(block[axis]) for axis in _AXES), indexing="ij")
         numbers = dict(zip(_AXES, (each.ravel().astype(object) for each in grid), strict=True))
         self._own = {str(each.term): numbers[axis] for axis, each in enumerate(environment.tid) if each.constant is None}
-        self._count = block[0] * block[1] * block[2]
+        self.threads = block[0] * block[1] * block[2]
         self._known: dict[int, tuple[Formula, Any]] = {}
 
     def split(self, access: ThreadAccess) -> SplitAddress:
         """The address of an access in two parts."""
-        table, rest = np.zeros(self._count, object), dict[int, tuple[Formula, int]]()
+        table, rest = np.zeros(self.threads, object), dict[int, tuple[Formula, int]]()
         for term, count in addends(access.offset.term, 1):
             found = self.of(term)
             if found is not None:
                 table = table + found * count
             else:
                 rest[term.get_id()] = term, rest.get(term.get_id(), (term, 0))[1] + count
-        threads = np.ones(self._count, bool)
+        threads = np.ones(self.threads, bool)
         for each in _parts(access.path):
             held = self.of(each)
             threads &= True if held is None else np.asarray(held, bool)
         if max(map(abs, table)) >= _FAR:
-            return SplitAddress(np.zeros(self._count, np.int64), {access.offset.term.get_id(): (access.offset.term, 1)}, threads)
+            return SplitAddress(np.zeros(self.threads, np.int64), {access.offset.term.get_id(): (access.offset.term, 1)}, threads)
         return SplitAddress(table.astype(np.int64), {key: each for key, each in rest.items() if each[1]}, threads)
 
     def conditions(self, access: ThreadAccess) -> list[Formula]:

@@ -30,12 +30,14 @@ class Uniformity:
         parameters: Collection[str],
         read_only: Collection[int] = (),
         staying: Collection[int] = (),
+        whole: Collection[int] = (),
     ) -> None:
         """`parameters`: of the kernel; the result of a function is loaded from a parameter of the call. `read_only`: see read_only.py.
 
         `staying`: nodes that count for the threads that have not left: no branch to a node outside parts the threads inside.
+        `whole`: nodes at whose end no branch parts the threads.
         """
-        self._staying = staying
+        self._staying, self._whole = staying, whole
         self._graph, self._special, self._parameters, self._read_only = graph, special, parameters, read_only
         self.after = graph.post_dominators
         self._decides = self.after.control_dependence
@@ -47,6 +49,10 @@ class Uniformity:
     def among(self, staying: Collection[int]) -> Uniformity:
         """The same for the threads at some nodes, which have not left."""
         return Uniformity(self._graph, self._special, self._parameters, self._read_only, staying)
+
+    def of_warps(self, whole: Collection[int]) -> Uniformity:
+        """The same for the threads of a warp. `whole`: the nodes whose branches do not part a warp."""
+        return Uniformity(self._graph, self._special, self._parameters, self._read_only, whole=whole)
 
     def is_uniform(self, node: int) -> bool:
         """Whether all threads of a CTA come to a node equally often."""
@@ -60,7 +66,7 @@ class Uniformity:
     def divides(self, node: int) -> bool:
         """Whether the branch at the end of a node may part the threads of a CTA."""
         last = self._graph.nodes[node].steps[-1].instruction if self._graph.nodes[node].steps else None
-        return node in self.divergent_nodes or (last is not None and not self._reads_uniform(last))
+        return node in self.divergent_nodes or (last is not None and node not in self._whole and not self._reads_uniform(last))
 
     def may_leave(self, node: int) -> bool:
         """Whether a thread leaves at a node that counts, or goes to one that does not; all that stay go on in one way."""

@@ -54,11 +54,12 @@ class Walker:
         self.barriers: dict[int, PathState] = {}
         self.warp_barriers: dict[int, PathState] = {}
         self.exits: list[tuple[int, PathState]] = []
+        self.guards: dict[int, Formula | None] = {}
         self._rounds: list[Formula] = []
         self._paths: dict[int, Formula] = {}
 
     def walk(self, root: int, state: PathState) -> None:
-        """Go from a node to the end. `accesses`, `barriers` and `exits` are what was met."""
+        """Go from a node to the end. `accesses`, `barriers`, `exits` and `guards`, the conditions of branches, are what was met."""
         self._run(set(self.view.order), None, root, state)
 
     # -- nodes -------------------------------------------------------------------------------------------------------------
@@ -96,6 +97,8 @@ class Walker:
         if number in self._kernel.warp_barriers and not self.symbols.trials:
             self.warp_barriers[number] = PathState(state.path, registers)
         condition = self.steps.condition(node.guard, registers)
+        if node.guard is not None and not self.symbols.trials:
+            self.guards[number] = condition if self.guards.get(number, condition) is condition else None
         if node.may_leave and not self.symbols.trials:
             self.exits.append((number, PathState(both(state.path, condition), registers)))
         taken = [(target, PathState(both(state.path, condition), registers, state.behind_loop)) for target in node.taken]

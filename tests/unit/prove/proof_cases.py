@@ -84,6 +84,9 @@ WIDENED = (
     "mul.lo.s32 %r7, %r3, {};\ncvt.s64.s32 %rd5, %r7;\ncvt.u64.u32 %rd6, %r2;\nor.b64 %rd5, %rd5, %rd6;\nshl.b64 %rd5, %rd5, 2;\n"
     "add.s64 %rd5, %rd1, %rd5;\nst.global.u32 [%rd5], 1;"
 )
+# Two warps at barriers of their own, with what each does before, between, and behind them.
+ARMS = "setp.lt.u32 %p1, %r2, 32;\n@%p1 bra $A;\n{}bra $B;\n$A:\n{}$B:\n{}".format
+FIRST_WARP = "setp.ge.u32 %p2, %r2, {};\n@%p2 bra $E;\n{}\n$E:".format
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
 ROWS = "mad.lo.s32 %r6, {}, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
 # The first thread of each CTA stores 256 bytes in bulk, `{}` bytes apart; what is before, what it does then, and what all do then.
@@ -227,6 +230,12 @@ PROVEN = {
     "rows of a matrix that a warp stores in rounds": COUNTED.format(ROWS.format("%r2")),
     "barriers of the warp in rounds": COUNTED.format(STORE + ALL + NEAR + ALL),
     "one barrier of the warp in rounds of two buffers": COUNTED.format(TWO_BUFFERS),
+    "a copy that a warp has waited for": COPY + "cp.async.wait_all;\n" + ALL + NEAR,
+    "a copy over what a warp has read": NEAR + ALL + COPY + LAST,
+    "a barrier of one whole warp": FIRST_WARP(32, STORE + ALL + NEAR),
+    "barriers of one whole warp in rounds": FIRST_WARP(32, COUNTED.format(STORE + ALL + NEAR + ALL)),
+    "barriers at two instructions": STORE + ARMS(SYNC, SYNC, OTHER),
+    "barriers of two arms before another one": STORE + ARMS(SYNC + NEAR, SYNC, SYNC + STORE),
     "own elements": "st.global.u32 [%rd4], 1;",
     "own elements of a guard": "setp.ge.s32 %p1, %r5, %r1;\n@%p1 bra $E;\nst.global.u32 [%rd4], 1;\n$E:",
     "another array": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];",
@@ -271,6 +280,10 @@ RACES = {
     + STORE
     + "$X:",
     **RACES_OF_PRODUCTS,
+    "a read behind one of two barriers": ARMS(SYNC + OTHER, SYNC + STORE, ""),
+    "a read before a barrier of the other arm": ARMS(SYNC + SYNC + OTHER, SYNC + STORE + SYNC + STORE, ""),
+    "a store of an arm that leaves": ARMS(SYNC + SYNC + OTHER, SYNC + STORE, ""),
+    "a copy of a warp before a barrier and behind it": COPY + ALL + "cp.async.wait_all;\n" + NEAR,
     "values of threads at one place": "st.shared.u32 [s], %r2;",
     "values of rounds at one place": COUNTED.format("st.shared.u32 [s], %r7;\n"),
     "a value that is loaded at one place": "ld.global.u32 %r7, [%rd4];\nst.shared.u32 [s], %r7;",
@@ -457,9 +470,10 @@ UNKNOWN = {
     + ALL
     + "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;",
     "a barrier of the warp that some lanes meet before": "setp.lt.s32 %p2, %r2, 8;\n@%p2 " + ALL + STORE + ALL + NEAR,
+    "a barrier of half a warp in rounds": FIRST_WARP(16, COUNTED.format(STORE + ALL + "ld.shared.u32 %r19, [%r6+4];\n" + ALL)),
     "a barrier of the warp with a guard": "setp.lt.s32 %p1, %r1, 5;\n" + STORE + "@%p1 " + ALL + NEAR,
     "a barrier of the warp that some threads reach": STORE + "setp.lt.s32 %p1, %r2, 8;\n@%p1 bra $M;\n" + ALL + "$M:\n" + ALL + NEAR,
-    "a barrier of some threads": "setp.lt.s32 %p1, %r2, 32;\n@%p1 bra $L;\nbar.sync 0;\n$L:\nbar.sync 0;",
+    "a barrier of some threads": "setp.lt.s32 %p1, %r2, 16;\n@%p1 bra $L;\nbar.sync 0;\n$L:\nbar.sync 0;",
     "a barrier in rounds of a thread": "mov.u32 %r7, %r2;\n$L:\n"
     + SYNC
     + "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, 99;\n@%p1 bra $L;\n"

@@ -14,7 +14,7 @@ from ring_cases import UNPROVEN, proves
 
 from consan.prove import copies, environment, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loads import read_only, unused
-from consan.prove.loops import ends, forms, leaving
+from consan.prove.loops import arms, ends, forms, leaving
 from consan.prove.phases import arrays, counters, model, order, products, proxies, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
@@ -63,7 +63,19 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "how far copies are followed": (
         intervals, "if reached and barriers == MOST_BARRIERS:", "if False:", "a copy in flight through many barriers",
     ),
-    "barriers of all threads": (intervals, "if self._separating(self._uniform) or any(", "if any(", "a barrier of some threads"),
+    "barriers of all threads": (intervals, "if self._in_arms and (lines :=", "if False and (lines :=", "a barrier of some threads"),
+    "threads at two barriers": (
+        arms, "for its in behind[other])", "for its in behind[other] if its == each)", "a read behind one of two barriers",
+    ),
+    "threads behind two barriers": (
+        arms, "seen.add(pair)\n            pending +=", "seen.add(pair)\n            pending += () if one != FIRST else",
+        "a read before a barrier of the other arm",
+    ),
+    "an arm that leaves": (arms, "in seen | set(_alone(left, behind))", "in seen", "a store of an arm that leaves"),
+    "branches that do not part a warp": (warps, "(lanes == lanes[:, :1]).all()", "True", "a barrier of half a warp in rounds"),
+    "copies in flight at a barrier of the warp": (
+        warps, "and one.flight not in progress.before(", "and True or (", "a copy of a warp before a barrier and behind it",
+    ),
     "branches to other barriers": (
         uniform, "return node in self._staying and len(stay) < 2 and (", "return True or (", "a barrier of some threads",
     ),
@@ -187,14 +199,17 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         kernel, " and int(mask.value) & _ALL_LANES == _ALL_LANES", "", "barriers of the warp in rounds, one of half a warp",
     ),
     "copies in rounds of a warp": (
-        intervals, " and all(map(is_plain, whole.accesses))", "", "barriers of the warp in rounds, behind a copy",
+        intervals, "divide &= all(map(is_plain, whole.accesses))", "divide &= True", "barriers of the warp in rounds, behind a copy",
     ),
     "before a barrier of the warp": (
         warps, "before not in self._after[node]", "True", "a barrier of the warp in a node before both",
     ),
     "behind a barrier of the warp": (warps, " and view.dominates(node, behind)", "", "a barrier of the warp on one path"),
-    "places beside a barrier of the warp": (warps, "behind != node and ", "", "a barrier of the warp behind both"),
-    "copies at a barrier of the warp": (warps, "access.is_copy or", "", "a barrier of the warp behind a copy"),
+    "places beside a barrier of the warp": (warps, "and behind != node", "", "a barrier of the warp behind both"),
+    "copies at a barrier of the warp": (
+        warps, "and one.flight not in progress.before((node, len(self._graph.nodes[node].steps) - 1))", "",
+        "a barrier of the warp behind a copy",
+    ),
     "warps in tables": (tables, "found &= warp[:, None] != warp[None, :]", "found &= False", "a barrier of the warp between two warps"),
     "warps in questions": (
         pairs, "return self._warp(1) != self._warp(2)", "return z3.BoolVal(False)", "a barrier of the warp between two warps",
