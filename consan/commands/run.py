@@ -37,7 +37,7 @@ from consan.ranks.crew import MOST_RANKS
 from consan.reports import render
 from consan.reports.formats.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
-from consan.reports.verdict.conclusion import exit_status
+from consan.reports.verdict.conclusion import exit_status, with_gaps
 from consan.session import spent
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
@@ -104,16 +104,18 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
         session.note("there is no temporary folder: launches of child processes are not in this report")
     forks, process, handover = children.Forks(session, folder), os.getpid(), children.Handover(folder)
     with children.offered(folder, replace(session.options, device=session.backend.choice)), handover.kept(session):
-        status, failure = run_program(program, session, args.ranks)
+        ended = run_program(program, session, args.ranks)
         forks.stop()
         if os.getpid() != process:  # a forked child returned here: its parent reports
             forks.end()
-            return None, failure, _after_failure(failure, status)
+            return None, ended.failure, _after_failure(ended.failure, ended.status)
 
         def with_children(own: Report) -> Report:
-            return children.merged(replace(own, cost=spent.spent()), folder, handover.stem)
+            whole = children.merged(replace(own, cost=spent.spent()), folder, handover.stem)
+            reasons = ended.cut_short(replaced=own.device == "cpu")
+            return with_gaps(whole, reasons) if reasons else whole
 
-        return judged(session, args.rules, status, with_children), failure, status
+        return judged(session, args.rules, ended.status, with_children), ended.failure, ended.status
 
 
 def check_ranks(args: argparse.Namespace, *, native: bool) -> None:

@@ -55,6 +55,29 @@ class PythonProgram:
     package: str | None = None
 
 
+@dataclass(frozen=True)
+class ProgramEnd:
+    """How a program has ended. `failure`: consan's own error, if one ended it. `uncaught`: other exceptions that did, of each rank."""
+
+    status: int
+    failure: ConsanError | None = None
+    uncaught: tuple[BaseException, ...] = ()
+
+    def cut_short(self, *, replaced: bool) -> list[str]:
+        """Why the program may not have done all that it does without consan. `replaced`: consan stands in for its GPU."""
+        found = [self.failure, *map(_own_error, self.uncaught)]
+        reasons = [f"consan ended the program: {each}" for each in found if each is not None and each.exit_code != ExitCode.INTERRUPTED]
+        others = [type(each).__name__ for each in self.uncaught if replaced and _own_error(each) is None]
+        return list(dict.fromkeys([*reasons, *(f"the program ended by {each}, and consan stands in for its GPU" for each in others)]))
+
+
+def _own_error(error: BaseException | None) -> ConsanError | None:
+    """The error of consan that an exception comes from."""
+    while error is not None and not isinstance(error, ConsanError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 def add_words(parser: argparse.ArgumentParser) -> None:
     """Declare a program and its words: all after the program belong to it."""
     rest = argparse.REMAINDER
@@ -199,15 +222,18 @@ def _compile(source: str | bytes, name: str) -> types.CodeType:
         raise UsageError(f"{name}{line}: {getattr(error, 'msg', None) or error}") from None
 
 
-def execute(program: PythonProgram) -> int:
-    """Run it, or once for each rank, and return its exit status. An uncaught ConsanError is raised with the user's line in front."""
+def execute(program: PythonProgram, uncaught: list[BaseException]) -> int:
+    """Run it, or once for each rank, and return its exit status. An uncaught ConsanError is raised with the user's line in front.
+
+    Other exceptions are added to `uncaught`.
+    """
     saved = sys.argv, sys.path[:], sys.modules["__main__"]
     # `python -m consan` and the `consan` script put their own folder first; the program's folder replaces it.
     sys.argv, sys.path[0:1] = list(program.argv), [program.path]
     try:
         try:
             crew = current()
-            return _of_ranks(program, crew) if crew is not None else _alone(program)
+            return _of_ranks(program, crew, uncaught) if crew is not None else _alone(program, uncaught)
         finally:
             join_threads()
     finally:
@@ -216,18 +242,18 @@ def execute(program: PythonProgram) -> int:
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
 
-def _alone(program: PythonProgram) -> int:
+def _alone(program: PythonProgram, uncaught: list[BaseException]) -> int:
     module = sys.modules["__main__"] = _main_module(program)
-    return _guarded(program.code, module)
+    return _guarded(program.code, module, uncaught)
 
 
-def _of_ranks(program: PythonProgram, crew: Crew) -> int:
+def _of_ranks(program: PythonProgram, crew: Crew, uncaught: list[BaseException]) -> int:
     """Run it once for each rank. The first status that is not 0; consan's own error of the first rank that has one."""
     mains, errors = [_main_module(program) for _ in range(crew.count)], dict[int, ConsanError]()
 
     def of_rank(rank: int) -> int:
         try:
-            return _guarded(program.code, mains[rank])
+            return _guarded(program.code, mains[rank], uncaught)
         except ConsanError as error:
             errors[rank] = error
             return int(error.exit_code)
@@ -238,17 +264,18 @@ def _of_ranks(program: PythonProgram, crew: Crew) -> int:
     return next(filter(None, statuses), 0)
 
 
-def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> tuple[int, ConsanError | None]:
-    """The program's status, and consan's own error if one ended it. With several ranks it runs once for each."""
+def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> ProgramEnd:
+    """Run it. With several ranks it runs once for each."""
+    uncaught: list[BaseException] = []
     end = begin(Crew(ranks)) if ranks > 1 else lambda: None
     late.adapters.install(session)
     try:
         with collecting_as_given():
-            return execute(program), None
+            return ProgramEnd(execute(program, uncaught), None, tuple(uncaught))
     except ConsanError as error:
-        return int(error.exit_code), error
+        return ProgramEnd(int(error.exit_code), error, tuple(uncaught))
     except KeyboardInterrupt:  # during the wait for the program's threads
-        return int(ExitCode.INTERRUPTED), None
+        return ProgramEnd(int(ExitCode.INTERRUPTED))
     finally:
         late.adapters.remove()
         end()
@@ -267,7 +294,7 @@ def _main_module(program: PythonProgram) -> types.ModuleType:
     return module
 
 
-def _guarded(code: types.CodeType, module: types.ModuleType) -> int:
+def _guarded(code: types.CodeType, module: types.ModuleType, uncaught: list[BaseException]) -> int:
     try:
         exec(code, module.__dict__)
     except SystemExit as error:
@@ -278,6 +305,7 @@ def _guarded(code: types.CodeType, module: types.ModuleType) -> int:
         print(f"consan: interrupted{_place(error, ' at ')}", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BaseException as error:
+        uncaught.append(error)
         sys.excepthook(type(error), error.with_traceback(_users(error.__traceback__)), error.__traceback__)
         return 1
     return 0

@@ -109,15 +109,15 @@ def answer(job: Job, request: Request) -> Outcome:
     launched: list[Report] = []  # by consan.launch, each in a session of its own
     api.OBSERVERS.append(launched.append)
     with steering.steer():
-        status, failure = programs.run_program(program, session, arguments.ranks)
-    if failure is not None:
-        return Outcome(status=ERROR if failure.exit_code == 70 else REFUSED, detail=str(failure))
+        ended = programs.run_program(program, session, arguments.ranks)
+    if ended.failure is not None:
+        return Outcome(status=ERROR if ended.failure.exit_code == 70 else REFUSED, detail=str(ended.failure))
     report = api.together(launched, session.report())
     outcome = outcome_of(finish(report, job.rules), session.watch.endings, whole=request.whole)
     if outcome.status != "ok":
         return outcome
     decisions, described = tuple(steering.recorded), steering.described()
-    return replace(outcome, result=f"exit {status}", kernels=steering.kernels(), decisions=decisions, described=described)
+    return replace(outcome, result=f"exit {ended.status}", kernels=steering.kernels(), decisions=decisions, described=described)
 
 
 def main(given: str, into: str) -> None:

@@ -87,9 +87,60 @@ OPERATIONS = {
 @pytest.mark.parametrize("step", OPERATIONS)
 def test_operations_of_torch_on_symmetric_memory(tmp_path: Path, step: str) -> None:
     """Beside a kernel of the peer that reads the first half. With torch itself, of `make test-versions`."""
+    report = of_two(tmp_path, PROGRAM.replace("STEP", step))
+    assert report["verdict"] == OPERATIONS[step], report
+
+
+def of_two(tmp_path: Path, text: str) -> dict[str, Any]:
+    """The report of a program of two ranks, with torch itself."""
     pytest.importorskip("torch")
     program, stored = tmp_path / "program.py", tmp_path / "run.json"
-    program.write_text(PROGRAM.replace("STEP", step))
+    program.write_text(text)
     command = ["run", "--ranks", "2", "--device", "cpu", "-o", str(stored), str(program)]
     done = subprocess.run([sys.executable, "-m", "consan", *command], capture_output=True, text=True, check=False, timeout=300)
-    assert json.loads(stored.read_text())["verdict"] == OPERATIONS[step], done.stdout + done.stderr
+    assert stored.exists(), done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(stored.read_text())
+    return found
+
+
+COMPILED = """
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+
+dist.init_process_group("nccl")
+data = symm_mem.empty(64, dtype=torch.float32, device="cuda")
+handle = symm_mem.rendezvous(data, dist.group.WORLD)
+peer = handle.get_buffer(1 - dist.get_rank(), (64,), torch.float32)
+
+@torch.compile(fullgraph=True)
+def put(x, y):
+    import launches
+    launches.put(peer, x * 2 + y)
+
+put(torch.ones(64, device="cuda"), torch.ones(64, device="cuda"))
+BARRIER
+print(data.sum())
+handle.barrier()
+"""
+LAUNCHES = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def move(target, source, count: tl.constexpr):
+    i = tl.arange(0, count)
+    tl.store(target + i, tl.load(source + i))
+
+def put(target, source):
+    move[(1,)](target, source, 64)
+"""
+
+
+@pytest.mark.parametrize(("barrier", "verdict"), [("handle.barrier()", "clean"), ("", "violations")])
+def test_compiled_functions_run_as_they_are(tmp_path: Path, barrier: str, verdict: str) -> None:
+    """torch.compile needs a GPU for the kernels that it makes. Triton is imported behind the first operations on symmetric memory."""
+    (tmp_path / "launches.py").write_text(LAUNCHES)
+    report = of_two(tmp_path, COMPILED.replace("BARRIER", barrier))
+    assert (report["verdict"], report["exit"]) == (verdict, 0), report
+    assert any("torch.compile does nothing" in note for note in report["notes"])

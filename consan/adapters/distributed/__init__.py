@@ -70,6 +70,8 @@ class DistributedStandIn(Seam):
         def from_bytes(found: Any, dtype: Any) -> Any:
             return torch.from_numpy(found).view(dtype)
 
+        if importlib.util.find_spec("triton") is not None:
+            importlib.import_module("triton")  # its adapter hears of torch's operations: of those before a program imports it, too
         distributed, symmetric = (importlib.import_module(each) for each in (_DISTRIBUTED, _SYMMETRIC))
         self._fill(torch, distributed, symmetric, Tensors(torch.empty, from_bytes, torch.get_default_dtype()))
 

@@ -2,9 +2,9 @@
 
 A function mode of torch (`torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a torch function or a tensor
 method gets a device, and makes `Tensor.cuda()` do nothing; it holds in the backward of a program's own functions, too. An operator that a
-library registers for "cuda" is the CPU's. The `torch.cuda` functions that query the device or wait answer for the virtual machine; streams
-and events are in streams.py. `torch.cuda.is_available()`, `Tensor.is_cuda` and `Tensor.data_ptr()` change only where a program cannot have
-a path without a GPU.
+library registers for "cuda" is the CPU's, and `torch.compile` gives its function as it is. The `torch.cuda` functions that query the device
+or wait answer for the virtual machine; streams and events are in streams.py. `torch.cuda.is_available()`, `Tensor.is_cuda` and
+`Tensor.data_ptr()` change only where a program cannot have a path without a GPU.
 
 A mode belongs to its thread: with --ranks that of each rank gets it.
 
@@ -28,6 +28,7 @@ from consan.adapters.triton.torch_operations import TorchOperations
 from consan.ranks.crew import current
 
 _NOTE = 'torch\'s device "cuda" is the CPU in this run: the virtual machine works on tensors in host memory'
+_UNCOMPILED = "torch.compile does nothing in this run: kernels that it would make are not checked; those of Triton in its functions are"
 
 
 def redirect(
@@ -45,6 +46,7 @@ def redirect(
     patches.set(torch.autograd, "_engine_run_backward", _inside(mode, torch.autograd._engine_run_backward))
     operator = importlib.import_module("torch._library.custom_ops").CustomOpDef
     patches.set(operator, "register_kernel", _for_the_cpu(operator.register_kernel))
+    patches.set(torch, "compile", _uncompiled(session))
     if (crew := current()) is not None:  # each rank is a thread, which ends with the mode
         crew.in_each(mode.__enter__)
         return lambda: None
@@ -70,6 +72,16 @@ def _for_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(operator, "cpu" if named else device_types, *function)
 
     return register
+
+
+def _uncompiled(session: SessionLike) -> Callable[..., Any]:
+    """`torch.compile` that gives what it gets: compiled for the CPU, a function would launch no kernels either."""
+
+    def of(model: Any = None, **how: Any) -> Any:
+        session.note(_UNCOMPILED)
+        return (lambda function: function) if model is None else model
+
+    return of
 
 
 def _answers(driver: VirtualDriver) -> dict[str, Any]:

@@ -7,8 +7,8 @@ kernel (see the package's docstring). A few functions around it are replaced; `r
 - `Autotuner.run` runs the first configuration that compiles and fits, and the report says which, because times mean nothing here;
 - `triton.testing.do_bench` calls its function once and gives NaN, `perf_report` skips its benchmarks, and the report says so;
 
-Not handled: Triton's interpreter (`TRITON_INTERPRET=1` runs no PTX: noted), and kernels launched by TorchInductor, which
-compiles for a CPU here.
+Not handled: Triton's interpreter (`TRITON_INTERPRET=1` runs no PTX: noted), and kernels that TorchInductor would make: `torch.compile`
+does nothing here (noted).
 """
 
 from __future__ import annotations

@@ -180,7 +180,33 @@ def test_an_error_of_ours_inside_the_program_is_one_line_with_its_place(
     (here / "p.py").write_text("from consan._errors import NotSupported\nraise NotSupported('no sparse arrays')\n")
     assert consan(monkeypatch, "-o", "out.json", "p.py") == 2
     assert capsys.readouterr().err == f"consan: error: {here / 'p.py'}:2: no sparse arrays\n"
-    assert stored(here, "out.json").exit == 2
+    report = stored(here, "out.json")
+    assert (report.exit, report.verdict) == (2, "incomplete")
+    assert report.incomplete == (f"consan ended the program: {here / 'p.py'}:2: no sparse arrays",)
+
+
+IN_A_PROGRAM = "from consan._errors import NotSupported\ntry:\n    raise NotSupported('no sparse arrays')\n"
+
+
+@pytest.mark.parametrize(
+    ("device", "text", "reasons"),
+    [
+        ("FakeGPU 0", IN_A_PROGRAM + "except Exception as error: raise ValueError from error", ["consan ended the program: no sparse arrays"]),
+        ("FakeGPU 0", IN_A_PROGRAM + "except Exception: undefined", ["consan ended the program: no sparse arrays"]),
+        ("FakeGPU 0", IN_A_PROGRAM + "except Exception: pass", []),
+        ("FakeGPU 0", "undefined", []),
+        ("cpu", "undefined", ["the program ended by NameError, and consan stands in for its GPU"]),
+        ("cpu", "raise SystemExit(1)", []),
+    ],
+)
+def test_a_program_that_an_error_of_ours_may_have_ended_is_not_clean(
+    here: Path, monkeypatch: pytest.MonkeyPatch, device: str, text: str, reasons: list[str]
+) -> None:
+    (here / "p.py").write_text(text)
+    status = consan(monkeypatch, "-o", "out.json", "p.py", result=lambda: replace(samples.clean(), device=device))
+    assert status == (0 if text.endswith("pass") else 1)
+    report = stored(here, "out.json")
+    assert (report.verdict, list(report.incomplete)) == ("incomplete" if reasons else "clean", reasons)
 
 
 def test_threads_are_waited_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
