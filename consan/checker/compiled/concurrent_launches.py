@@ -55,6 +55,17 @@ class PeerFlagKind(enum.IntFlag):
 
 
 @dataclass(frozen=True)
+class RetainedFlags:
+    """The flags of a launch that other GPUs may use (layouts.PEER_FLAG).
+
+    `sets`: those of releases and acquires which its accesses name by their places: of each set, how many numbers it has, and these.
+    """
+
+    rows: Rows
+    sets: npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
 class Retained:
     """All accesses of a launch to global memory. `waited`: one of its threads has executed griddepcontrol.wait.
 
@@ -65,7 +76,7 @@ class Retained:
     rows: Rows
     waited: bool
     begun: tuple[int, ...] = ()
-    peer_flags: Rows | None = None
+    peer_flags: RetainedFlags | None = None
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,8 @@ RETAINED = record(
     u32 element  bytes of an element
     u32 scope    of a strong access
     u32 flags    RetainedFlag
-    u32 begins   of several ranks: those that have begun before it, a bit each; else the acquires before it (PeerFlag)
-    u32 ends     those that end behind it; else the releases behind it
+    u32 begins   of several ranks: those that have begun before it, a bit each; else the set of the acquires before it (PeerFlag)
+    u32 ends     those that end behind it; else the set of the releases behind it
     """,
 )
 PEER_FLAG = record(
@@ -166,9 +166,9 @@ PEER_FLAG = record(
     u32 thread    of the cluster
     u32 site      number of the instruction
     u32 flags     PeerFlagKind
-    u32 acquired  its bit, if the thread has acquired it
-    u32 released  its bit, if it releases something
-    u32 begins    the acquires before it
+    u32 acquired  its number, if the thread has acquired it; else 0
+    u32 released  its number, if it releases something; else 0
+    u32 begins    the set of the acquires before it
     u32 scope     -
     """,
 )
@@ -268,6 +268,7 @@ GRID_INPUT = record(
     *mut:Record of_clusters  findings in shared memory, if threads may synchronise through memory; null: each cluster is replayed by itself
     *mut:RetainedAccess retained  null: not wanted
     *mut:PeerFlag peer_flags flags of other GPUs; null: not wanted
+    *mut:u32 peer_sets  the sets of their numbers: for each, how many it has, and these
     *mut:u32 begun_before_end  of each rank: the ranks that have begun before its end; null: not wanted
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
@@ -283,6 +284,8 @@ GRID_INPUT = record(
     u32 before_count      -
     u32 peer_capacity     flags for which `peer_flags` has room
     u32 peers             other GPUs may write flags
+    u32 peer_sets_capacity  words for which `peer_sets` has room
+    u32 unused            -
     """,
 )
 GRID_OUTPUT = record(
@@ -303,8 +306,8 @@ GRID_OUTPUT = record(
     u32 aliased         a launch has surfaces of several handles, and writes one
     u32 fetched         elements that are fetched may be among those that the launch writes
     u32 peer_flags      flags of other GPUs
-    u32 peer_flags_full      there were more, or more releases and acquires than bits
-    u32 unused          -
+    u32 peer_flags_full      there were more, or more sets
+    u32 peer_sets       words of the sets
     u64 texture         the handle of a texture object whose memory is asked for, with bit 32 set; 0: there is none
     u64 lane_events     -
     u64 retained            accesses that were retained

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.build import library
-from consan.checker.compiled.concurrent_launches import Keep, Retained, Rows
+from consan.checker.compiled.concurrent_launches import Keep, Retained, RetainedFlags, Rows
 from consan.checker.compiled.cores import replayed
 from consan.checker.compiled.layouts import (
     CLUSTER_LOG,
@@ -60,6 +60,7 @@ _ACCESS_GAPS = {
 """By fields of GridOutput."""
 MOST_RETAINED = 1 << 23  # accesses of a launch that are retained at a time
 MOST_PEER_FLAGS = 1 << 12  # flags of other GPUs
+MOST_PEER_WORDS = 1 << 20  # of the sets of their releases and acquires
 MOST_CONCURRENT = 1 << 22  # those that are retained for a comparison with other launches
 _HANDLE = 0xFFFFFFFF  # the bits of a texture's handle that its name has
 MemoryOf = Callable[[int], TextureMemory | None]
@@ -190,21 +191,20 @@ def _replay(
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     clusters = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(CLUSTER_LOG))
     records, of_clusters = np.empty(MOST_FINDINGS, dtype(RECORD)), np.empty(MOST_FINDINGS, dtype(RECORD))
-    first = replace(histories[0], log=logs[0])
-    more = {"closed": stopped, "restricted": restricted}
+    first, more = replace(histories[0], log=logs[0]), {"closed": stopped, "restricted": restricted}
     one = replay_input(tables, first, records, more, descending=descending, level=level, reading=reading, halt=halt)
     retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
-    flags = np.empty(MOST_PEER_FLAGS if keep and peers else 0, dtype(PEER_FLAG))
+    flags = _room(MOST_PEER_FLAGS, MOST_PEER_WORDS) if keep and peers else _room(0, 0)
     begun = np.zeros(len(logs) // rank_clusters if rank_clusters else 0, np.uint32)
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
-    known_before = np.array([(data.ctypes.data, address, data.nbytes) for address, data in before], dtype(MEMORY_BEFORE))
     wanted = {
-        "before": (known_before, True),
+        "before": (_known_before(before), True),
         "of_clusters": (of_clusters, whole),
         "retained": (retained, keep),
         "begun_before_end": (begun, keep),
-        "peer_flags": (flags, len(flags) > 0),
+        "peer_flags": (flags.rows, len(flags.rows) > 0),
+        "peer_sets": (flags.sets, len(flags.rows) > 0),
         "positions": (positions, stopped),
         "stops": (stops, stopped),
     }
@@ -216,8 +216,9 @@ def _replay(
         "most": most,
         "retained_capacity": len(retained),
         "rank_clusters": rank_clusters,
-        "peer_capacity": len(flags),
+        "peer_capacity": len(flags.rows),
         "peers": peers,
+        "peer_sets_capacity": len(flags.sets),
         "before_count": len(before),
     }
     result = textures.answered(lambda known: _called({"one": one, "clusters": clusters.ctypes.data, **values, **numbers, **known}))
@@ -230,9 +231,18 @@ def _replay(
     )  # fmt: skip
 
 
-def _retained(rows: Rows, flags: Rows, begun: npt.NDArray[np.uint32], result: Mapping[str, int]) -> Retained:
-    known = flags[: result["peer_flags"]].copy() if len(flags) and not result["peer_flags_full"] else None
-    return Retained(rows[: result["retained"]].copy(), bool(result["waited"]), tuple(map(int, begun)), known)
+def _known_before(before: Sequence[MemoryBefore]) -> npt.NDArray[np.void]:
+    return np.array([(data.ctypes.data, address, data.nbytes) for address, data in before], dtype(MEMORY_BEFORE))
+
+
+def _room(flags: int, words: int) -> RetainedFlags:
+    return RetainedFlags(np.empty(flags, dtype(PEER_FLAG)), np.empty(words, np.uint32))
+
+
+def _retained(rows: Rows, flags: RetainedFlags, begun: npt.NDArray[np.uint32], result: Mapping[str, int]) -> Retained:
+    known = len(flags.rows) and not result["peer_flags_full"]
+    peers = RetainedFlags(flags.rows[: result["peer_flags"]].copy(), flags.sets[: result["peer_sets"]].copy()) if known else None
+    return Retained(rows[: result["retained"]].copy(), bool(result["waited"]), tuple(map(int, begun)), peers)
 
 
 def _called(values: Mapping[str, Any]) -> dict[str, int]:

@@ -26,6 +26,7 @@ class LaunchReplay {
         output_.retained = grid_.retained.count(), output_.retained_full = grid_.retained.full() || grid_.textures.unnamed(),
         output_.waited = grid_.retained.waited();
         output_.peer_flags = grid_.retained.peers().count(), output_.peer_flags_full = grid_.retained.peers().full();
+        output_.peer_sets = grid_.retained.peers().words();
     }
 
   private:

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consan.checker.compiled.concurrent_launches import GPU_SCOPE, SYS_SCOPE, Conflict, RetainedFlag, Rows, may_signal, racing, widest
+from consan.checker.compiled.concurrent_launches import (
+    GPU_SCOPE,
+    SYS_SCOPE,
+    Conflict,
+    RetainedFlag,
+    RetainedFlags,
+    Rows,
+    may_signal,
+    racing,
+    widest,
+)
 from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
@@ -63,7 +73,7 @@ class _Launched:
     fences: int  # the scope of the widest fence of the kernel; -1: it has none
     rows: Rows | None
     names: AddressName
-    flags: Rows | None = None  # those that other GPUs may use
+    flags: RetainedFlags | None = None  # those that other GPUs may use
 
     @functools.cached_property
     def span(self) -> tuple[int, int]:
@@ -114,7 +124,7 @@ class _Operated:
     owners: Sequence[Any] = ()
     fences: int = -1
     reaches: str = ""
-    flags: Rows | None = None
+    flags: RetainedFlags | None = None
 
     @functools.cached_property
     def span(self) -> tuple[int, int]:

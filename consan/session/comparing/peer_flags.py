@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, PeerFlagKind, RetainedFlag, Rows, conflicts
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, PeerFlagKind, RetainedFlag, RetainedFlags, Rows, conflicts
+from consan.checker.compiled.layouts import RETAINED
 from consan.dataclass import dataclass
+from consan.instrument.layouts.records import dtype
+from consan.session.comparing.array_rows import span_of
 
 if TYPE_CHECKING:
     from consan.session.comparing.streams import Stream
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 _ST, _EXCH, _ADD, _CAS = 2, 3, 4, 5  # FlagOrder::Operation
 _MOST_AT_ONE_PLACE, _MOST_STATES = 128, 1 << 14
 _STRONG_READ: Final = np.uint32(RetainedFlag.STRONG | RetainedFlag.READS)
+_ALL: Final = 1  # a set of numbers, which are from 1: bit 0 of a set of acquires stands for all accesses of the later launch
 _FIRST: Final = -1  # stands for what was there at first
 Place = tuple[int, int]
 FirstValues = dict[Place, set[int]]
@@ -42,7 +47,7 @@ class _Done(Protocol):
         """Its accesses, if they are known."""
 
     @property
-    def flags(self) -> Rows | None:
+    def flags(self) -> RetainedFlags | None:
         """Its flags that other GPUs may use, if all are known."""
 
     @property
@@ -56,55 +61,104 @@ class FlaggedLaunch:
 
     rank: int
     rows: Rows
-    flags: Rows | None
+    flags: RetainedFlags | None
+
+    @functools.cached_property
+    def accesses(self) -> list[_Access]:
+        """Its flags."""
+        if self.flags is None:
+            return []
+        columns = (self.flags.rows[name].tolist() for name in _Access.COLUMNS)
+        return [_Access(self, at, *values) for at, values in enumerate(zip(*columns, strict=True))]
+
+    @functools.cached_property
+    def groups(self) -> list[_Group]:
+        """Its accesses by the acquires before them and the releases behind them."""
+        keys: npt.NDArray[np.uint64] = self.rows["begins"].astype(np.uint64) << np.uint64(32) | self.rows["ends"]
+        _, groups = np.unique(keys, return_inverse=True)
+        order, sets = np.argsort(groups, kind="stable"), self._sets()
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1)).tolist()
+        found = []
+        for rows in map(self.rows.__getitem__, np.split(order, starts)[1:]):
+            begins, ends = (sets[int(rows[0][name])] if sets else _ALL for name in ("begins", "ends"))
+            found.append(_Group(begins, ends, rows, *span_of(rows)))
+        return found
+
+    def _sets(self) -> list[int]:
+        """The sets of numbers that accesses name: a bit for each number, and bit 0."""
+        words, at, found = [] if self.flags is None else self.flags.sets.tolist(), 0, list[int]()
+        while at < len(words):
+            found.append(functools.reduce(lambda bits, number: bits | 1 << number, words[at + 1 : at + 1 + words[at]], _ALL))
+            at += 1 + words[at]
+        return found
+
+
+class _Group(NamedTuple):
+    """Accesses with the same acquires before them and the same releases behind them. `begin`, `end`: their bytes are between."""
+
+    begins: int
+    ends: int
+    rows: Rows
+    begin: int
+    end: int
 
 
 Over = Callable[[FlaggedLaunch, FlaggedLaunch], bool]
 """Whether a launch is over when another one starts."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Access:
-    launch: FlaggedLaunch
-    at: int  # among its flags
+    """A flag. `at`: its place among those of its launch."""
 
-    @property
-    def row(self) -> np.void:
-        assert self.launch.flags is not None
-        found: np.void = self.launch.flags[self.at]
-        return found
+    COLUMNS: ClassVar = (
+        *("address", "bytes", "operation", "old", "first", "second"),
+        *("flags", "cluster", "thread", "acquired", "released"),
+    )
+    launch: FlaggedLaunch
+    at: int
+    address: int
+    bytes: int
+    operation: int
+    value: int
+    first: int
+    second: int
+    flags: int
+    cluster: int
+    number: int
+    acquired: int
+    released: int
 
     def has(self, kind: PeerFlagKind) -> bool:
-        return bool(int(self.row["flags"]) & kind)
+        return bool(self.flags & kind)
 
     @property
     def old(self) -> int | None:
         """The value that it has read."""
-        return int(self.row["old"]) if self.has(PeerFlagKind.OBSERVES) else None
+        return self.value if self.has(PeerFlagKind.OBSERVES) else None
 
     @property
     def stored(self) -> int | None:
         """The value that it leaves, if that is known."""
-        row, mask = self.row, (1 << 8 * int(self.row["bytes"])) - 1
-        operation = int(row["operation"])
-        if operation in (_ST, _EXCH):
-            return int(row["first"]) & mask
-        if operation == _CAS:
-            return int(row["second"]) & mask
-        return (int(row["old"]) + int(row["first"])) & mask if operation == _ADD and self.has(PeerFlagKind.OBSERVES) else None
+        mask = (1 << 8 * self.bytes) - 1
+        if self.operation in (_ST, _EXCH):
+            return self.first & mask
+        if self.operation == _CAS:
+            return self.second & mask
+        return (self.value + self.first) & mask if self.operation == _ADD and self.has(PeerFlagKind.OBSERVES) else None
 
     @property
     def place(self) -> Place:
-        return int(self.row["address"]), int(self.row["bytes"])
+        return self.address, self.bytes
 
     @property
     def thread(self) -> tuple[int, int]:
-        return int(self.row["cluster"]), int(self.row["thread"])
+        return self.cluster, self.number
 
 
 @dataclass(frozen=True)
 class _Edge:
-    """A release of one launch that an acquire of another one has observed: the bits of both."""
+    """A release of one launch that an acquire of another one has observed: the numbers of both."""
 
     first: FlaggedLaunch
     released: int
@@ -125,8 +179,7 @@ def judged_of_process(
 def left_in_flags(done: Iterable[_Done], left: FirstValues) -> None:
     """Add the values that launches have stored into flags."""
     for launch in (_flagged(each) for each in done if each.rows is not None and each.stream is not None and each.flags is not None):
-        for at in range(0 if launch.flags is None else len(launch.flags)):
-            access = _Access(launch, at)
+        for access in launch.accesses:
             if access.has(PeerFlagKind.WRITES) and access.stored is not None:
                 left.setdefault(access.place, set()).add(access.stored)
 
@@ -142,75 +195,58 @@ class PeerFlags:
 
     def __init__(self, launches: Sequence[FlaggedLaunch], over: Over, first_values: FirstValues | None = None) -> None:
         self._launches, self._over, self._first = launches, over, first_values or {}
+        self._looked_at: dict[int, tuple[set[Place], list[Rows]]] = {}  # by GPU: the flags that it looks at, and its strong reads
 
     def judged(self, one: FlaggedLaunch, other: FlaggedLaunch) -> tuple[list[Conflict], bool]:
         """The races of two launches that no flag orders; and, of some that are no sure ones, whether there are any."""
         found, uncertain = dict[tuple[int, ...], Conflict](), False
-        for (begins, ends, first), (others_begin, others_end, second) in itertools.product(_groups(one.rows), _groups(other.rows)):
-            if self._before(one, ends, other, others_begin) or self._before(other, others_end, one, begins):
-                continue
-            here = list(conflicts(first, second, waited=False, scope=SYS_SCOPE))
-            if here and (self._may_order(one, ends, other) or self._may_order(other, others_end, one)):
-                uncertain = True
-            else:
-                for each in here:
-                    kind = tuple(int(row[name]) for row in (each.first, each.second) for name in ("site", "flags"))
-                    found[kind] = _united(found[kind], each) if kind in found else each
+        there, back = _Direction(self, one, other), _Direction(self, other, one)
+        spans = np.array([(each.begin, each.end) for each in other.groups], np.uint64).reshape(-1, 2)
+        for first in one.groups:
+            near = (spans[:, 0] < first.end) & (spans[:, 1] > first.begin)
+            seconds = [other.groups[at] for at in np.flatnonzero(near)]
+            seconds = [each for each in seconds if not (there.orders(first.ends, each.begins) or back.orders(each.ends, first.begins))]
+            may = [there.may_order(first.ends) or back.may_order(each.ends) for each in seconds]
+            perhaps = _together(each for each, is_so in zip(seconds, may, strict=True) if is_so)
+            certainly = _together(each for each, is_so in zip(seconds, may, strict=True) if not is_so)
+            uncertain = uncertain or any(True for _ in conflicts(first.rows, perhaps, waited=False, scope=SYS_SCOPE))
+            for each in conflicts(first.rows, certainly, waited=False, scope=SYS_SCOPE):
+                kind = tuple(int(row[name]) for row in (each.first, each.second) for name in ("site", "flags"))
+                found[kind] = _united(found[kind], each) if kind in found else each
         return list(found.values()), uncertain
 
-    def _before(self, first: FlaggedLaunch, ends: int, second: FlaggedLaunch, begins: int) -> bool:
-        """Whether an access is before another one: a release is behind the first, and the second behind an acquire that has observed it."""
-        for edge in self._edges:
-            behind = bool(ends & edge.released) if edge.first is first else self._is_earlier(first, edge.first)
-            if behind and (bool(begins & edge.acquired) if edge.second is second else self._is_earlier(edge.second, second)):
-                return True
-        return False
-
-    def _is_earlier(self, one: FlaggedLaunch, other: FlaggedLaunch) -> bool:
+    def is_earlier(self, one: FlaggedLaunch, other: FlaggedLaunch) -> bool:
+        """Whether a launch is over when another one of its GPU starts."""
         return one is not other and one.rank == other.rank and self._over(one, other)
 
-    def _may_order(self, first: FlaggedLaunch, ends: int, second: FlaggedLaunch) -> bool:
-        """Whether an order may be one that is not seen: it takes a release behind the first access."""
-        if first.flags is None or second.flags is None:
-            return True
-        released = [each for each in self._of(first) if int(each.row["released"]) & ends]
-        if not released and not any(self._is_earlier(first, edge.first) for edge in self._edges):
+    def may_be_waited_for(self, place: Place, rank: int) -> bool:
+        """Whether a GPU may wait for a flag without being seen. A strong read of a narrower scope acquires nothing."""
+        if rank not in self._looked_at:
+            own = [each for each in self._launches if each.rank == rank]
+            reads = [each.rows[(each.rows["flags"] & _STRONG_READ) == _STRONG_READ] for each in own]
+            places = {each.place for launch in own for each in launch.accesses if each.old is not None}
+            self._looked_at[rank] = places, [each for each in reads if len(each)]
+        (places, reads), (address, nbytes) = self._looked_at[rank], place
+        if place in places:
             return False
-        looked_at = {each.place for each in self._accesses if each.launch.rank == second.rank and each.has(PeerFlagKind.OBSERVES)}
-        if any(each.place not in looked_at and not self._is_read(second.rank, *each.place) for each in released):
-            # a kernel that is not recorded may wait for it
-            return True
-        acquired = (each for launch in (first, second) for each in self._of(launch) if int(each.row["acquired"]))
-        return self._leads(first, second) or any(each not in self.sources for each in acquired)
+        return not any(((rows["address"] < address + nbytes) & (rows["address"] + rows["bytes"] > address)).any() for rows in reads)
 
-    def _is_read(self, rank: int, address: int, nbytes: int) -> bool:
-        """Whether a launch of a GPU has a strong read there: one of a narrower scope acquires nothing."""
-        found = (each.rows[(each.rows["flags"] & _STRONG_READ) == _STRONG_READ] for each in self._launches if each.rank == rank)
-        return any(((rows["address"] < address + nbytes) & (rows["address"] + rows["bytes"] > address)).any() for rows in found)
-
-    def _leads(self, first: FlaggedLaunch, second: FlaggedLaunch) -> bool:
+    def leads(self, first: FlaggedLaunch, second: FlaggedLaunch) -> bool:
         """Whether flags lead from a launch to another one by way of a third."""
         reached, more = {first}, True
         while more:
-            found = {edge.second for edge in self._edges if any(edge.first is each or self._over(each, edge.first) for each in reached)}
+            found = {edge.second for edge in self.edges if any(edge.first is each or self._over(each, edge.first) for each in reached)}
             more = not found <= reached
             reached |= found
         through = reached - {first, second}
-        last = [edge.first for edge in self._edges if edge.second is second]
+        last = [edge.first for edge in self.edges if edge.second is second]
         return any(each in through or any(self._over(one, each) for one in through) for each in last)
-
-    @functools.cached_property
-    def _accesses(self) -> list[_Access]:
-        return [_Access(launch, at) for launch in self._launches if launch.flags is not None for at in range(len(launch.flags))]
-
-    def _of(self, launch: FlaggedLaunch) -> Iterator[_Access]:
-        return (each for each in self._accesses if each.launch is launch)
 
     @functools.cached_property
     def sources(self) -> dict[_Access, _Access | None]:
         """The writes that reads have read from, as far as that is certain; None: what was there at first."""
         places = defaultdict[Place, list[_Access]](list)
-        for each in self._accesses:
+        for each in itertools.chain.from_iterable(launch.accesses for launch in self._launches):
             places[each.place].append(each)
         found: dict[_Access, _Access | None] = {}
         for place, accesses in places.items():
@@ -219,13 +255,14 @@ class PeerFlags:
         return found
 
     @functools.cached_property
-    def _edges(self) -> list[_Edge]:
+    def edges(self) -> list[_Edge]:
+        """The releases that other launches have observed."""
         return [
-            _Edge(write.launch, int(write.row["released"]), read.launch, int(read.row["acquired"]))
+            _Edge(write.launch, write.released, read.launch, read.acquired)
             for read, source in self.sources.items()
-            if int(read.row["acquired"])
+            if read.acquired
             for write in self._sequence(source)
-            if int(write.row["released"]) and write.launch is not read.launch
+            if write.released and write.launch is not read.launch
         ]
 
     def _sequence(self, write: _Access | None) -> Iterator[_Access]:
@@ -233,6 +270,47 @@ class PeerFlags:
         while write is not None:
             yield write
             write = self.sources.get(write) if write.has(PeerFlagKind.UPDATES) else None
+
+
+class _Direction:
+    """How flags order the accesses of one launch before those of another one. `ends`, `begins`: of groups of accesses."""
+
+    def __init__(self, flags: PeerFlags, first: FlaggedLaunch, second: FlaggedLaunch) -> None:
+        self._flags, self._first, self._second = flags, first, second
+        self._by_release, self._may = defaultdict[int, int](int), dict[int, bool]()
+        self._reached: dict[int, int] = {}
+        for edge in flags.edges:
+            behind = 1 << edge.acquired if edge.second is second else _ALL if flags.is_earlier(edge.second, second) else 0
+            release = edge.released if edge.first is first else 0 if flags.is_earlier(first, edge.first) else None
+            if behind and release is not None:
+                self._by_release[release] |= behind
+
+    def orders(self, ends: int, begins: int) -> bool:
+        """Whether a release is behind the one access, and the other behind an acquire that has observed it."""
+        if ends not in self._reached:
+            found = (acquires for release, acquires in self._by_release.items() if ends >> release & 1)
+            self._reached[ends] = functools.reduce(operator.or_, found, 0)
+        return bool(self._reached[ends] & begins)
+
+    def may_order(self, ends: int) -> bool:
+        """Whether an order may be one that is not seen: it takes a release behind the first access."""
+        if ends not in self._may:
+            self._may[ends] = self._asks(ends)
+        return self._may[ends]
+
+    def _asks(self, ends: int) -> bool:
+        if self._first.flags is None or self._second.flags is None:
+            return True
+        released = [each for each in self._first.accesses if each.released and ends >> each.released & 1]
+        if not released and not any(self._flags.is_earlier(self._first, edge.first) for edge in self._flags.edges):
+            return False
+        return self._is_open or any(self._flags.may_be_waited_for(each.place, self._second.rank) for each in released)
+
+    @functools.cached_property
+    def _is_open(self) -> bool:
+        """Whether an acquire of either launch has no certain source, or flags lead from one to the other by way of a third."""
+        acquired = (each for launch in (self._first, self._second) for each in launch.accesses if each.acquired)
+        return any(each not in self._flags.sources for each in acquired) or self._flags.leads(self._first, self._second)
 
 
 class _AtPlace:
@@ -284,10 +362,9 @@ def _comes_before(one: _Access, other: _Access, over: Over) -> bool:
     return over(one.launch, other.launch)
 
 
-def _groups(rows: Rows) -> Iterable[tuple[int, int, Rows]]:
-    """The accesses with the same acquires before them and the same releases behind them."""
-    keys: npt.NDArray[np.uint64] = rows["begins"].astype(np.uint64) << np.uint64(32) | rows["ends"]
-    return [(key >> 32, key & 0xFFFFFFFF, rows[keys == np.uint64(key)]) for key in np.unique(keys).tolist()]
+def _together(groups: Iterable[_Group]) -> Rows:
+    rows = [each.rows for each in groups]
+    return np.concatenate(rows) if rows else np.zeros(0, dtype(RETAINED))
 
 
 def _united(one: Conflict, other: Conflict) -> Conflict:

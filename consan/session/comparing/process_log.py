@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Rows, releases
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, RetainedFlags, Rows, releases
 from consan.dataclass import dataclass
 from consan.reports.formats.json_format import access_to_json
 
@@ -60,7 +60,7 @@ class Done(Protocol):
         """The kernel's name."""
 
     @property
-    def flags(self) -> Rows | None:
+    def flags(self) -> RetainedFlags | None:
         """Its flags that other GPUs may use, if all are known."""
 
     @property
@@ -108,7 +108,7 @@ class ProcessLog:
         began, self.began, ended = self.began, 0.0, now()
         if done.rows is None:
             return
-        flags = None if done.flags is None else self._in_windows(done.flags)
+        flags = done.flags
         rows, window = self._in_windows(done.rows)
         if not len(rows):
             return
@@ -119,7 +119,8 @@ class ProcessLog:
         signals = releases(rows, done.fences, SYS_SCOPE)
         self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
         if flags is not None:
-            self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = flags
+            self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = self._in_windows(flags.rows)
+            self._rows[f"sets-{number}"] = flags.sets
         self._entries.append(
             {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "signals": signals}
             | {"sides": dict(self._sides(done, rows))}

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, racing
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, RetainedFlags, racing
 from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.formats.json_format import access_from_json
@@ -236,9 +236,10 @@ def _read(path: Path) -> _Process:
                 continue
             rows, number = file[f"rows-{entry['number']}"], int(entry["number"])
             rows["device"] = file[f"windows-{number}"]
-            flags = file.get(f"flags-{number}")
-            if flags is not None:
-                flags["scope"] = file[f"windows-of-flags-{number}"]
+            flags = None
+            if f"flags-{number}" in file:
+                flags = RetainedFlags(file[f"flags-{number}"], file[f"sets-{number}"])
+                flags.rows["scope"] = file[f"windows-of-flags-{number}"]
             launches.append(_Made(int(about["rank"]), rows, flags, number, before, entry))
     return _Process(about, launches, exchanges)
 
@@ -253,5 +254,5 @@ def _place(processes: Iterable[_Process]) -> None:
         for made in process.launches:
             made.rows["address"] += numbers[made.rows["device"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
             if made.flags is not None:
-                made.flags["address"] += numbers[made.flags["scope"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
+                made.flags.rows["address"] += numbers[made.flags.rows["scope"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
             made.windows = named

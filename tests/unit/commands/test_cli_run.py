@@ -185,15 +185,16 @@ def test_an_error_of_ours_inside_the_program_is_one_line_with_its_place(
     assert report.incomplete == (f"consan ended the program: {here / 'p.py'}:2: no sparse arrays",)
 
 
-IN_A_PROGRAM = "from consan._errors import NotSupported\ntry:\n    raise NotSupported('no sparse arrays')\n"
+CAUGHT = "from consan._errors import NotSupported\ntry:\n    raise NotSupported('no sparse arrays')\nexcept Exception as error: "
+OURS = "consan ended the program: no sparse arrays"
 
 
 @pytest.mark.parametrize(
     ("device", "text", "reasons"),
     [
-        ("FakeGPU 0", IN_A_PROGRAM + "except Exception as error: raise ValueError from error", ["consan ended the program: no sparse arrays"]),
-        ("FakeGPU 0", IN_A_PROGRAM + "except Exception: undefined", ["consan ended the program: no sparse arrays"]),
-        ("FakeGPU 0", IN_A_PROGRAM + "except Exception: pass", []),
+        ("FakeGPU 0", CAUGHT + "raise ValueError from error", [OURS]),
+        ("FakeGPU 0", CAUGHT + "undefined", [OURS]),
+        ("FakeGPU 0", CAUGHT + "pass", []),
         ("FakeGPU 0", "undefined", []),
         ("cpu", "undefined", ["the program ended by NameError, and consan stands in for its GPU"]),
         ("cpu", "raise SystemExit(1)", []),

@@ -184,10 +184,17 @@ def test_atomics_of_two_gpus_need_the_scope_of_the_system(process: Process, entr
     assert (len(report.findings), report.incomplete) == (races, ())
 
 
-def test_a_signal_of_system_scope_may_order_two_gpus(process: Process) -> None:
+def test_a_signal_of_system_scope_may_order_two_gpus(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "MOST_PEER_FLAGS", 0)  # flags are not known
     report = two_launches(process, NO_ORDERS["nothing"], entry="signals")
     assert report.verdict == "incomplete"
     assert any("they may synchronise through memory" in why for why in report.incomplete)
+
+
+def test_a_signal_that_nothing_acquires_orders_no_two_gpus(process: Process) -> None:
+    """Each of 128 threads releases."""
+    report = two_launches(process, NO_ORDERS["nothing"], entry="signals")
+    assert ({finding.situation for finding in report.findings}, report.incomplete) == ({"no-device-edge"}, ())
 
 
 @pytest.mark.parametrize("room", [grid.MOST_PEER_FLAGS, 0])  # 0: flags are not known

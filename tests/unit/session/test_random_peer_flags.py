@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from planted import plant
 
-from consan.checker.compiled.concurrent_launches import PeerFlagKind
+from consan.checker.compiled.concurrent_launches import PeerFlagKind, RetainedFlags
 from consan.checker.compiled.layouts import PEER_FLAG, RETAINED
 from consan.instrument.layouts.records import dtype
 from consan.session.comparing import peer_flags
@@ -40,7 +40,7 @@ class Program:
                 for name, value in zip(("thread", "operation", "old", "first", "second", "flags", "address"), row, strict=True):
                     flags[name][at] = value
             flags["bytes"] = 4
-            found[rank, number] = FlaggedLaunch(rank, np.zeros(0, dtype(RETAINED)), flags)
+            found[rank, number] = FlaggedLaunch(rank, np.zeros(0, dtype(RETAINED)), RetainedFlags(flags, np.zeros(1, np.uint32)))
         return found
 
 

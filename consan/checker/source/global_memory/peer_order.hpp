@@ -1,23 +1,26 @@
 // For a launch whose flags other GPUs read and write: the strong accesses of .sys scope, and which accesses come before their releases and behind
 // their acquires. The host decides by their values which one has read from which of another launch (SEMANTICS 12, R-RK8;
-// consan/session/comparing/peer_flags.py). A release and an acquire have a number each; a set of them is a word with a bit for each.
+// consan/session/comparing/peer_flags.py). A release and an acquire have a number each, from 1. An access has the names of two sets of them.
 //
 // Not kept apart: a value that is read again; an order that only the other lanes of the warp have (R-W1).
 #pragma once
 
 #include "decisions.hpp"
 #include "flags.hpp"
+#include "number_sets.hpp"
 #include "views.hpp"
 
 class PeerOrder {
   public:
     PeerOrder(const GridInput &input, Views &views)
         : flags_(input.synced && !input.rank_clusters ? input.peer_flags : nullptr), capacity_(input.peer_capacity),
-          threads_(input.one.ctas * input.one.cta_threads), views_(views), states_(flags_ ? (size_t)input.count * threads_ : 0) {}
+          threads_(input.one.ctas * input.one.cta_threads), views_(views), sets_(input.peer_sets, flags_ ? input.peer_sets_capacity : 0),
+          states_(flags_ ? (size_t)input.count * threads_ : 0) {}
 
     bool wanted() const { return flags_; }
     u32 count() const { return count_; }
-    bool full() const { return full_; }
+    u32 words() const { return sets_.count(); }
+    bool full() const { return full_ || (wanted() && sets_.full()); }
 
     void fence(u32 cluster, u32 thread, u32 order, Scope scope) {
         if (!wanted() || scope < SYS_SCOPE) return;
@@ -34,8 +37,11 @@ class PeerOrder {
     // The acquires before what a thread does now.
     u32 begun(u32 cluster, u32 thread) {
         State &own = state(cluster, thread);
+        own.known.resize(acquires_ + 1);
+        u32 before = own.count;
         for (const Acquired &each : acquired_)
-            if (!(own.begun & each.bit) && views_.before(each.cluster, each.thread, each.time, cluster, thread)) own.begun |= each.bit;
+            if (!own.known[each.number] && views_.before(each.cluster, each.thread, each.time, cluster, thread)) own.knows(each.number);
+        if (own.count != before) own.begun = sets_.name(own.numbers());
         return own.begun;
     }
 
@@ -43,11 +49,11 @@ class PeerOrder {
 
     // All threads have come to their ends. Each access has its time instead of the releases behind it.
     void end(RetainedAccess *rows, u64 count) {
+        std::map<std::tuple<u32, u32, u32>, u32> names;
         for (RetainedAccess *row = rows; row != rows + count; ++row) {
-            u32 time = row->ends;
-            row->ends = 0;
-            for (const Released &each : releases_)
-                if (covers(each.pasts, *row, time)) row->ends |= each.bit;
+            auto made = names.emplace(std::make_tuple(row->cluster, row->thread, row->ends), 0);
+            if (made.second) made.first->second = sets_.name(behind(*row, row->ends));
+            row->ends = made.first->second;
         }
     }
 
@@ -57,21 +63,34 @@ class PeerOrder {
         Past past;
     };
     struct Acquired {
-        u32 bit, cluster, thread, time;
+        u32 number, cluster, thread, time;
     };
     typedef std::vector<Place> Pasts;
-    struct Released {
-        u32 bit;
-        Pasts pasts;  // its own, those of fences before it, and those of the writes whose release sequence it continues
-    };
     struct Pending {  // a flag that a thread has read without an acquire
         u32 flag, cluster, thread, time;
     };
     struct State {
-        u32 begun = 0;
+        u32 begun = 0, count = 0;  // the name of the set of the acquires before, and how many there are
+        std::vector<bool> known;   // which: by number
         std::vector<Past> fences;  // that release
         std::vector<u32> own;      // its flags
+
+        void knows(u32 number) { known[number] = true, ++count; }
+        std::vector<u32> numbers() const {
+            std::vector<u32> found;
+            for (u32 number = 1; number < known.size(); ++number)
+                if (known[number]) found.push_back(number);
+            return found;
+        }
     };
+
+    // The releases behind an access.
+    std::vector<u32> behind(const RetainedAccess &row, u32 time) const {
+        std::vector<u32> found;
+        for (u32 number = 1; number <= releases_.size(); ++number)
+            if (covers(releases_[number - 1], row, time)) found.push_back(number);
+        return found;
+    }
 
     bool is_before(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) {
         return (other_cluster == cluster && other == thread) || views_.before(other_cluster, other, time, cluster, thread);
@@ -96,17 +115,14 @@ class PeerOrder {
 
     State &state(u32 cluster, u32 thread) { return states_[(size_t)cluster * threads_ + thread]; }
 
-    // The next of 32 numbers, as a bit; 0: there are no more.
-    u32 next(u32 &used) {
-        if (used == 32) return full_ = true, 0;
-        return 1u << used++;
-    }
-
     void acquire(u32 cluster, u32 thread, PeerFlag &flag) {
-        if (!flag.acquired) flag.acquired = next(acquires_);
-        if (!flag.acquired) return;
+        if (!flag.acquired) flag.acquired = ++acquires_;
         acquired_.push_back({flag.acquired, cluster, thread, time(cluster, thread)});
-        state(cluster, thread).begun |= flag.acquired;
+        State &own = state(cluster, thread);
+        own.known.resize(acquires_ + 1);
+        if (own.known[flag.acquired]) return;
+        own.knows(flag.acquired);
+        own.begun = sets_.name(own.numbers());
     }
 
     // An update that leaves the value only reads it.
@@ -157,17 +173,18 @@ class PeerOrder {
         }
         by_write_[number] = pasts;
         if (pasts.empty()) return;
-        flag.released = next(released_);
-        if (flag.released) releases_.push_back({flag.released, pasts});
+        releases_.push_back(pasts);
+        flag.released = (u32)releases_.size();
     }
 
     PeerFlag *flags_;
-    u32 capacity_, count_ = 0, threads_, acquires_ = 0, released_ = 0;
+    u32 capacity_, count_ = 0, threads_, acquires_ = 0;
     bool full_ = false;
     Views &views_;
+    NumberSets sets_;
     std::vector<State> states_;  // by thread
     std::vector<Acquired> acquired_;
-    std::vector<Released> releases_;
+    std::vector<Pasts> releases_;  // of each: its own, those of fences before it, and those of the writes whose release sequence it continues
     std::vector<Pending> pending_;
     std::unordered_map<u32, Pasts> by_write_;
 };
