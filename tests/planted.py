@@ -158,10 +158,6 @@ class Plant:
         """From now on findings with a reason have none."""
         self._set("replaced", reason, False)
 
-    def heal(self) -> None:
-        """From now on there is no fault."""
-        self._fault.family = 0
-
     def _set(self, family: str, name: str, outcome: bool) -> None:
         enumeration = family if family in ("Edge", "Inclusion") else "Reason"
         self._fault.decision, self._fault.outcome = enumerators(enumeration)[name], outcome

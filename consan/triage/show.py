@@ -6,7 +6,6 @@ if that is a terminal.
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -91,13 +90,6 @@ def show_document(document: Json, file: IO[str], *, notes: bool = False) -> None
         show_stress(document, file, notes=notes)
     else:
         show_schedule(document, file)
-
-
-def stress_text(document: Json) -> str:
-    """The tables as plain text."""
-    out = io.StringIO()
-    show_stress(document, out)
-    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
 def show_stress(document: Json, file: IO[str], *, notes: bool = False) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from stress_support import FLAKY, LAUNCH, PROGRAM, consan, stress, write_kernel
 
-from consan.triage.show import stress_text
+from consan.triage.show import show_stress
 
 OUT = Path("s.json")
 
@@ -18,6 +20,13 @@ OUT = Path("s.json")
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_kernel(tmp_path)
+
+
+def stress_text(document: Any) -> str:
+    """The tables as plain text."""
+    out = io.StringIO()
+    show_stress(document, out)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
 def test_the_finding_is_there_in_runs_whose_result_was_right() -> None:

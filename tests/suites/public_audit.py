@@ -36,7 +36,6 @@ else:
 
 HERE: Final = Path(__file__).resolve().parent
 MIRRORS: Final = "PUBLIC_MIRRORS"  # not CONSAN_*: consan warns of those that it does not know
-JUDGEMENTS: Final = ("true", "benign", "false", "unread")
 _ERRORS: Final = ("violations", "wrong result")
 _UNREACHED: Final = ("not reached", "timed out", "crashed")
 _MIRROR_FORMS: Final = ("{0}/{1}.git", "{0}/{1}", "{0}+{1}/repo")
