@@ -86,7 +86,7 @@ class _Rank:
     ended: bool = False
     main: ModuleType | None = None
     thread: int = 0
-    pending: list[Callable[[], Any]] = field(default_factory=list)  # what it has begun since it has waited for its device
+    pending: dict[Callable[[], Any], None] = field(default_factory=dict)  # waits for what it has begun, and has not waited for
     begun: int = 0  # how many calls of `Crew.in_each` its thread has made
 
     def goes_on(self, result: Any = None, error: BaseException | None = None) -> None:
@@ -171,16 +171,22 @@ class Crew:
         if not come():
             self._wait(what=what, come=come)
 
-    def later(self, wait: Callable[[], Any]) -> None:
-        """The rank that runs has begun something: a wait for its device is one for that."""
-        self._ranks[self._turn].pending.append(wait)
+    def later(self, wait: Callable[[], Any]) -> Callable[[], None]:
+        """The rank that runs has begun something: a wait for its device is one for that, until the result of this is called."""
+        pending = self._ranks[self._turn].pending
+        pending[wait] = None
+
+        def over() -> None:
+            pending.pop(wait, None)
+
+        return over
 
     def synchronize(self) -> None:
         """The host of the rank that runs waits for its device."""
         mine = self._ranks[self._turn]
-        pending, mine.pending = mine.pending, []
-        for wait in pending:
+        for wait in list(mine.pending):
             wait()
+        mine.pending.clear()
         if self.order is not None:
             self.order.host_waited(self._turn)
 

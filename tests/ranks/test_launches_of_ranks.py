@@ -9,6 +9,7 @@ import pytest
 from crew_support import MEET, Compiled, crew_of, run
 from planted import Plant, plant
 
+from consan.adapters.distributed import collectives
 from consan.checker.compiled import replay
 from consan.checker.judging import grid
 from consan.reports.model import Report
@@ -191,6 +192,21 @@ def test_a_rank_that_ends_while_others_use_its_memory(steps: tuple[str, ...], *,
     assert {finding.severity for finding in report.findings} <= {"warning"}
 
 
+@pytest.mark.parametrize(("wait", "compared"), [(("end",), 1), ((), 46)])  # one: the ends of both ranks
+def test_launches_that_all_come_behind_are_not_compared(wait: tuple[str, ...], compared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs: list[int] = []
+    monkeypatch.setattr(rank_launches.RankLaunches, "_races", lambda self, earlier, later: pairs.append(1) or ())
+    launches(*(NOTHING, "begin", *wait) * 10, "barrier")
+    assert len(pairs) == compared
+
+
+def test_a_wait_for_the_device_waits_for_no_work_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[object] = []
+    monkeypatch.setattr(collectives.BegunWork, "wait", lambda work, wait=collectives.BegunWork.wait: waits.append(work) or wait(work))
+    launches(*("begin", "end") * 3, "begin", "synchronize", "synchronize", "barrier")
+    assert len(waits) == 2 * (3 + 1)
+
+
 @pytest.mark.slow  # it compiles the checker
 @pytest.mark.parametrize(
     ("edge", "holds", "program"),
@@ -212,6 +228,7 @@ MUTANTS = {
     "all of a rank is over": ("if reached & begins else first", "if True else first", "no barrier"),
     "a rank is not behind itself": ("[1 << rank for rank in range(self.count)]", "[0] * self.count", "the first ends with a barrier"),
     "no meeting": ("self._made.clear()", "pass", "a barrier"),
+    "what some come behind is forgotten": ("any(each.behind", "all(each.behind", "a broadcast"),
     "a message is a word alone": ("each.behind[end] |= 1 << rank", "pass", "messages"),
 }
 

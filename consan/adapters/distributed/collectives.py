@@ -202,7 +202,7 @@ class Collectives:
 
     def _begun_work(self, done: Callable[[], None]) -> BegunWork:
         work = BegunWork(done)
-        self._crew.later(work.wait)
+        work.then(self._crew.later(work.wait))
         return work
 
     def _root(self, group: Any, of_world: int | None, of_group: int | None) -> int:

@@ -144,6 +144,7 @@ class RankLaunches:
         for each, ends in sent:
             for end in _ranks(ends):
                 each.behind[end] |= 1 << rank
+        self._forget()
 
     def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, ranks: Collection[int]) -> None:
         """Compare a launch of some ranks, the last one that was made, with those before it, and keep it."""
@@ -198,6 +199,12 @@ class RankLaunches:
         for earlier in self._made:
             earlier.follow(begun)
         self._made.append(made)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Launches that all later ones come behind are compared with none."""
+        every = (1 << self.count) - 1
+        self._made = [each for each in self._made if any(each.behind[rank] != every for rank in each.ranks)]
 
     def _compare(self, earlier: _MadeTogether, later: _MadeTogether) -> None:
         if earlier.rows is not None and later.rows is not None:
