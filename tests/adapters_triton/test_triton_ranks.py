@@ -91,16 +91,39 @@ def test_operations_of_torch_on_symmetric_memory(tmp_path: Path, step: str) -> N
     assert report["verdict"] == OPERATIONS[step], report
 
 
-def of_two(tmp_path: Path, text: str) -> dict[str, Any]:
+def of_two(tmp_path: Path, text: str, ranks: int = 2) -> dict[str, Any]:
     """The report of a program of two ranks, with torch itself."""
     pytest.importorskip("torch")
     program, stored = tmp_path / "program.py", tmp_path / "run.json"
     program.write_text(text)
-    command = ["run", "--ranks", "2", "--device", "cpu", "-o", str(stored), str(program)]
+    command = ["run", "--ranks", str(ranks), "--device", "cpu", "-o", str(stored), str(program)]
     done = subprocess.run([sys.executable, "-m", "consan", *command], capture_output=True, text=True, check=False, timeout=300)
     assert stored.exists(), done.stdout + done.stderr
     found: dict[str, Any] = json.loads(stored.read_text())
     return found
+
+
+DEVICES = """
+import torch
+import launches
+
+torch.cuda.set_device(FIRST)
+x = torch.zeros(64, device="cuda")
+launches.put(x, torch.ones(64, device="cuda:FIRST"))
+with torch.cuda.device(SECOND):
+    launches.put(x, torch.ones(64, device="cuda:1"))
+"""
+
+
+@pytest.mark.parametrize(("first", "second", "verdict"), [(0, 1, "incomplete"), (1, 1, "clean")])
+def test_two_devices_are_one_and_the_report_says_so(tmp_path: Path, first: int, second: int, verdict: str) -> None:
+    """On GPUs nothing orders the launches of two devices."""
+    (tmp_path / "launches.py").write_text(LAUNCHES)
+    report = of_two(tmp_path, DEVICES.replace("FIRST", str(first)).replace("SECOND", str(second)), ranks=1)
+    assert (report["verdict"], any("are one on the virtual machine" in why for why in report["incomplete"])) == (
+        verdict,
+        verdict == "incomplete",
+    ), report
 
 
 COMPILED = """

@@ -14,6 +14,9 @@ from consan.adapters.distributed import operations, tensors
 from consan.reports.model import Report
 from consan.session.comparing import rank_launches
 
+# A read of rank 0 by rank 1, of rank 1 by rank 0, of its own by rank 1; a write by rank 0 to rank 1; a read of what the peer gives.
+OF_0, OF_1, OWN_1 = (f"if (RANK == {rank}) {body}" for rank, body in ((1, TAKE), (0, TAKE), (1, "values[i] = mine[i];")))
+TO_1, PARTS = f"if (RANK == 0) {PUT}", f"if (i / 16 == peer) {TAKE}"
 READ_OWN, READ_LOW = "values[i] = mine[i];", "if (i < 16) values[i] = mine[i];"
 
 
@@ -48,6 +51,12 @@ def _steps(torch: Any, data: Any, handle: Any) -> dict[str, Callable[[], Any]]:
         "all_reduce of it": lambda: dist.all_reduce(data),
         "begin all_reduce of it": lambda: works.append(dist.all_reduce(data, async_op=True)),
         "end all_reduce of it": lambda: works.pop().wait(),
+        "broadcast from 0": lambda: dist.broadcast(data, 0),
+        "begin broadcast from 0": lambda: works.append(dist.broadcast(other, 0, async_op=True)),
+        "end": lambda: works.pop().wait(),
+        "all_gather in place": lambda: dist.all_gather_into_tensor(data, data[16 * handle.rank : 16 * handle.rank + 16]),
+        "all_gather in place of views": lambda: dist.all_gather([data[:16], data[16:]], data[16 * handle.rank : 16 * handle.rank + 16]),
+        "all_gather": lambda: dist.all_gather_into_tensor(data, other[:16]),
         "send": lambda: dist.send(other, 1 - handle.rank),
         "receive into it": lambda: dist.recv(data, 1 - handle.rank),
         "all_reduce by symm_mem": lambda: torch.ops.symm_mem.two_shot_all_reduce_(data, "sum", "0"),
@@ -99,6 +108,13 @@ PROGRAMS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "a collective and a barrier": (True, ("all_reduce of it", "barrier", TAKE)),
     "a collective that is waited for too late": (False, ("begin all_reduce of it", "put", "wait", "end all_reduce of it", TAKE)),
     "a collective that is waited for before a signal": (True, ("begin all_reduce of it", "end all_reduce of it", "put", "wait", TAKE)),
+    "the source of a broadcast is read": (True, (OF_0, "broadcast from 0")),
+    "the target of a broadcast is read behind it": (False, ("broadcast from 0", OF_1)),
+    "what the source of an asynchronous broadcast has written": (True, (TO_1, "begin broadcast from 0", "end", OWN_1)),
+    "the same before the wait": (False, (TO_1, "begin broadcast from 0", OWN_1, "end")),
+    "a part that is gathered in place is read": (True, ("all_gather in place", PARTS)),
+    "views that are gathered in place are read": (True, ("all_gather in place of views", PARTS)),
+    "parts that are gathered are read": (False, ("all_gather", PARTS)),
     "a message into what its sender has written": (True, (PUT, "send", "receive into it")),
     "a message into what its sender writes": (False, ("send", PUT, "receive into it")),
     "a kernel of torch on symmetric memory": (True, (FILL, "all_reduce by symm_mem", TAKE)),

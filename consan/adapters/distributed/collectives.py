@@ -237,14 +237,16 @@ class Collectives:
     def _all_gather(self, tensors: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
         found, work = self._met("all_gather", group, tensor.clone(), async_op=async_op)
         for to, given in zip(tensors, found, strict=True):
-            to.copy_(given)
+            if to.data_ptr() != tensor.data_ptr():  # a part that is in place is only read
+                to.copy_(given)
         return work
 
     def _all_gather_into(self, output: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
         found, work = self._met("all_gather_into_tensor", group, tensor.clone(), async_op=async_op)
         parts = output.reshape(len(found), -1)
         for rank, given in enumerate(found):
-            parts[rank] = given.reshape(-1)
+            if parts[rank].data_ptr() != tensor.data_ptr():  # a part that is in place is only read
+                parts[rank] = given.reshape(-1)
         return work
 
     def _all_gather_object(self, found: list[Any], given: Any, group: Any = None) -> None:
@@ -272,7 +274,8 @@ class Collectives:
     ) -> Any:  # fmt: skip
         root = self._root(group, src, group_src)
         found, work = self._met(f"broadcast from rank {root}", group, tensor.clone(), async_op=async_op, root=root)
-        tensor.copy_(found[self._of(group).ranks.index(root)])
+        if self._crew.rank != root:  # which only reads
+            tensor.copy_(found[self._of(group).ranks.index(root)])
         return work
 
     def _broadcast_objects(

@@ -8,6 +8,8 @@ or wait answer for the virtual machine; streams and events are in streams.py. `t
 
 A mode belongs to its thread: with --ranks that of each rank gets it.
 
+Several devices are one: where a program names two, the report is incomplete.
+
 Not handled: other threads than the one that began the session, `torch.Generator(device="cuda")`,
 CUDA graphs, and memory statistics.
 """
@@ -23,7 +25,6 @@ from typing import Any
 
 from consan.adapters.base import Patches, SessionLike
 from consan.adapters.triton.driver import VirtualDriver
-from consan.adapters.triton.streams import CurrentStream
 from consan.adapters.triton.torch_operations import TorchOperations
 from consan.ranks.crew import current
 
@@ -42,7 +43,7 @@ def redirect(
     for name, value in {**_answers(driver), **({"is_available": lambda: True} if address else {})}.items():
         if hasattr(cuda, name):
             patches.set(cuda, name, value)
-    mode = _mode(session, driver.now, torch, address)
+    mode = _mode(session, driver, torch, address)
     patches.set(torch.autograd, "_engine_run_backward", _inside(mode, torch.autograd._engine_run_backward))
     operator = importlib.import_module("torch._library.custom_ops").CustomOpDef
     patches.set(operator, "register_kernel", _for_the_cpu(operator.register_kernel))
@@ -102,8 +103,8 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
     return {
         **classes,
         "current_device": lambda: 0,
-        "set_device": lambda device: None,
-        "device": lambda device: nullcontext(),
+        "set_device": lambda device: _name_device(driver, device, sets=True),
+        "device": lambda device: nullcontext(_name_device(driver, device)),
         "get_device_capability": driver.get_device_capability,
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: described.name,
@@ -114,6 +115,13 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         "stream": lambda stream: nullcontext() if stream is None else stream,
         "empty_cache": lambda: None,
     }
+
+
+def _name_device(driver: VirtualDriver, device: Any, *, sets: bool = False) -> None:
+    """The program has named a device: by its number, as "cuda:1", or as a device of torch. `sets`: it is the current one from now on."""
+    crew, number = current(), device if isinstance(device, int) else str(device).partition(":")[2]
+    if number == "" or str(number).isdigit():
+        driver.session.streams.names_device(None if number == "" else int(number), None if crew is None else crew.rank, sets=sets)
 
 
 def _synchronize(driver: VirtualDriver) -> None:
@@ -129,8 +137,8 @@ def _of_others(function: Any) -> bool:
     return bool(name) and not name.startswith(("aten::", "prims::"))
 
 
-def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, address: Callable[[Any], int] | None) -> Any:
-    operations = TorchOperations(now)
+def _mode(session: SessionLike, driver: VirtualDriver, torch: ModuleType, address: Callable[[Any], int] | None) -> Any:
+    operations = TorchOperations(driver.now)
     is_on_device = torch.Tensor.is_cuda if address else None
 
     def is_cuda(value: Any) -> bool:
@@ -146,6 +154,8 @@ def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType, address: 
             asked = function is torch.Tensor.cuda or any(map(is_cuda, (*args, *named.values())))
             if asked:
                 session.note(_NOTE)
+                for each in filter(is_cuda, (*args, *named.values())):
+                    _name_device(driver, each)
             if function is torch.Tensor.record_stream:
                 return None
             if function is torch.Tensor.cuda:

@@ -85,6 +85,11 @@ class ProgramStream(Stream):
             self._reached[self.kind] = self._timeline.left(self._reached.get(self.kind, NONE) | self._over)
 
 
+_DEVICES: Final = (
+    "the program names the devices {} and {}, which are one on the virtual machine: their launches were not compared as those of two"
+)
+
+
 @dataclass(eq=False)
 class ProgramStreams:
     """The streams of a session's program, and its operations in them. `looks_at_global`: global memory is checked."""
@@ -97,6 +102,8 @@ class ProgramStreams:
     """By context: what is over once all streams of a kind are done."""
     _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
     chained: bool = False  # launches of one stream may overlap
+    _devices: dict[int | None, tuple[int | None, int | None]] = field(default_factory=dict)
+    """By rank: the current device, and the one that it has named first."""
     _busy: bool = False  # the default stream has done something before there was another one
 
     def __post_init__(self) -> None:
@@ -108,6 +115,17 @@ class ProgramStreams:
     def compares(self) -> bool:
         """Whether there is a second stream, and launches are compared."""
         return (self.chained or len(self._known) > len(DEFAULT_STREAMS)) and self.comparisons.accesses.wanted
+
+    def names_device(self, device: int | None, rank: int | None = None, *, sets: bool = False) -> None:
+        """The program, or a rank of it, names a device by its number; None: the current one, of a rank its own. All of them are one here.
+
+        `sets`: it is the current one from now on.
+        """
+        current, first = self._devices.get(rank, (0 if rank is None else None, None))
+        found = current if device is None else device
+        self._devices[rank] = device if sets else current, found if first is None else first
+        if None not in (first, found) and first != found and self.looks_at_global:
+            self.comparisons.incomplete(_DEVICES.format(first, found))
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream."""

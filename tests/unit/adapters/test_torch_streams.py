@@ -188,3 +188,22 @@ def test_tensors_of_the_host_are_no_matter_of_streams() -> None:
     assert run("cuda", [x], x, asked=True) is x
     run("item", [x], 1.0)
     assert (run.told, run.waits, len(run.notes)) == ([], [], 1)
+
+
+@pytest.mark.parametrize(
+    ("named", "complete"),
+    [
+        ([(0, None), (1, None)], False),
+        ([(1, None), (1, None)], True),
+        ([(None, None), (1, None)], False),
+        ([(None, 1), (1, 1), (0, 0)], True),
+        ([(0, 1), (1, 1)], False),
+    ],
+)
+def test_devices_that_are_one(named: list[tuple[int | None, int | None]], *, complete: bool) -> None:
+    with consan.check(device="cpu", seed=0) as sanitizer:
+        p = Program()
+        for device, rank in named:
+            current().session.streams.names_device(device, rank)
+        p.run("produce", p.a)
+    assert (sanitizer.report.incomplete == ()) is complete
