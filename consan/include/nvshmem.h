@@ -168,13 +168,13 @@ template <typename G> CONSAN_DEVICE void consan_meet(int which) {
     if (G::at() == 0) consan_await(which, consan_come(which, 0, nvshmem_n_pes()), 0, nvshmem_n_pes());
     G::sync();
 }
-#define CONSAN_BARRIERS_BY(prefix, suffix, group)                                                                                            \
-    CONSAN_DEVICE void prefix##_barrier_all##suffix() { consan_meet<group>(CONSAN_BARRIERS); }                                               \
-    CONSAN_DEVICE int prefix##_barrier##suffix(nvshmem_team_t team) { return consan_check_team(team), prefix##_barrier_all##suffix(), 0; }     \
-    CONSAN_DEVICE void prefix##_sync_all##suffix() {                                                                                         \
-        asm volatile("// nvshmem: sync");                                                                                                    \
-        prefix##_barrier_all##suffix();                                                                                                      \
-    }                                                                                                                                        \
+#define CONSAN_BARRIERS_BY(prefix, suffix, group) \
+    CONSAN_DEVICE void prefix##_barrier_all##suffix() { consan_meet<group>(CONSAN_BARRIERS); } \
+    CONSAN_DEVICE int prefix##_barrier##suffix(nvshmem_team_t team) { return consan_check_team(team), prefix##_barrier_all##suffix(), 0; } \
+    CONSAN_DEVICE void prefix##_sync_all##suffix() { \
+        asm volatile("// nvshmem: sync"); \
+        prefix##_barrier_all##suffix(); \
+    } \
     CONSAN_DEVICE int prefix##_team_sync##suffix(nvshmem_team_t team) { return consan_check_team(team), prefix##_sync_all##suffix(), 0; }
 
 // Collectives that move data. The destination of each rank must be free before any rank begins: that is the caller's to order.
@@ -218,9 +218,9 @@ template <typename G, typename O, typename T> CONSAN_DEVICE int consan_reduce(nv
     }
     return consan_end<G>(0, ranks);
 }
-#define CONSAN_OPERATION(name, value)                                                                                                        \
-    struct consan_##name {                                                                                                                   \
-        template <typename T> CONSAN_DEVICE T of(T a, T b) { return value; }                                                                 \
+#define CONSAN_OPERATION(name, value) \
+    struct consan_##name { \
+        template <typename T> CONSAN_DEVICE T of(T a, T b) { return value; } \
     };
 CONSAN_OPERATION(sum, a + b)
 CONSAN_OPERATION(prod, a *b)
@@ -231,85 +231,101 @@ CONSAN_OPERATION(or, a | b)
 CONSAN_OPERATION(xor, a ^ b)
 
 // Functions of a thread, a warp or a CTA: of bytes, then of types.
-#define CONSAN_OF_GROUP(prefix, suffix, group)                                                                                               \
-    CONSAN_BARRIERS_BY(prefix, suffix, group)                                                                                                \
-    CONSAN_DEVICE void prefix##_putmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_put<group>(to, from, bytes, pe); }   \
-    CONSAN_DEVICE void prefix##_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_nbi(); consan_put<group>(to, from, bytes, pe); } \
-    CONSAN_DEVICE void prefix##_getmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_get<group>(to, from, bytes, pe); }   \
-    CONSAN_DEVICE void prefix##_getmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { consan_nbi(); consan_get<group>(to, from, bytes, pe); } \
-    CONSAN_DEVICE void prefix##_putmem_signal##suffix(                                                                                       \
-        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
-        consan_put_signal<group>(to, from, bytes, signal, value, op, pe);                                                                    \
-    }                                                                                                                                        \
-    CONSAN_DEVICE void prefix##_putmem_signal_nbi##suffix(                                                                                   \
-        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
-        consan_nbi();                                                                                                                       \
-        consan_put_signal<group>(to, from, bytes, signal, value, op, pe);                                                                    \
-    }                                                                                                                                        \
-    CONSAN_DEVICE int prefix##_broadcastmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes, int root) {               \
-        return consan_broadcast<group>(team, to, from, bytes, root);                                                                         \
-    }                                                                                                                                        \
-    CONSAN_DEVICE int prefix##_fcollectmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes) {                          \
-        return consan_gather<group>(team, to, from, bytes);                                                                                  \
-    }                                                                                                                                        \
-    CONSAN_DEVICE int prefix##_alltoallmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes) {                          \
-        return consan_alltoall<group>(team, to, from, bytes);                                                                                \
+#define CONSAN_OF_GROUP(prefix, suffix, group) \
+    CONSAN_BARRIERS_BY(prefix, suffix, group) \
+    CONSAN_DEVICE void prefix##_putmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_put<group>(to, from, bytes, pe); } \
+    CONSAN_DEVICE void prefix##_putmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { \
+        consan_nbi(); \
+        consan_put<group>(to, from, bytes, pe); \
+    } \
+    CONSAN_DEVICE void prefix##_getmem##suffix(void *to, const void *from, size_t bytes, int pe) { consan_get<group>(to, from, bytes, pe); } \
+    CONSAN_DEVICE void prefix##_getmem_nbi##suffix(void *to, const void *from, size_t bytes, int pe) { \
+        consan_nbi(); \
+        consan_get<group>(to, from, bytes, pe); \
+    } \
+    CONSAN_DEVICE void prefix##_putmem_signal##suffix( \
+        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) { \
+        consan_put_signal<group>(to, from, bytes, signal, value, op, pe); \
+    } \
+    CONSAN_DEVICE void prefix##_putmem_signal_nbi##suffix( \
+        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) { \
+        consan_nbi(); \
+        consan_put_signal<group>(to, from, bytes, signal, value, op, pe); \
+    } \
+    CONSAN_DEVICE int prefix##_broadcastmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes, int root) { \
+        return consan_broadcast<group>(team, to, from, bytes, root); \
+    } \
+    CONSAN_DEVICE int prefix##_fcollectmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes) { \
+        return consan_gather<group>(team, to, from, bytes); \
+    } \
+    CONSAN_DEVICE int prefix##_alltoallmem##suffix(nvshmem_team_t team, void *to, const void *from, size_t bytes) { \
+        return consan_alltoall<group>(team, to, from, bytes); \
     }
 CONSAN_OF_GROUP(nvshmem, , consan_thread)
 CONSAN_OF_GROUP(nvshmemx, _warp, consan_warp)
 CONSAN_OF_GROUP(nvshmemx, _block, consan_block)
 
-#define CONSAN_COPIES_BY(name, type, prefix, suffix)                                                                                         \
-    CONSAN_DEVICE void prefix##_##name##_put##suffix(type *to, const type *from, size_t count, int pe) { prefix##_putmem##suffix(to, from, count * sizeof(type), pe); } \
-    CONSAN_DEVICE void prefix##_##name##_put_nbi##suffix(type *to, const type *from, size_t count, int pe) { consan_nbi(); prefix##_putmem##suffix(to, from, count * sizeof(type), pe); } \
-    CONSAN_DEVICE void prefix##_##name##_get##suffix(type *to, const type *from, size_t count, int pe) { prefix##_getmem##suffix(to, from, count * sizeof(type), pe); } \
-    CONSAN_DEVICE void prefix##_##name##_get_nbi##suffix(type *to, const type *from, size_t count, int pe) { consan_nbi(); prefix##_getmem##suffix(to, from, count * sizeof(type), pe); } \
-    CONSAN_DEVICE void prefix##_##name##_put_signal##suffix(                                                                                 \
-        type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
-        prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe);                                                \
-    }                                                                                                                                        \
-    CONSAN_DEVICE void prefix##_##name##_put_signal_nbi##suffix(                                                                             \
-        type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) {                                        \
-        consan_nbi();                                                                                                                       \
-        prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe);                                                \
-    }                                                                                                                                        \
-    CONSAN_DEVICE int prefix##_##name##_broadcast##suffix(nvshmem_team_t team, type *to, const type *from, size_t count, int root) {         \
-        return prefix##_broadcastmem##suffix(team, to, from, count * sizeof(type), root);                                                    \
-    }                                                                                                                                        \
-    CONSAN_DEVICE int prefix##_##name##_fcollect##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) {                    \
-        return prefix##_fcollectmem##suffix(team, to, from, count * sizeof(type));                                                           \
-    }                                                                                                                                        \
-    CONSAN_DEVICE int prefix##_##name##_alltoall##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) {                    \
-        return prefix##_alltoallmem##suffix(team, to, from, count * sizeof(type));                                                           \
-    }                                                                                                                                        \
-    CONSAN_REDUCTION(name, type, prefix, suffix, sum)                                                                                        \
-    CONSAN_REDUCTION(name, type, prefix, suffix, prod)                                                                                       \
-    CONSAN_REDUCTION(name, type, prefix, suffix, min)                                                                                        \
+#define CONSAN_COPIES_BY(name, type, prefix, suffix) \
+    CONSAN_DEVICE void prefix##_##name##_put##suffix(type *to, const type *from, size_t count, int pe) { \
+        prefix##_putmem##suffix(to, from, count * sizeof(type), pe); \
+    } \
+    CONSAN_DEVICE void prefix##_##name##_put_nbi##suffix(type *to, const type *from, size_t count, int pe) { \
+        consan_nbi(); \
+        prefix##_putmem##suffix(to, from, count * sizeof(type), pe); \
+    } \
+    CONSAN_DEVICE void prefix##_##name##_get##suffix(type *to, const type *from, size_t count, int pe) { \
+        prefix##_getmem##suffix(to, from, count * sizeof(type), pe); \
+    } \
+    CONSAN_DEVICE void prefix##_##name##_get_nbi##suffix(type *to, const type *from, size_t count, int pe) { \
+        consan_nbi(); \
+        prefix##_getmem##suffix(to, from, count * sizeof(type), pe); \
+    } \
+    CONSAN_DEVICE void prefix##_##name##_put_signal##suffix( \
+        type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) { \
+        prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe); \
+    } \
+    CONSAN_DEVICE void prefix##_##name##_put_signal_nbi##suffix( \
+        type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) { \
+        consan_nbi(); \
+        prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe); \
+    } \
+    CONSAN_DEVICE int prefix##_##name##_broadcast##suffix(nvshmem_team_t team, type *to, const type *from, size_t count, int root) { \
+        return prefix##_broadcastmem##suffix(team, to, from, count * sizeof(type), root); \
+    } \
+    CONSAN_DEVICE int prefix##_##name##_fcollect##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) { \
+        return prefix##_fcollectmem##suffix(team, to, from, count * sizeof(type)); \
+    } \
+    CONSAN_DEVICE int prefix##_##name##_alltoall##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) { \
+        return prefix##_alltoallmem##suffix(team, to, from, count * sizeof(type)); \
+    } \
+    CONSAN_REDUCTION(name, type, prefix, suffix, sum) \
+    CONSAN_REDUCTION(name, type, prefix, suffix, prod) \
+    CONSAN_REDUCTION(name, type, prefix, suffix, min) \
     CONSAN_REDUCTION(name, type, prefix, suffix, max)
-#define CONSAN_REDUCTION(name, type, prefix, suffix, operation)                                                                              \
-    CONSAN_DEVICE int prefix##_##name##_##operation##_reduce##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) {        \
-        return consan_reduce<CONSAN_GROUP##suffix, consan_##operation>(team, to, from, count);                                               \
+#define CONSAN_REDUCTION(name, type, prefix, suffix, operation) \
+    CONSAN_DEVICE int prefix##_##name##_##operation##_reduce##suffix(nvshmem_team_t team, type *to, const type *from, size_t count) { \
+        return consan_reduce<CONSAN_GROUP##suffix, consan_##operation>(team, to, from, count); \
     }
 #define CONSAN_GROUP consan_thread
 #define CONSAN_GROUP_warp consan_warp
 #define CONSAN_GROUP_block consan_block
-#define CONSAN_BITS_BY(name, type, prefix, suffix)                                                                                           \
-    CONSAN_REDUCTION(name, type, prefix, suffix, and)                                                                                        \
-    CONSAN_REDUCTION(name, type, prefix, suffix, or)                                                                                         \
+#define CONSAN_BITS_BY(name, type, prefix, suffix) \
+    CONSAN_REDUCTION(name, type, prefix, suffix, and) \
+    CONSAN_REDUCTION(name, type, prefix, suffix, or) \
     CONSAN_REDUCTION(name, type, prefix, suffix, xor)
 #define CONSAN_OF_GROUPS(each, name, type) each(name, type, nvshmem, ) each(name, type, nvshmemx, _warp) each(name, type, nvshmemx, _block)
-#define CONSAN_COPIES(name, type)                                                                                                            \
-    CONSAN_OF_GROUPS(CONSAN_COPIES_BY, name, type)                                                                                           \
+#define CONSAN_COPIES(name, type) \
+    CONSAN_OF_GROUPS(CONSAN_COPIES_BY, name, type) \
     CONSAN_DEVICE void nvshmem_##name##_iput(type *to, const type *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t count, int pe) { \
-        asm volatile("// nvshmem: put");                                                                                                     \
-        consan_strided((type *)consan_there(to, pe), from, to_stride, from_stride, count);                                                   \
-    }                                                                                                                                        \
+        asm volatile("// nvshmem: put"); \
+        consan_strided((type *)consan_there(to, pe), from, to_stride, from_stride, count); \
+    } \
     CONSAN_DEVICE void nvshmem_##name##_iget(type *to, const type *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t count, int pe) { \
-        asm volatile("// nvshmem: get");                                                                                                     \
-        consan_strided(to, (const type *)consan_there(from, pe), to_stride, from_stride, count);                                             \
+        asm volatile("// nvshmem: get"); \
+        consan_strided(to, (const type *)consan_there(from, pe), to_stride, from_stride, count); \
     }
-#define CONSAN_INTEGERS(name, type)                                                                                                          \
-    CONSAN_COPIES(name, type)                                                                                                                \
+#define CONSAN_INTEGERS(name, type) \
+    CONSAN_COPIES(name, type) \
     CONSAN_OF_GROUPS(CONSAN_BITS_BY, name, type)
 CONSAN_INTEGERS(char, char)
 CONSAN_INTEGERS(int8, int8_t)
@@ -326,45 +342,45 @@ CONSAN_COPIES(float, float)
 CONSAN_COPIES(double, double)
 
 // One element (p, g), waits for a flag, and atomics, which order nothing else.
-#define CONSAN_ATOMIC(name, type, word, c, function, operation, bits)                                                                         \
-    CONSAN_DEVICE type nvshmem_##name##_atomic_##function(type *to, type value, int pe) {                                                    \
-        word before;                                                                                                                         \
+#define CONSAN_ATOMIC(name, type, word, c, function, operation, bits) \
+    CONSAN_DEVICE type nvshmem_##name##_atomic_##function(type *to, type value, int pe) { \
+        word before; \
         asm volatile("atom.relaxed.sys." operation "." bits " %0, [%1], %2;" : "=" c(before) : "l"(consan_there(to, pe)), c((word)value) : "memory"); \
-        return (type)before;                                                                                                                 \
+        return (type)before; \
     }
-#define CONSAN_OF_TYPE(name, type, word, bits, sum, c)                                                                                       \
-    CONSAN_DEVICE void nvshmem_##name##_p(type *to, type value, int pe) {                                                                    \
-        asm volatile("// nvshmem: put");                                                                                                     \
-        asm volatile("st.relaxed.sys." bits " [%0], %1;" ::"l"(consan_there(to, pe)), c((word)value) : "memory");                             \
-    }                                                                                                                                        \
-    CONSAN_DEVICE type nvshmem_##name##_g(const type *from, int pe) {                                                                        \
-        asm volatile("// nvshmem: get");                                                                                                     \
-        return *(const type *)consan_there(from, pe);                                                                                        \
-    }                                                                                                                                        \
-    CONSAN_DEVICE type nvshmem_##name##_atomic_fetch(const type *from, int pe) {                                                             \
-        word seen;                                                                                                                           \
-        asm volatile("ld.relaxed.sys." bits " %0, [%1];" : "=" c(seen) : "l"(consan_there(from, pe)) : "memory");                             \
-        return (type)seen;                                                                                                                   \
-    }                                                                                                                                        \
-    CONSAN_ATOMIC(name, type, word, c, fetch_add, "add", sum)                                                                                \
-    CONSAN_ATOMIC(name, type, word, c, swap, "exch", bits)                                                                                   \
-    CONSAN_DEVICE type nvshmem_##name##_atomic_compare_swap(type *to, type compared, type value, int pe) {                                   \
-        word before;                                                                                                                         \
-        asm volatile("atom.relaxed.sys.cas." bits " %0, [%1], %2, %3;"                                                                       \
-                     : "=" c(before) : "l"(consan_there(to, pe)), c((word)compared), c((word)value) : "memory");                             \
-        return (type)before;                                                                                                                 \
-    }                                                                                                                                        \
-    CONSAN_DEVICE type nvshmem_##name##_atomic_fetch_inc(type *to, int pe) { return nvshmem_##name##_atomic_fetch_add(to, 1, pe); }           \
-    CONSAN_DEVICE void nvshmem_##name##_atomic_add(type *to, type value, int pe) { nvshmem_##name##_atomic_fetch_add(to, value, pe); }        \
-    CONSAN_DEVICE void nvshmem_##name##_atomic_inc(type *to, int pe) { nvshmem_##name##_atomic_fetch_add(to, 1, pe); }                        \
-    CONSAN_DEVICE void nvshmem_##name##_atomic_set(type *to, type value, int pe) { nvshmem_##name##_atomic_swap(to, value, pe); }             \
-    CONSAN_DEVICE bool nvshmem_##name##_test(type *at, int cmp, type value) {                                                                \
-        word seen;                                                                                                                           \
-        asm volatile("ld.acquire.sys." bits " %0, [%1];" : "=" c(seen) : "l"(at) : "memory");                                                \
-        return consan_holds((type)seen, cmp, value);                                                                                         \
-    }                                                                                                                                        \
-    CONSAN_DEVICE void nvshmem_##name##_wait_until(type *at, int cmp, type value) {                                                          \
-        while (!nvshmem_##name##_test(at, cmp, value)) {}                                                                                    \
+#define CONSAN_OF_TYPE(name, type, word, bits, sum, c) \
+    CONSAN_DEVICE void nvshmem_##name##_p(type *to, type value, int pe) { \
+        asm volatile("// nvshmem: put"); \
+        asm volatile("st.relaxed.sys." bits " [%0], %1;" ::"l"(consan_there(to, pe)), c((word)value) : "memory"); \
+    } \
+    CONSAN_DEVICE type nvshmem_##name##_g(const type *from, int pe) { \
+        asm volatile("// nvshmem: get"); \
+        return *(const type *)consan_there(from, pe); \
+    } \
+    CONSAN_DEVICE type nvshmem_##name##_atomic_fetch(const type *from, int pe) { \
+        word seen; \
+        asm volatile("ld.relaxed.sys." bits " %0, [%1];" : "=" c(seen) : "l"(consan_there(from, pe)) : "memory"); \
+        return (type)seen; \
+    } \
+    CONSAN_ATOMIC(name, type, word, c, fetch_add, "add", sum) \
+    CONSAN_ATOMIC(name, type, word, c, swap, "exch", bits) \
+    CONSAN_DEVICE type nvshmem_##name##_atomic_compare_swap(type *to, type compared, type value, int pe) { \
+        word before; \
+        asm volatile("atom.relaxed.sys.cas." bits " %0, [%1], %2, %3;" \
+                     : "=" c(before) : "l"(consan_there(to, pe)), c((word)compared), c((word)value) : "memory"); \
+        return (type)before; \
+    } \
+    CONSAN_DEVICE type nvshmem_##name##_atomic_fetch_inc(type *to, int pe) { return nvshmem_##name##_atomic_fetch_add(to, 1, pe); } \
+    CONSAN_DEVICE void nvshmem_##name##_atomic_add(type *to, type value, int pe) { nvshmem_##name##_atomic_fetch_add(to, value, pe); } \
+    CONSAN_DEVICE void nvshmem_##name##_atomic_inc(type *to, int pe) { nvshmem_##name##_atomic_fetch_add(to, 1, pe); } \
+    CONSAN_DEVICE void nvshmem_##name##_atomic_set(type *to, type value, int pe) { nvshmem_##name##_atomic_swap(to, value, pe); } \
+    CONSAN_DEVICE bool nvshmem_##name##_test(type *at, int cmp, type value) { \
+        word seen; \
+        asm volatile("ld.acquire.sys." bits " %0, [%1];" : "=" c(seen) : "l"(at) : "memory"); \
+        return consan_holds((type)seen, cmp, value); \
+    } \
+    CONSAN_DEVICE void nvshmem_##name##_wait_until(type *at, int cmp, type value) { \
+        while (!nvshmem_##name##_test(at, cmp, value)) {} \
     }
 CONSAN_OF_TYPE(int, int, int, "b32", "u32", "r")
 CONSAN_OF_TYPE(int32, int32_t, int, "b32", "u32", "r")

@@ -460,16 +460,20 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
 #define FORMS(X) \
     X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleLoad) X(cuModuleGetFunction) X(cuModuleUnload) \
     X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryGetKernel) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuLibraryUnload) \
-    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernelMultiDevice) X(cuCtxSetCurrent) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy) \
-    X(cuGraphCreate) X(fakeGraphAddNode) X(cuGraphAddNode) X(cuGraphLaunch) X(cuGraphExecDestroy) \
+    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernelMultiDevice) \
+    X(cuCtxSetCurrent) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy) \
+    X(cuGraphCreate) X(fakeGraphAddNode) X(cuGraphAddNode) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphGetNodes) X(cuFuncGetName) X(cuIpcGetMemHandle) \
     X(cuStreamCreate) X(cuEventCreate) X(cuEventRecord) X(cuStreamWaitEvent) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuStreamEndCapture)
 #define FORM(name) {#name, (void *)name},
-static const struct { const char *name; void *function; } forms[] = {
-    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuModuleGetGlobal", (void *)cuModuleGetGlobal_v2}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuGraphKernelNodeSetParams", (void *)cuGraphKernelNodeSetParams_v2},
-    {"cuGraphKernelNodeGetParams", (void *)cuGraphKernelNodeGetParams_v2}, {"cuGraphGetNodes", (void *)cuGraphGetNodes}, {"cuFuncGetName", (void *)cuFuncGetName},
-    {"cuGraphNodeGetType", (void *)cuGraphNodeGetType}, {"cuLinkCreate", (void *)cuLinkCreate_v2}, {"cuStreamBeginCapture", (void *)cuStreamBeginCapture_v2},
-    {"cuIpcOpenMemHandle", (void *)cuIpcOpenMemHandle_v2}, {"cuIpcGetMemHandle", (void *)cuIpcGetMemHandle},
-    {"fakeGetFunction", (void *)cuModuleGetFunction}, {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
+#define RENAMED(X) \
+    X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2) X(cuGraphInstantiate, cuGraphInstantiateWithFlags) X(cuModuleGetGlobal, cuModuleGetGlobal_v2) \
+    X(cuGraphAddKernelNode, cuGraphAddKernelNode_v2) X(cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams_v2) \
+    X(cuGraphKernelNodeGetParams, cuGraphKernelNodeGetParams_v2) \
+    X(cuGraphNodeGetType, cuGraphNodeGetType) X(cuLinkCreate, cuLinkCreate_v2) X(cuStreamBeginCapture, cuStreamBeginCapture_v2) \
+    X(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2) X(fakeGetFunction, cuModuleGetFunction) \
+    X(cuLinkAddData, cuLinkAddData_v2) X(cuLinkAddFile, cuLinkAddFile_v2)
+#define AS(name, function) {#name, (void *)function},
+static const struct { const char *name; void *function; } forms[] = {FORMS(FORM) RENAMED(AS)};
 
 Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {
     if (version < 12000) return 1;

@@ -182,7 +182,8 @@ inline cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *extents, i
   for (int i = 0; i < rank; ++i)
     if (extents[i] < 1)
       return CUFFT_INVALID_SIZE;
-  consan::fft_plans()[plan] = {{extents, extents + rank}, FftLayout::of(in, rank, in_step, in_distance), FftLayout::of(out, rank, out_step, out_distance), type, batch};
+  consan::fft_plans()[plan] = {{extents, extents + rank}, FftLayout::of(in, rank, in_step, in_distance),
+                               FftLayout::of(out, rank, out_step, out_distance), type, batch};
   if (work != nullptr)
     *work = 1;
   return CUFFT_SUCCESS;
