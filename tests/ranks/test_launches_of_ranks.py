@@ -12,6 +12,7 @@ from planted import Plant, plant
 from consan.adapters.distributed import collectives
 from consan.checker.compiled import replay
 from consan.checker.judging import grid
+from consan.ranks.crew import current
 from consan.reports.model import Report
 from consan.session.comparing import rank_launches
 
@@ -192,12 +193,17 @@ def test_a_rank_that_ends_while_others_use_its_memory(steps: tuple[str, ...], *,
     assert {finding.severity for finding in report.findings} <= {"warning"}
 
 
-@pytest.mark.parametrize(("wait", "compared"), [(("end",), 1), ((), 46)])  # one: the ends of both ranks
-def test_launches_that_all_come_behind_are_not_compared(wait: tuple[str, ...], compared: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs: list[int] = []
-    monkeypatch.setattr(rank_launches.RankLaunches, "_races", lambda self, earlier, later: pairs.append(1) or ())
-    launches(*(NOTHING, "begin", *wait) * 10, "barrier")
-    assert len(pairs) == compared
+@pytest.mark.parametrize(("wait", "kept"), [(("end",), 0), ((), 10)])
+def test_launches_that_all_come_behind_are_forgotten(wait: tuple[str, ...], kept: int) -> None:
+    counts: list[int] = []
+
+    def count() -> None:
+        order = getattr(current(), "order", None)
+        assert isinstance(order, rank_launches.RankLaunches)
+        counts.append(len(order.sent(0)))
+
+    launches(*(NOTHING, "begin", *wait) * 10, "count", "barrier", more=lambda *_: {"count": count})
+    assert counts[-1] == kept  # of the rank that comes last
 
 
 def test_a_wait_for_the_device_waits_for_no_work_again(monkeypatch: pytest.MonkeyPatch) -> None:
