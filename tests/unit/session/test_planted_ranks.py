@@ -72,7 +72,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         *(concurrent_launches, "ConcurrentLaunches._compare", "SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE", "GPU_SCOPE"),
         _of_gpus(_APART, entry="adds"),
     ),
-    "GPUs: signals": (checked, "may_signal", "return bool(", "return False and bool(", _of_gpus(_APART, entry="signals")),
+    "GPUs: signals": (checked, "may_signal", "return bool(", "return False and bool(", _without_flags(_of_gpus(_APART, entry="signals"))),
     "GPUs: the scope of fences": (
         *(checked, "_orders", "fences >= scope", "fences >= 0"),
         _without_flags(_of_gpus(_APART, entry="signals_in_gpu")),
