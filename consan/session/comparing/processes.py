@@ -182,35 +182,39 @@ class _Knowledge:
     """The launches that come before each launch, in its own rank and in others."""
 
     def __init__(self, processes: list[_Process]) -> None:
-        self._exchanges: dict[int, list[dict[str, Any]]] = {each.rank: each.exchanges for each in processes}
-        self._given: dict[str, Known] = {}
-        self._known: dict[tuple[int, int], Known] = {}
-        waiting = [(exchange["number"], rank, exchange) for rank, own in self._exchanges.items() for exchange in own]
+        self._exchanges: dict[int, dict[int, dict[str, Any]]] = {
+            each.rank: {int(exchange["number"]): exchange for exchange in each.exchanges} for each in processes
+        }
+        self._all = {rank: sum(1 << number for number in own) for rank, own in self._exchanges.items()}
+        self._at: dict[tuple[int, int], Known] = {}  # what a rank knows behind an exchange
+        given: dict[str, Known] = {}
+        in_order = sorted((number, rank) for rank, own in self._exchanges.items() for number in own)
         changed = True
         while changed:  # until nobody learns anything more
             changed = False
-            for number, rank, exchange in sorted(waiting, key=lambda each: each[:2]):
+            for number, rank in in_order:
+                exchange = self._exchanges[rank][number]
+                known = self._at[rank, number] = self.of(rank, exchange["before"])
+                if exchange["receives"]:
+                    _join(known, given.get(exchange["key"], {}))
                 if exchange["sends"]:
-                    known = {**self.of(rank, exchange["before"], number), rank: exchange["before"] | 1 << number}
-                    changed |= _join(self._given.setdefault(exchange["key"], {}), known)
+                    changed |= _join(given.setdefault(exchange["key"], {}), {**known, rank: exchange["before"] | 1 << number})
 
-    def of(self, rank: int, before: int, number: int) -> Known:
-        """The launches of others before an operation of a rank."""
+    def of(self, rank: int, before: int) -> Known:
+        """The launches of others that come before what is behind these operations of a rank, a bit for each."""
         found: Known = {}
-        for exchange in self._exchanges.get(rank, ()):
-            if exchange["number"] <= number and exchange["receives"] and (before >> exchange["number"] & 1 or exchange["number"] == number):
-                _join(found, self._given.get(exchange["key"], {}))
+        left = before & self._all.get(rank, 0)
+        while left:  # the last one knows what those before it know
+            last = left.bit_length() - 1
+            _join(found, self._at.get((rank, last), {}))
+            left &= ~(self._exchanges[rank][last]["before"] | 1 << last)
         return found
 
     def ordered(self, first: _Made, second: _Made) -> bool:
         """Whether one of two launches of different ranks comes before the other."""
-        return any(self._of(one).get(other.rank, 0) >> other.number & 1 for one, other in ((second, first), (first, second)))
-
-    def _of(self, made: _Made) -> Known:
-        key = made.rank, made.number
-        if key not in self._known:
-            self._known[key] = self.of(made.rank, made.before, made.number)
-        return self._known[key]
+        return any(
+            self.of(one.rank, one.before).get(other.rank, 0) >> other.number & 1 for one, other in ((second, first), (first, second))
+        )
 
 
 def _join(known: Known, more: Known) -> bool:
