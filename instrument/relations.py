@@ -122,7 +122,7 @@ class SyncPoint(OrderTraits):
 
     @property
     def sem(self) -> str:  # type: ignore[override]
-        """What it orders."""
+        """Its memory ordering."""
         return self.row.semantics(self.row.modifiers(self.parts)).sem
 
     @property
@@ -194,7 +194,7 @@ class Stores:
 
 @dataclass(frozen=True)
 class ValueUse:
-    """What becomes of a value that an access loads or leaves. `end`: the first thing that follows from it and that matters: "store" (to
+    """The use of a value that an access loads or leaves. `end`: the first thing that follows from it and that matters: "store" (to
     memory that outlives the kernel), "branch", "address" or "copy"; empty: nothing does. `path`: the instructions up to there.
     """
 
@@ -310,7 +310,7 @@ class Relations(Protocol):
         ...
 
     def value_use(self, access: Site, threads: Collection[Thread]) -> ValueUse | None:
-        """What becomes of the value that these threads load in an access; of what it leaves in memory, if it only writes.
+        """The use of the value that these threads load in an access; of what it leaves in memory, if it only writes.
 
         None if the text does not show it.
         """

@@ -239,7 +239,7 @@ class Unmodelled:
 
 @dataclass(frozen=True)
 class Schedules:
-    """What the schedule can change in a kernel. `holds`: nothing, since no thread observes what others do; else `why` it may.
+    """The effects of the schedule on a kernel. `holds`: nothing, since no thread observes what others do; else `why` it may.
 
     `explored`: other schedules that were run. An observation is an instruction by which a thread sees what others do. It has two outcomes:
     `outcomes` says how many were seen in all. `ended`: why not all planned schedules have run.
@@ -326,7 +326,7 @@ class Uninstrumented:
 
 @dataclass(frozen=True)
 class Cost:
-    """What consan cost the program: of so many `elapsed` seconds of a run, its threads worked `seconds` for consan.
+    """The cost of consan for the program: of so many `elapsed` seconds of a run, its threads worked `seconds` for consan.
 
     Both are sums over processes. `gpu_bytes`: the most GPU memory that consan had for itself at one time; 0 on the virtual machine.
     """

@@ -1,4 +1,4 @@
-"""What becomes of the value that a race is about."""
+"""The use of the value that a race is about."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UsedAt:
 
 @dataclass(frozen=True)
 class RacingValue:
-    """What becomes of the value that a race is about, by the text. `end`: what follows from it first and matters: "store" (to memory
+    """The use of the value that a race is about, by the text. `end`: what follows from it first and matters: "store" (to memory
     that outlives the kernel), "branch", "address" or "copy"; empty: nothing does, the value is discarded. `path`: the lines up to there.
     """
 
@@ -38,7 +38,7 @@ class Outcomes:
 
 
 def united_value(values: Iterable[RacingValue | None]) -> RacingValue | None:
-    """What can be said of several values: the shortest way of one that is used; that all are discarded; else nothing."""
+    """The use of several values: the shortest way of one that is used; that all are discarded; else nothing."""
     known = list(values)
     used = [each for each in known if each is not None and each.end]
     if used:

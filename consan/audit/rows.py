@@ -51,7 +51,7 @@ class RowFinding:
 
 @dataclass(frozen=True)
 class LaunchAnswers:
-    """What launches of a kernel did to memory (child/questions.py). `seeds`: schedules that were compared. Empty: nothing was seen."""
+    """Effects of a kernel's launches on memory (child/questions.py). `seeds`: schedules that were compared. Empty: nothing was seen."""
 
     seeds: int
     depends_on_schedule: str = ""
@@ -60,7 +60,7 @@ class LaunchAnswers:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What was seen."""
+        """The answers, one by one."""
         return tuple(filter(None, _texts(self)))
 
     def united(self, other: LaunchAnswers) -> LaunchAnswers:

@@ -56,7 +56,7 @@ class AuditRequest:
 
     @property
     def imports(self) -> list[str]:
-        """What the server is to import before it forks."""
+        """Modules that the server is to import before it forks."""
         if not self.file.endswith(".py"):
             return []
         wanted = {"torch": "torch" in self.text, "extensions": builds_extensions(self.text), "triton": uses_triton(self.text)}
@@ -202,7 +202,7 @@ def run(
 
 
 def _finished(future: Future[FileResult], request: AuditRequest) -> FileResult:
-    """What a worker gave. A file that ends the worker of a cluster has a row that says so."""
+    """The rows that a worker gave. A file that ends the worker of a cluster has a row that says so."""
     try:
         return future.result()
     except ConsanError:

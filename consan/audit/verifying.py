@@ -40,7 +40,7 @@ _STARTUP: Final = 60.0  # seconds: building host code is not the source's own ti
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a source. `score`: 0 to 1. `correct`: all kernels were reached and are clean, and the results are right."""
+    """The facts about a source. `score`: 0 to 1. `correct`: all kernels were reached and are clean, and the results are right."""
 
     result: FileResult
 
@@ -66,7 +66,7 @@ class Verdict:
 
     @property
     def answers(self) -> dict[str, LaunchAnswers]:
-        """What its kernels did to memory, by their names; only with `seeds`. It is no part of the verdict."""
+        """The effects of its kernels on memory, by their names; only with `seeds`. It is no part of the verdict."""
         return {row.kernel: row.answers for row in self.result.rows if row.answers is not None}
 
     @property

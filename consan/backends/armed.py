@@ -55,7 +55,7 @@ class ArmedSlot(NamedTuple):
 
 @dataclass(frozen=True)
 class MadeLaunches:
-    """What was done. `launches`: those that C has made, by the values of their parameters; `equal`: launches with the receipt.
+    """Counts of work. `launches`: those that C has made, by the values of their parameters; `equal`: launches with the receipt.
 
     `last`: the slot that was used last; `busy`: that of a launch which Python makes now; `numbers`: of the launches in the slots.
     """
@@ -186,7 +186,7 @@ class Arming(NamedTuple):
 
 
 class Lent(NamedTuple, Generic[S]):
-    """What C gets. `taken`: what launches take, and their `slots`; `last`: the one that was used last.
+    """The arguments for C. `taken`: what launches take, and their `slots`; `last`: the one that was used last.
 
     `instead`: the kernel that is launched, if it is another one. `decides`: bytes that parameters must have: the number of
     one, the place in it, at most 16 bytes.
@@ -228,7 +228,7 @@ class AlikeLaunches(ABC, Generic[S]):
 
     @abstractmethod
     def lends(self) -> Lent[S] | None:
-        """What C gets to make launches. None: it makes none."""
+        """The arguments for C to make launches. None: it makes none."""
 
     @abstractmethod
     def lent(self) -> None:

@@ -102,7 +102,7 @@ def refused(status: int) -> str:
 
 
 class DriverFacts:
-    """What a driver knows of handles and addresses. A subclass can ask one."""
+    """A driver's knowledge of handles and addresses. A subclass can ask one."""
 
     def status(self, function: str, *arguments: Any) -> int:
         """Call a function of the driver, and return what it says; not 0 where there is none yet."""

@@ -1,4 +1,4 @@
-"""What consan costs the program: seconds in which it works in the program's threads, and the GPU memory that it takes for itself.
+"""The cost of consan for the program: seconds in which it works in the program's threads, and the GPU memory that it takes for itself.
 
 Measured where a program's thread enters consan (`working`) and leaves it again for the program's own call (`outside`), each thread by
 itself. Not measured: compiled code that returns without the interpreter, threads of consan's own, code and variables of modules.

@@ -36,7 +36,7 @@ __all__ = [
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """What the build needs beside pyproject.toml: the compiler of the ziglang wheel, where the machine has none for C++ and C."""
+    """Requirements of the build beside pyproject.toml: the compiler of the ziglang wheel, where the machine has none for C++ and C."""
     return [*build_meta.get_requires_for_build_wheel(config_settings), *_compilers()]
 
 

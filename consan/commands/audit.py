@@ -88,7 +88,7 @@ def _default_jobs(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _executor(args: argparse.Namespace) -> Iterator[Executor]:
-    """What audits the files: threads that each have a server, or the workers of a cluster."""
+    """The workers that audit the files: threads that each have a server, or the workers of a cluster."""
     if args.executor is None:
         jobs = _default_jobs(args) if args.jobs is None else options.read_as("--jobs", args.jobs, options.read_positive)
         yield ThreadPoolExecutor(jobs)

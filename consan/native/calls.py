@@ -36,7 +36,7 @@ class RemoteCalls(DriverFacts):
         self._why = NO_LIBRARY
 
     def offered(self) -> bytes:
-        """What the interposer is to follow: the path of CUPTI and the calls. Empty where there is none."""
+        """The orders for the interposer: the path of CUPTI and the calls. Empty where there is none."""
         for path in libraries():
             try:
                 self._forms = forms_of(ctypes.CDLL(path), matters, LAYOUTS)

@@ -89,7 +89,7 @@ class Links:
         return None if inputs is None else self._joined(inputs, architecture, depth)
 
     def _assembled(self, image: bytes, architecture: str, depth: int) -> ChosenPtx | None:
-        """What the newest machine code of a fat binary was made from."""
+        """The PTX that the newest machine code of a fat binary was made from."""
         (binary, *others) = fat_binaries(image)
         code = [entry for entry in binary if not entry.ptx and not others and entry.size in self._sizes and runs_on(entry, architecture)]
         for entry in sorted(code, key=lambda each: each.architecture, reverse=True):

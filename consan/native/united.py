@@ -67,7 +67,7 @@ class _Candidate:
 
 @dataclass
 class _Whole:
-    """What is in the module that is being made."""
+    """The items of the module that is being made."""
 
     candidates: dict[str, list[_Candidate]] = field(default_factory=dict)
     directives: dict[str, None] = field(default_factory=dict)

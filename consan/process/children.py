@@ -96,7 +96,7 @@ def left(folder: Path, pid: int, end: str, seed: int) -> Report:
 
 @dataclass(frozen=True)
 class _Stored:
-    """What the processes of a run have left in its folder."""
+    """The reports that the processes of a run have left in its folder."""
 
     reports: list[Report]
     reasons: list[str]  # why others cannot be read

@@ -1,4 +1,4 @@
-"""What the user says of a launch: `n <= 1024 and n % 4 == 0`, with the names of the parameters, `gridDim.x` and whole numbers."""
+"""Assumptions of the user about a launch: `n <= 1024 and n % 4 == 0`, with the names of the parameters, `gridDim.x` and whole numbers."""
 
 from __future__ import annotations
 

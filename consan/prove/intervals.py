@@ -84,7 +84,7 @@ class Intervals:
         self._in_arms = False  # whether threads come to barriers at different instructions
 
     def compared(self) -> Compared:
-        """What is to be compared. Raises `Unproven`."""
+        """The pairs to compare. Raises `Unproven`."""
         last = self._last_nodes()
         start, whole = self._whole()
         found = Compared(self._united(whole))

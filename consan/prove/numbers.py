@@ -25,7 +25,7 @@ _FAR: Final = 1 << 200
 MOST: Final = 1 << 62  # iterations of a loop, at most
 Interval = tuple[int, int]
 Base = tuple[str, str]
-"""What an address begins at: ("param", "2+0"), ("shared", NAME) or ("global", NAME)."""
+"""The base of an address: ("param", "2+0"), ("shared", NAME) or ("global", NAME)."""
 
 
 @dataclass

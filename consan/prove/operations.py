@@ -1,4 +1,4 @@
-"""What instructions compute, as terms. An instruction without a rule here gives numbers that are not known.
+"""Results of instructions, as terms. An instruction without a rule here gives numbers that are not known.
 
 PTX ISA, "Integer Arithmetic Instructions", "Logic and Shift Instructions", "Comparison and Selection Instructions", "cvt".
 """

@@ -327,7 +327,7 @@ class Guesses:
 
 
 def _difference(one: Formula, other: Formula) -> Formula:
-    """What one term is more than another one; where it is a choice, in each case."""
+    """The difference of two terms; where it is a choice, in each case."""
     if z3.is_app_of(one, z3.Z3_OP_ITE):
         condition, *cases = one.children()
         return choice(condition, *(_difference(case, other) for case in cases))

@@ -126,7 +126,7 @@ def of_all_lanes(threads: Numbers, part: npt.NDArray[np.uint64], block: int) -> 
 
 @dataclass(frozen=True)
 class Operands:
-    """What an access follows from: the values of its operands, the parameters with the tensor maps, and the pointers among them."""
+    """The inputs of an access: the values of its operands, the parameters with the tensor maps, and the pointers among them."""
 
     value: Callable[[Source], SpreadValue | None]
     parameters: Sequence[bytes]

@@ -83,7 +83,7 @@ class AccessForm:
         return self.writes and self.asynchronous and not self.reduces
 
     def reads(self) -> tuple[Source, ...]:
-        """What its bytes follow from."""
+        """The inputs that its bytes follow from."""
         return self.base, self.size, *(() if self.box is None else self.box.coordinates)
 
 

@@ -86,7 +86,7 @@ class Growth:
         return cls(now, {key: step for key, step in steps.items() if step is not None}, ctas, widths)
 
     def iterations(self, count: int, through: Callable[[dict[Key, SpreadValue]], Registers | None]) -> Registers | None:
-        """What the registers are behind some iterations. `through`: goes through all of them. None: these iterations are not known."""
+        """The registers behind some iterations. `through`: goes through all of them. None: these iterations are not known."""
         for _ in range(_MOST_TRIES):
             given = {key: self._in_iterations(key, count) for key in self.steps}
             left = through(dict(given))
@@ -126,7 +126,7 @@ class Growth:
 
 
 def difference(before: SpreadValue, now: SpreadValue) -> Words | None:
-    """What a register has grown by. None: it differs between threads."""
+    """The growth of a register. None: it differs between threads."""
     if before is now:
         return np.zeros(1, np.uint64)
     if before.base != now.base or before.of_thread.size != now.of_thread.size:

@@ -37,7 +37,7 @@ _BIT_OPERATIONS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise
 
 
 class SpreadOperation:
-    """What an instruction computes. `bits`: of the registers that it writes."""
+    """The result of an instruction. `bits`: of the registers that it writes."""
 
     def __init__(self, instruction: Instruction, sources: int, bits: Sequence[int], *, converts: bool = False) -> None:
         """`converts`: it makes an address of another state space, with the same number for global memory. Raises `Unknown`."""

@@ -93,7 +93,7 @@ class Slice:
         del self.bases[min(words, key=lambda place: int.from_bytes(place.of(parameters), "little"))]
 
     def numbers(self, parameters: Sequence[bytes]) -> tuple[bytes, ...]:
-        """What a proof follows from of the parameters: all that is read but the pointers."""
+        """The parameters that a proof follows from: all that are read but the pointers."""
         return tuple(b"" if each in self.bases else each.of(parameters) for each in self.words)
 
     def pointers(self, parameters: Sequence[bytes]) -> dict[int, int]:
@@ -193,7 +193,7 @@ def _amount(instruction: Instruction) -> Operand | None:
 
 
 def _reads_something(instruction: Instruction) -> Source:
-    """What is not zero where a copy reads. `ignore-src` is a predicate in the place of `src-size`: where it holds, nothing is read."""
+    """A number that is 0 where a copy reads nothing. `ignore-src` is a predicate in the place of `src-size`."""
     amount = _amount(instruction)
     source = None if amount is None else _source(instruction, amount)
     if isinstance(source, Opposite):

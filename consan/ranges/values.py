@@ -111,7 +111,7 @@ def of_part(numbers: Words, *, of_threads: bool) -> SpreadValue:
 
 
 def single(ctas: int) -> Fork | Unknown:
-    """What is raised where a value is no sum: each CTA by itself has one, if they are few."""
+    """The error where a value is no sum: each CTA by itself has one, if they are few."""
     return Fork(list(np.eye(ctas, dtype=np.bool_))) if 1 < ctas <= MOST_SINGLE else Unknown()
 
 

@@ -73,7 +73,7 @@ class StuckRanksError(UsageError):
 
 @dataclass
 class _Rank:
-    """What a rank waits for; nothing while it may run."""
+    """The event that a rank waits for; nothing while it may run."""
 
     what: str = ""  # in the words of a report
     collective: tuple[str, Sequence[int]] | None = None  # all that must be alike in its ranks, and these

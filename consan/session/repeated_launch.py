@@ -40,7 +40,7 @@ NOT_REPEATED: Final = object()
 
 
 NOTHING: Final = "nothing"
-"""What a launch takes that records nothing."""
+"""The arguments of a launch that records nothing."""
 
 
 @dataclass(eq=False, repr=False)
@@ -269,7 +269,7 @@ class RepeatedLaunch:
         return result
 
     def _begins(self, alike: AlikeLaunches[Any], args: Parameters | None, *, placed: bool) -> Any:
-        """What the launch takes. None: it takes the long way. `placed`: its place among those of several streams is given to it."""
+        """The arguments of the launch. None: it takes the long way. `placed`: its place among those of several streams is given to it."""
         if alike.instead and not alike.covers(args):
             return None
         if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:

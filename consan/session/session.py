@@ -100,7 +100,7 @@ class Session:
 
     @property
     def recording(self) -> Recording:
-        """What its recorded launches have left."""
+        """The results of its recorded launches."""
         return self._executor.recording
 
     @property

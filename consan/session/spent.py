@@ -1,4 +1,4 @@
-"""What consan has cost this process, for a report."""
+"""The cost of consan for this process, for a report."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class TextureInfo:
         return TextureMemory(self.address, self.nbytes if self.memory != "array" else 0, self.texel_bytes, self.memory == "linear")
 
     def floats(self, texels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What fetches of these channels give, before they are filtered ("Texture Functions", read mode)."""
+        """The values that fetches of these channels give, before they are filtered ("Texture Functions", read mode)."""
         values = texels.astype(np.float64)
         if self.read == "element":
             return values

@@ -62,7 +62,7 @@ class LaunchText:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a right run leaves in buffers: texts N=FILE, and how far a number may be off."""
+    """Buffers as a right run leaves them: texts N=FILE, and how far a number may be off."""
 
     expect: tuple[str, ...] = ()
     rtol: float = 0.0

@@ -39,7 +39,7 @@ CHOICES = (
     Choice("named", "CONSAN_NAMED", (0, 1, 2, 4, 8, _BARRIERS), "upper bound of the ids of barriers with a thread count", ("engine",)),
     Choice("isa", "CONSAN_ISA", (0, 1), "the stricter reading of the ISA (--policy isa)", ("engine",)),
 )
-"""What a module can ask for (`passes.analyse.choose_variant`). All combinations that meet the needs are built by the tests."""
+"""The parts that a module can request (`passes.analyse.choose_variant`). All combinations that meet the needs are built by the tests."""
 
 
 def needed(families: Collection[str]) -> set[str]:

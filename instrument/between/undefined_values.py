@@ -37,13 +37,13 @@ _Masks = dict[Key, int]  # the lanes in which a register is undefined
 
 @dataclass
 class _State:
-    """What holds before an instruction: the lanes that may be there, and those in which registers are undefined."""
+    """The state before an instruction: the lanes that may be there, and those in which registers are undefined."""
 
     here: int
     undefined: _Masks
 
     def joined(self, other: _State) -> _State:
-        """What holds on both ways, lane by lane."""
+        """The state of both ways, lane by lane."""
         keys = self.undefined.keys() | other.undefined.keys()
         masks = {key: self._or_absent(key, other) & other._or_absent(key, self) for key in keys}
         here = self.here | other.here
@@ -98,7 +98,7 @@ class UndefinedValues:
 
 
 class _Walk:
-    """What follows from one shuffle of a warp. `sources`: by lane that gets an undefined value there, the lane that is not there."""
+    """The undefined values of one shuffle of a warp. `sources`: by lane that gets an undefined value there, the lane that is not there."""
 
     def __init__(self, graph: Graph, data: DataFlow, decided: DecidedBranches, warp: Warp, home: int, at: int) -> None:
         self._graph, self._data, self._warp, self._home, self._at = graph, data, warp, home, at

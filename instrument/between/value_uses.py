@@ -1,4 +1,4 @@
-"""What becomes of a value: the shortest way from an access to a store, a branch or an address that follows from it.
+"""The use of a value: the shortest way from an access to a store, a branch or an address that follows from it.
 
 A forward slice of the text, through registers and through local and shared memory. It knows no order of writes to one register and no
 places in memory, but for shared variables whose names the addresses show: so a use may be one that no execution makes, and "no use" is
@@ -33,7 +33,7 @@ _UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True)
 class _Step:
-    """What an instruction makes of the value: its registers, or what it leaves in memory. `anyone`: each thread may have it."""
+    """Results of an instruction from the value: its registers, or what it leaves in memory. `anyone`: each thread may have it."""
 
     start: int  # of the instruction
     anyone: bool
@@ -173,7 +173,7 @@ class ValueUses:
 
 
 def _begun(access: Instruction) -> Iterator[_Step | str]:
-    """What an access makes: the value that it loads, and what an atomic operation or a store leaves."""
+    """The values of an access: the one that it loads, and what an atomic operation or a store leaves."""
     row = lookup(access.parts)
     if row is None or row.is_of_tensor_memory:
         yield _UNKNOWN

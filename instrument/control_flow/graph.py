@@ -81,7 +81,7 @@ class Graph:
 
     @cached_property
     def post_dominators(self) -> PostDominators:
-        """What all paths from each node pass, and which branches decide whether it is reached."""
+        """The nodes that all paths from each node pass, and which branches decide whether it is reached."""
         return PostDominators(self.successors, [number for number, node in enumerate(self.nodes) if node.may_leave])
 
     def behind(self, number: int) -> set[int]:

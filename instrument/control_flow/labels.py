@@ -13,7 +13,7 @@ Named = tuple[int, str]
 
 
 def visible(scope: Block | None, name: str, table: Mapping[Named, _T]) -> _T | None:
-    """What a name means in a scope; None if nothing has it."""
+    """The meaning of a name in a scope; None if nothing has it."""
     while scope is not None:
         if (scope.start, name) in table:
             return table[scope.start, name]

@@ -1,4 +1,4 @@
-"""What an instruction can do to memory or order: one typed record for each (kinds.py), its row in a template, and its C++ structure."""
+"""Effects of instructions on memory or order: one typed record for each (kinds.py), its row in a template, and its C++ structure."""
 
 from consan.instrument.effects.kinds import *  # noqa: F403 - all kinds are public
 from consan.instrument.effects.model import (

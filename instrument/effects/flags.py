@@ -6,7 +6,7 @@ import enum
 
 
 class Flag(enum.IntFlag):
-    """What the text says of an effect, beside numbers."""
+    """Properties of an effect that the text gives, beside numbers."""
 
     STRONG = 1
     WAITS = 2  # a barrier or a point: the thread waits, it does not only arrive

@@ -40,7 +40,7 @@ class Makes:
         return self.recorded in (When.CHECKED, When.CHECKED_BEHIND)
 
     def attributes(self, parts: tuple[str, ...], modifiers: Mapping[str, str], operands: Mapping[str, Any]) -> dict[str, Any]:
-        """What the text gives. A flag is set if all of its words are in the opcode."""
+        """The values that the text gives. A flag is set if all of its words are in the opcode."""
         flags = {name: words <= set(parts) for name, words in self.words.items()}
         return {**flags, **self.numbers, **{name: compute(modifiers, operands) for name, compute in self.computed.items()}}
 

@@ -103,7 +103,7 @@ class EffectField(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What all effects have. `guard`: the word that says whether the instruction executes, where no place has it folded in."""
+    """The fields of all effects. `guard`: the word that says whether the instruction executes, where no place has it folded in."""
 
     number: ClassVar[int] = 0  # of the kind (kinds.py)
     asynchronous: ClassVar[bool] = False  # of an asynchronous proxy, or of operations in flight (asynchronous.hpp, tensor_memory.hpp)

@@ -1,4 +1,4 @@
-"""What threads do: accesses to shared and global memory, barriers, fences."""
+"""Effects of threads: accesses to shared and global memory, barriers, fences."""
 
 from __future__ import annotations
 

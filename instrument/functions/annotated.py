@@ -48,7 +48,7 @@ def _regions(function: Function) -> Iterator[tuple[Instruction | None, Instructi
 
 
 def described(module: Module, function: Function) -> tuple[str, ...]:
-    """What a report lists: `release at k.cu:12`, `ignored: k.cu:12 to k.cu:15`, and regions without a begin or an end."""
+    """The entries of a report: `release at k.cu:12`, `ignored: k.cu:12 to k.cu:15`, and regions without a begin or an end."""
     found = [each for each in function.instructions() if row_of(each).is_annotation]
     if not found:
         return ()

@@ -37,4 +37,4 @@ COPIES: Final = frozenset({"cp.async", "cp.async.commit", "cp.async.wait", "bulk
 
 _WRITES: Final = frozenset({"store", "atomic", "reduction", "stmatrix", "wmma", "multimem", "surface"})
 ACTING: Final = _WRITES | BARRIERS | COPIES | {"call", "wgmma", "tcgen05", "mbarrier"}
-"""What others may notice: writes, synchronisation, asynchronous operations."""
+"""Effects that others may notice: writes, synchronisation, asynchronous operations."""

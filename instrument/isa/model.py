@@ -34,7 +34,7 @@ so a kernel with it is `incomplete`."""
 
 
 class Spelled(Protocol):
-    """What has an opcode."""
+    """Something with an opcode."""
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What an instruction may observe of other threads: what it gives, or does, in another schedule.
+"""Observations of other threads by an instruction: what it gives, or does, in another schedule.
 
 Only instructions that are known to do the same in each schedule are independent of it; all others are not (`is_steady`).
 """

@@ -1,4 +1,4 @@
-"""What is known before a function is rewritten: of its module, of its place there, and of its text."""
+"""Facts before a function is rewritten: of its module, of its place there, and of its text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from consan.instrument.rewriting.context import Context, FunctionPlan
 
 @dataclass(frozen=True)
 class ModuleFacts:
-    """What all functions of a module share in one of its texts. `templates`: of all functions, so that block numbers are unique."""
+    """The facts that functions of a module share in one of its texts. `templates`: of all functions, so that block numbers are unique."""
 
     context: Context
     templates: list[Template]

@@ -1,4 +1,4 @@
-"""What stands around the recorded text of a function: what it begins with, the checks for room, and how threads leave it."""
+"""Text around the recorded text of a function: what it begins with, the checks for room, and how threads leave it."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Pass:
         return self._recorded(facts, kernels, refused, modes, words), kernels
 
     def _facts(self, context: Context, plans: Plans, modes: dict[str, Mode], variant: TextVariant) -> ModuleFacts:
-        """What the recorded functions share. `plans`, `modes`: of the kernels that are recorded, and of what they call."""
+        """The facts that recorded functions share. `plans`, `modes`: of the kernels that are recorded, and of what they call."""
         reads, writes = recorded_sides(plans)
         global_races = {name for name, mode in modes.items() if mode is not Mode.OFF}
         called = functions.recorded_functions(plans, reads, writes, global_races=global_races)

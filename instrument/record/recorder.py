@@ -29,7 +29,7 @@ from consan.instrument.rewriting.emit import Unsupported
 
 @dataclass
 class StoredWords:
-    """What the log of a function has so far."""
+    """The words in the log of a function so far."""
 
     in_nodes: dict[int, int] = field(default_factory=dict)  # how many words each node of the graph stores
     stores: bool = False  # the compact log has some
@@ -89,7 +89,7 @@ class FunctionRecorder:
 
     @property
     def computed(self) -> Computed | None:
-        """What the host can compute."""
+        """The values that the host can compute."""
         return self.function.computed
 
     @property

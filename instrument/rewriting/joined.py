@@ -72,7 +72,7 @@ def _header(entry: Function) -> str:
 
 
 def _directives(header: str) -> str:
-    """What stands between the parameters and the body."""
+    """The text between the parameters and the body."""
     return header[header.index(")") + 1 :] if "(" in header else "\n"
 
 
@@ -86,7 +86,7 @@ def _body(module: Module, entry: Function, rank: int, files: _Files) -> str:
 
 
 def _declared(module: Module, entry: str, first: Module) -> list[str]:
-    """What a module declares beside its entry and the first one does not. It must be alike where both do."""
+    """Declarations of a module beside its entry that the first one lacks. It must be alike where both do."""
     refuse_variables(module, 2)
     known = {name.name: _plain(each.text) for each in first.variables for name in each.names}
     known |= {each.name: _plain(each.text) for each in first.functions}
@@ -103,7 +103,7 @@ def _plain(text: str) -> str:
 
 
 class _Files:
-    """What `.loc` lines refer to: the files and names of inlined functions of the first module, and what others have beside."""
+    """The tables that `.loc` lines refer to: the files and names of inlined functions of the first module, and what others have beside."""
 
     def __init__(self, first: Module) -> None:
         self._numbers: dict[str, str] = {name: number for number, name in _FILE.findall(first.text)}

@@ -179,7 +179,7 @@ class _Run:
         return Guard(other, place == 0 if value is None else value)
 
     def above(self, load: Instruction, condition: Key) -> list[Instruction] | None:
-        """What has to move above a load, so that its condition is known there, in order; None if it cannot."""
+        """The instructions that have to move above a load, so that its condition is known there, in order; None if it cannot."""
         found, pending = set[Instruction](), [condition]
         while pending:
             key = pending.pop()

@@ -138,7 +138,7 @@ def _place(found: re.Match[str]) -> str:
 
 
 def prologue(ranks: int, extent: int, stride: int = 0) -> str:
-    """What each thread knows of its rank."""
+    """The rank's facts that each thread has."""
     part = f"div.u32 %ranked_of, %ranked_z, {extent}; rem.u32 %ranked_z, %ranked_z, {extent};"
     of = part if extent > 1 else "mov.u32 %ranked_of, %ranked_z; mov.u32 %ranked_z, 0;"
     tests = " ".join(f"setp.eq.u32 %ranked{rank}, %ranked_of, {rank};" for rank in range(1, ranks))

@@ -20,7 +20,7 @@ from consan.reports.source.places import shown_at
 
 
 def value_of(found: FindingRecord, module: ModuleSites) -> RacingValue | None:
-    """What becomes of the value of a finding; None where it has none, or nobody knows."""
+    """The use of the value of a finding; None where it has none, or nobody knows."""
     if module.relations is None or not KINDS[found.kind].conflicts or FindingFlags.TENSOR in found.flags:
         return None
     sides = [site for number in (found.site, found.other_site) if (site := module.site(number)) is not None]

@@ -201,7 +201,7 @@ def _list(value: tuple[int, ...] | None) -> list[int] | None:
 
 
 def lacking(error: Exception) -> str:
-    """What is wrong with a document whose reading has raised this error."""
+    """The mistake in a document whose reading has raised this error."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 

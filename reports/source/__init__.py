@@ -1,1 +1,1 @@
-"""What the user wrote: names, lines and declarations of the source, and repairs as changes of it."""
+"""The user's text: names, lines and declarations of the source, and repairs as changes of it."""

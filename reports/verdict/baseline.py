@@ -30,7 +30,7 @@ class KnownFinding(Rule):
 
     @property
     def unused(self) -> str:
-        """What is said where the rule covers no finding."""
+        """The sentence where the rule covers no finding."""
         return f"{self.by}: this {self.kind} in kernel {self.kernel} is not found any more"
 
 

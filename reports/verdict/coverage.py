@@ -1,4 +1,4 @@
-"""What was checked of each kernel, and what that means for the verdict.
+"""Coverage: the parts of each kernel that were checked, and what that means for the verdict.
 
 `coverage` has a row for each kernel that ran and each area: its state. An area in scope that was checked in no
 launch of a kernel, or in none of some shape (`NOT_CHECKED`), is a gap: the verdict is `incomplete`. A share of the launches of each shape
@@ -314,7 +314,7 @@ def _explored(schedules: Schedules) -> str:
 
 
 def united(one: Schedules | None, other: Schedules | None) -> Schedules | None:
-    """What two runs of a kernel say. None: one of them says nothing."""
+    """The coverage of two runs of a kernel. None: one of them says nothing."""
     if one is None or other is None or one.holds:
         return None if one is None or other is None else other
     if other.holds:
@@ -351,7 +351,7 @@ def proof_rows(report: Report) -> Iterator[str]:
 
 
 def _assumed(proof: AllLaunchesProof) -> str:
-    """What is assumed, in parentheses."""
+    """The assumptions, in parentheses."""
     if not proof.checked:
         return " (consan prove prints what it assumes)"
     held = ", ".join(("arrays do not overlap", "integers do not overflow", *proof.relations))

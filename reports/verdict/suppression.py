@@ -57,7 +57,7 @@ class Rule:
 
     @property
     def unused(self) -> str:
-        """What is said where the rule covers no finding."""
+        """The sentence where the rule covers no finding."""
         return f"{self}: this suppression covered no finding"
 
     @property

@@ -1,4 +1,4 @@
-"""What becomes of a racing value, in words."""
+"""The use of a racing value, in words."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
 
 
 def _update_words(facts: Mapping[str, Any], atomic_add: str, store: str) -> dict[str, str]:
-    """What an update of several threads should be. `recomputed`: no atomic operation makes its value of the one that was loaded."""
+    """The right form of an update by several threads. `recomputed`: no atomic operation makes its value of the one that was loaded."""
     if facts.get("extreme"):
         largest, smallest = (atomic_add.replace("Add", f"M{word}").replace("add", f"m{word}") for word in ("ax", "in"))
         return {

@@ -95,7 +95,7 @@ class SymmetricCalls:
 
 
 class Handle:
-    """What `rendezvous` returns. The methods and properties are those of torch's `_SymmetricMemory`."""
+    """The handle that `rendezvous` returns. The methods and properties are those of torch's `_SymmetricMemory`."""
 
     def __init__(self, crew: Crew, makes: Tensors, window: SymmetricWindow, offset: int) -> None:
         self._crew, self._makes, self._window = crew, makes, window

@@ -60,7 +60,7 @@ def blocks(found: Iterable[Leaf]) -> list[HostBlock]:
 
 @dataclass(frozen=True)
 class RankLaunch:
-    """What a rank launches."""
+    """The launches of a rank."""
 
     launcher: LauncherLike
     session: Any

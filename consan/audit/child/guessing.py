@@ -56,7 +56,7 @@ class NotGuessedError(Exception):
 
 
 class KernelText:
-    """What the source says of a kernel. All of it is empty for PTX alone."""
+    """The source's facts about a kernel. All of them are empty for PTX alone."""
 
     def __init__(self, source: AuditedSource | None, name: str) -> None:
         self._text, self._name = source.text if source is not None else "", name

@@ -1,4 +1,4 @@
-"""What the process of a file may do: time, memory, the size of files, processes, and where it writes.
+"""Limits of the process of a file: time, memory, the size of files, processes, and where it writes.
 
 Contained: memory beyond a limit, files beyond a size, writes outside of its folder and the cache (with Landlock, where the kernel has
 it), processes that it leaves behind. Not contained: reading files, the network, and code that searches the process for consan's own

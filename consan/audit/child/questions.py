@@ -1,4 +1,4 @@
-"""What a launch does to the program's memory: whether its results depend on the schedule, what it writes that no argument gives it,
+"""Effects of a launch on the program's memory: whether its results depend on the schedule, what it writes that no argument gives it,
 whether its results depend on memory that nobody wrote.
 
 Memory that the program allocates is filled with bytes that follow from their addresses (`unwritten`). What still has them when a kernel is
@@ -37,7 +37,7 @@ def parameters_in(entry: str) -> list[str]:
 
 
 def unwritten(address: int, nbytes: int) -> Bytes:
-    """What memory holds that nobody has written."""
+    """The contents of memory that nobody has written."""
     words = (np.arange(-(-nbytes // 8), dtype=np.uint64) + np.uint64(address // 8)) * _FACTOR
     found: Bytes = (words ^ (words >> _HIGH)).view(np.uint8)[:nbytes]
     return found

@@ -1,4 +1,4 @@
-"""What the constants of kernels imply of sizes: code that works in tiles takes whole ones for granted.
+"""Sizes that the constants of kernels imply: code that works in tiles takes whole ones for granted.
 
 `tile` is what each of several sizes has at least, `block` what a single one or each of two has. Both are powers of two of at most `_MOST`,
 since what a size is halved to stays one where it was one; 0: nothing is implied. The text is CUDA C++, or a module with it in strings.

@@ -1,4 +1,4 @@
-"""What the host and the compiled checker exchange: records and numbers. The C++ side (source/layouts.hpp) is made from these tables."""
+"""Records and numbers that the host and the compiled checker exchange. The C++ side (source/layouts.hpp) is made from these tables."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Decides(enum.IntFlag):
 
 
 class StoppedKind(enum.IntEnum):
-    """What a stopped thread did."""
+    """The last step of a stopped thread."""
 
     GONE = 0  # it has exited
     WAITS = 1  # for other threads

@@ -95,7 +95,7 @@ class Launch:
 
     @property
     def compact(self) -> Compact | None:
-        """What its log has, if that is not all."""
+        """The part that its log has, if that is not all."""
         return self.form.compact
 
     @property

@@ -26,7 +26,7 @@ _SPARE_BYTES: Final = 1 << 27
 
 @dataclass(frozen=True)
 class LogRoom:
-    """What logs have to hold. `roomy`: of an earlier launch a log of the usual length was full. `used`: lines of a log of this shape;
+    """The contents of logs. `roomy`: of an earlier launch a log of the usual length was full. `used`: lines of a log of this shape;
     0: not known. `first`: CTAs that start, and have logs; 0: all."""
 
     roomy: bool = False
@@ -39,7 +39,7 @@ USUAL_ROOM: Final = LogRoom()
 
 @dataclass(frozen=True)
 class LogNeeds:
-    """What the logs of a launch need. `line_bytes`: of one line of all logs; `words`: the most that a thread stores between two cuts, plus
+    """The room for logs. `line_bytes`: of one line of all logs; `words`: the most that a thread stores between two cuts, plus
     one for the mark of the end.
 
     `bounded`: words that a thread stores at most, by the text (0: it does not say). `dense`: logs of global memory, where room costs

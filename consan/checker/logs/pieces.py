@@ -25,7 +25,7 @@ class NoRoom(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class LogForm:
-    """What the logs of a kernel's launches have."""
+    """The parts that the logs of a kernel's launches have."""
 
     words: int  # the most that a thread stores between two cuts, and one for the mark of the end
     calls: bool = False  # threads keep their place in the log in memory

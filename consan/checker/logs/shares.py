@@ -107,7 +107,7 @@ class Pairs:
 
     @property
     def why(self) -> str:
-        """What was not compared; empty if all was."""
+        """The part that was not compared; empty if all was."""
         if not self.left:
             return ""
         pairs = self.sets * (self.sets - 1) // 2

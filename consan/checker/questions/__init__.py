@@ -1,1 +1,1 @@
-"""What would be found if a kernel were changed: changes, their replays, and which synchronisation is not needed."""
+"""Findings of a kernel that is changed: changes, their replays, and which synchronisation is not needed."""

@@ -138,7 +138,7 @@ class _Count:
                     self.found.sizes.add(event.bytes)
 
     def _values(self, value: WordValue, lanes: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> set[int]:
-        """What a value is in some lanes."""
+        """A value in some lanes."""
         if value.is_known:
             return {value.number}
         return {int(each) + value.number for each in np.unique(self.steps.words(lanes, at + value.word)) if each != DID_NOT_HAPPEN}

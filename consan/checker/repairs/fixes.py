@@ -134,7 +134,7 @@ class _Search:
                 tries = min(tries, number + MORE_TRIES)  # perhaps one removes all findings
 
     def _candidates(self, record: Any) -> Iterator[Repair]:
-        """What the report names first; last, barriers of those warps only that pass there."""
+        """The repairs that the report names first; last, barriers of those warps only that pass there."""
         places, passes = self._questions.places, self._questions.passes
         repairs = (each for each in Repairs(self._questions, record) if self._only(each.change, places))
         listed = sorted(itertools.islice(repairs, MOST_TRIES), key=self._turn)

@@ -58,7 +58,7 @@ class Repair:
 
 
 def _around(one: tuple[effects.Effect, ...], other: tuple[effects.Effect, ...]) -> tuple[effects.Effect, ...]:
-    """What two changes add before and behind one event; empty if they are others."""
+    """The text that two changes add before and behind one event; empty if they are others."""
     before, behind = (one, other) if one and one[-1].site else (other, one)
     is_one = bool(before and behind) and before[-1] == behind[0]
     added = (*before[:-1], *behind[1:])

@@ -1,1 +1,1 @@
-"""What commands are made of: their common base, how they deliver a report, and pieces of `check` and `ptx`."""
+"""Parts of commands: their common base, how they deliver a report, and pieces of `check` and `ptx`."""

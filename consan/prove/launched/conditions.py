@@ -33,7 +33,7 @@ STAYS: Final = "no access leaves its array or is misaligned"
 
 @dataclass(frozen=True)
 class LaunchConditions:
-    """What holds of each launch that a proof covers. `flat`: axes with one CTA.
+    """Conditions of each launch that a proof covers. `flat`: axes with one CTA.
 
     `grid`: the variables of its extents; empty where it does not matter. `overflows`: questions to the solver, which have no answer.
     `relations`: of its parameters. `related`: these and the pointers that are equal, in words.
@@ -49,7 +49,7 @@ class LaunchConditions:
     related: tuple[str, ...] = ()
 
     def assumed(self) -> tuple[str, ...]:
-        """What stays assumed of each launch, in words."""
+        """Assumptions that stay for each launch, in words."""
         return (STAYS,)
 
     def refuses(self, grid: Shape, parameters: Sequence[bytes]) -> str:
@@ -60,7 +60,7 @@ class LaunchConditions:
         return next((f"not {each}" for each in self.relations if not each.holds(parameters)), "")
 
     def key(self, grid: Shape, parameters: Sequence[bytes]) -> tuple[int, ...]:
-        """What the answers about overflows follow from."""
+        """The facts that the answers about overflows follow from."""
         return *grid, *(each.value(parameters) for each in self.numbers)
 
     def overflow(self, grid: Shape, parameters: Sequence[bytes]) -> str:

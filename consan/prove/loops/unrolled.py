@@ -22,7 +22,7 @@ def united(accesses: Sequence[ThreadAccess]) -> list[ThreadAccess]:
 
 
 def _key(access: ThreadAccess) -> tuple[object, ...] | None:
-    """What accesses of one run have in common; None: an access is not part of any."""
+    """The facts that accesses of one run share; None: an access is not part of any."""
     if access.base is None or access.strong or access.own or access.is_copy or access.is_of_mbarrier:
         return None
     return access.place[0], access.base, access.space, access.writes, access.path.get_id()

@@ -1,1 +1,1 @@
-"""What is asked about launches that were recorded: do fixes hold, which synchronisation is not needed, how fast are forms."""
+"""Questions about launches that were recorded: do fixes hold, which synchronisation is not needed, how fast are forms."""

@@ -36,7 +36,7 @@ class Buffers(Protocol):
         ...
 
     def contents(self) -> list[bytes]:
-        """What they hold now."""
+        """Their contents now."""
         ...
 
     def put(self, contents: Sequence[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What a session has collected for its next report, beside what its launches keep."""
+"""The parts that a session has collected for its next report, beside what its launches keep."""
 
 from __future__ import annotations
 

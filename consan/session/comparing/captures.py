@@ -133,7 +133,7 @@ class Captures:
             self.program.host_waits_for(reached)
 
     def _reached(self, event: int) -> tuple[Capture | None, Event]:
-        """What an event stands for. One that nobody has seen being recorded may stand for all that was done so far."""
+        """The work that an event stands for. One that nobody has seen being recorded may stand for all that was done so far."""
         found = self.events.get(event)
         if found is None:
             timeline = self.program.concurrent.timeline

@@ -1,4 +1,4 @@
-"""What each call of the driver means for the order of a program's work (CUDA Driver API, "Stream Management", "Event Management").
+"""The order that calls of the driver give a program's work (CUDA Driver API, "Stream Management", "Event Management").
 
 A call that waits for the host's sake is taken for an order of all that it may wait for: `cuMemFree` waits for the device, and a copy to
 pageable memory for its stream. A call that may order streams and has no row here ends the comparison, with its name as the reason.

@@ -124,7 +124,7 @@ class FollowedStreams(ProgramStreams):
 
     @property
     def log(self) -> ProcessLog | None:
-        """What other processes are to know. None: no memory is shared with any."""
+        """The facts that other processes are to know. None: no memory is shared with any."""
         return self.concurrent.log
 
     def shares(self, rank: int, world: int) -> ProcessLog:

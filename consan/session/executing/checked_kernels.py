@@ -56,7 +56,7 @@ class CheckedKernels:
     _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
     def of(self, prepared: Prepared, entry: str) -> CheckedKernel:
-        """What is known of a kernel."""
+        """The facts about a kernel."""
         return self._kernels.setdefault((prepared.number, entry), CheckedKernel())
 
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, *, keeps: bool, asked: bool) -> None:

@@ -112,7 +112,7 @@ class Keeper:
         return {**run, "modules": modules, "elsewhere": [*_elsewhere(report), *report.incomplete]}
 
     def _kernels(self, module: _Module) -> dict[str, Any]:
-        """What was found out about global memory without a log, by kernel: launches with proofs, and shapes."""
+        """Answers about global memory without a log, by kernel: launches with proofs, and shapes."""
         prepared, recording = module.prepared, self.recording
         entries = module.about["offsets"]
         return {
@@ -181,7 +181,7 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
 
 
 def _tell_kernels(recording: Recording, prepared: Prepared, kernels: dict[str, Any]) -> None:
-    """What the run has found out about global memory without a log."""
+    """The run's answers about global memory without a log."""
     for entry, known in kernels.items():
         recording.kernels.adds_proofs(prepared, entry, ProvenLaunches(*known["proofs"]))
         for grid, block, looked in known["shapes"]:

@@ -39,7 +39,7 @@ _LEAST: Final = 1.0  # seconds for the replays of a launch that has taken its ti
 
 @dataclass(frozen=True)
 class ReplayChoice:
-    """What is replayed of a launch. `exhaustive`: CTAs that did the same, too. `sample`: so many CTAs at most (0: all).
+    """The part of a launch that is replayed. `exhaustive`: CTAs that did the same, too. `sample`: so many CTAs at most (0: all).
 
     `together`: so many CTAs are replayed together where nothing orders them (0: all). `keep`: accesses to global memory are wanted.
     `pairs`: of sets of CTAs that earlier launches have compared.
@@ -92,7 +92,7 @@ class LaunchCheck:
 
     @property
     def shape(self) -> LogShape:
-        """What launches with logs of one length have in common."""
+        """The parts that launches with logs of one length share."""
         launched = self.launched
         return launched.entry, launched.grid, launched.block, launched.cluster
 

@@ -59,7 +59,7 @@ class KnownLogs:
 
 @dataclass
 class MachineCode:
-    """What the device loads of a module, unless it takes PTX. `notes`: of the assembler, for the report. `delayed`: with seeded delays.
+    """The image that the device loads, unless it takes PTX. `notes`: of the assembler, for the report. `delayed`: with seeded delays.
 
     `assemble` makes `cubin` where that is not made yet. `load_later` loads the module when it is first used.
     """

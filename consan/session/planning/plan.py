@@ -31,7 +31,7 @@ _NO_CLUSTER: Final = (1, 1, 1)
 
 
 class ModuleForm(Protocol):
-    """What a plan reads of a form of a module (`Prepared`). `recorded`: None with called hooks."""
+    """The facts that a plan reads of a form of a module (`Prepared`). `recorded`: None with called hooks."""
 
     number: int
     recorded: Recorded | None
@@ -106,7 +106,7 @@ class LogPlan:
 
 
 class Gap(enum.Enum):
-    """What is not checked."""
+    """The reasons why something is not checked."""
 
     GLOBAL = enum.auto()  # global memory of the kernel, because its form with global memory is not recorded
     ROOM = enum.auto()  # the same, because the log has no room
@@ -115,7 +115,7 @@ class Gap(enum.Enum):
 
 @dataclass(frozen=True)
 class KnownBefore:
-    """What is proven before a launch. `accesses` to global memory, if it is recorded without for that; `always`: it has no race at all."""
+    """Proofs before a launch. `accesses` to global memory, if it is recorded without for that; `always`: it has no race at all."""
 
     accesses: int = 0
     always: AllLaunchesProof | None = None

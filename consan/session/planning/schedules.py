@@ -1,4 +1,4 @@
-"""What the schedule can change: whether what a kernel does may depend on it.
+"""Effects of the schedule: whether what a kernel does may depend on it.
 
 A launch whose threads observe nothing of each other does the same in each schedule (observations.py). Others are repeated on the virtual
 machine (exploration.py).
@@ -37,7 +37,7 @@ class Explored:
 
 @dataclass
 class KernelSchedules:
-    """What a session knows of the schedules of its kernels."""
+    """The session's knowledge of the schedules of its kernels."""
 
     explored: dict[_OfKernel, Explored] = field(default_factory=dict)
     shapes: set[tuple[str, str, Dim3, Dim3]] = field(default_factory=set)
@@ -55,7 +55,7 @@ class KernelSchedules:
     def of(
         self, prepared: Prepared, kernel: KernelSummary, blocks: Collection[Dim3], findings: Iterable[Finding], unsettled: str
     ) -> Schedules | None:
-        """What the schedule can change in a kernel; None without launches. `blocks`: of these. `unsettled`: why that is not known."""
+        """The effects of the schedule on a kernel; None without launches. `blocks`: of these. `unsettled`: why that is not known."""
         if not blocks:
             return None
         why = unsettled or _unchecked(kernel)
@@ -87,7 +87,7 @@ class KernelSchedules:
 
 
 def _unchecked(kernel: KernelSummary) -> str:
-    """What was not looked at in a kernel: there may be races from which something follows."""
+    """The parts of a kernel that were not looked at: there may be races from which something follows."""
     gaps = (*kernel.missing, *kernel.global_gaps, *(f"{each} was left out" for each in kernel.excluded), *map(str, kernel.unmodelled))
     if kernel.engine != "record":
         return "called hooks see one run"

@@ -1,1 +1,1 @@
-"""What the text of a kernel says of what must be in its log, and what need not be."""
+"""Analyses of a kernel's text: what must be in its log, and what need not be."""

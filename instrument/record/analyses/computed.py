@@ -68,7 +68,7 @@ class WordNeed:
 
 @dataclass(frozen=True)
 class Repeated:
-    """What a thread may do more often than the host."""
+    """The iterations that a thread may do more often than the host."""
 
     passed: set[int]  # waits that the host takes once, as ones that have passed: their starts
     polled: set[int]  # the instructions between a failed one of them and the next

@@ -26,7 +26,7 @@ _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory,
 
 
 class OfText(TypedDict):
-    """What R-MO1 needs of a strong access: it gives data, or counts; a loop may throw the value away and load again."""
+    """The facts that R-MO1 needs of a strong access: it gives data, or counts; a loop may throw the value away and load again."""
 
     data: bool
     again: bool

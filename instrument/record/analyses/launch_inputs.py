@@ -1,4 +1,4 @@
-"""What a kernel reads that its launch gives: parameters, and the addresses of shared variables."""
+"""Inputs of a kernel that its launch gives: parameters, and the addresses of shared variables."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _touch(kind: type[Effect], access: MemoryAccess | None) -> Touch:
 
 
 def _implied(work: Work, access: MemoryAccess | None, has_size: bool) -> dict[str, Any]:
-    """What follows from the access at the place; without one, from the semantics. `has_size`: the effect is of that many bytes."""
+    """The leaves by the access at the place; without one, by the semantics. `has_size`: the effect is of that many bytes."""
     if access is not None:
         size = {"bytes": access.total_bytes, "element": element_bytes(work, access)} if has_size else {}
         return {**size, **reach_of(work, access)}

@@ -1,4 +1,4 @@
-"""What two findings of one kernel share: an mbarrier, a copy, a place, a repair. `relations` says for which findings it matters."""
+"""Things that two findings of one kernel share: an mbarrier, a copy, a place, a repair. `relations` says for which findings it matters."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class PatientLoops:
         return all(_is_quiet(step.instruction) and not _is_logged(step.instruction) for step in self._graph.nodes[node].steps)
 
     def _body_of(self, head: int) -> frozenset[int]:
-        """What leads back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
+        """The ways that lead back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
         return next(reversed(natural_loops(self._before, head)), frozenset())
 
     def _is_entered_at(self, head: int, body: frozenset[int]) -> bool:

@@ -42,7 +42,7 @@ _MOST_SEEN: Final = 100_000  # visits that are noted
 
 
 class Action(IntEnum):
-    """What is done at the point."""
+    """The action at the point."""
 
     NOTHING = 0
     LAST = 1  # the party is held
@@ -127,7 +127,7 @@ def _is_point(instruction: Instruction) -> bool:
 
 @dataclass
 class Seen:
-    """What happened in a launch: visits of points in order, as point and warp of the grid; and waits whose phase was incomplete."""
+    """The events of a launch: visits of points in order, as point and warp of the grid; and waits whose phase was incomplete."""
 
     visits: list[tuple[int, int]] = field(default_factory=list)
     failed: set[int] = field(default_factory=set)  # points
