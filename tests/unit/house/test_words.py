@@ -151,6 +151,14 @@ def test_no_file_has_a_retired_name(stem: str) -> None:
     _hold(_file_uses(stem), FILES[stem], stem in FILES_UNDER_WAY)
 
 
+def test_docstrings_begin_with_their_subject() -> None:
+    """Not with a clause in its place: `What it holds.`"""
+    begun = re.compile(r'"""(?:What|Of|The same of)\b')
+    texts = ((path, path.read_text()) for path in SOURCES if path.suffix == ".py")
+    found = [f"{path.relative_to(ROOT)}: {match[0]}" for path, text in texts for match in begun.finditer(text)]
+    assert found == []
+
+
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_no_document_has_a_retired_phrase(phrase: str) -> None:
     _hold(_phrase_uses(phrase), PHRASES[phrase], phrase in PHRASES_UNDER_WAY)
