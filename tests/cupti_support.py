@@ -10,7 +10,9 @@ from consan.backends import callbacks
 
 
 class Cupti:
-    """The library."""
+    """The library. `context`: that in which calls are made."""
+
+    context = 0x55
 
     def __init__(self, status: int = 0, names: tuple[str, ...] = ()) -> None:
         self.status, self.names, self.enabled = status, names, set[str]()
@@ -38,6 +40,6 @@ class Cupti:
     def called(self, name: str, *words: int, site: int = 1, status: int = 0) -> None:
         """The driver has been called."""
         params, result = (ctypes.c_uint64 * len(words))(*words), ctypes.c_int(status)
-        data = callbacks.CallbackData(site, b"", ctypes.addressof(params), ctypes.pointer(result), b"", 0x55)
+        data = callbacks.CallbackData(site, b"", ctypes.addressof(params), ctypes.pointer(result), b"", self.context)
         assert self.callback is not None
         self.callback(self.user, 1, self.names.index(name) + 1, ctypes.byref(data))

@@ -78,6 +78,12 @@ class OneContext(CudaContexts):
         return 0
 
 
+def look_where_launches_point() -> None:
+    """C makes none of the armed launches from now on, so that Python looks (session/comparing/peers.py)."""
+    if (functions := armed_functions()) is not None:
+        functions.shares(more=True)
+
+
 @dataclass
 class ProcessMemory:
     """The memory that is shared now. `status`: calls a function of the driver, and returns its status."""
@@ -101,13 +107,8 @@ class ProcessMemory:
             row[1](self, *values)
             self._found, self.changes = None, self.changes + 1
             if self.shared and not self._looks:
-                self._look_where_launches_point()
-
-    def _look_where_launches_point(self) -> None:
-        """C makes no launches without Python from now on, which looks (session/comparing/peers.py)."""
-        self._looks = True
-        if (functions := armed_functions()) is not None:
-            functions.shares(more=True)
+                self._looks = True
+                look_where_launches_point()
 
     def holder(self, address: int) -> str:
         """Whose memory an address is in, if it is shared; empty: it is not."""

@@ -188,7 +188,7 @@ class Frameworks:
     def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether launches that look alike may not be made alike."""
         contexts = self.device.backend.contexts
-        if prepared.recorded is None or (contexts is not None and (contexts.refusal or not contexts.alone)):
+        if prepared.recorded is None or (contexts is not None and contexts.refusal) or self.peers.of_process:
             return True
         return not self.selection.takes_all or self.judge.keeper is not None or not launch.threads or launch.stream == THREAD_STREAM
 

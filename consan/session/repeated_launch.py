@@ -232,7 +232,7 @@ class RepeatedLaunch:
             counted, streams, shared = self.asks or alike.asks, frameworks.streams, frameworks.peers.memory.shared
             args = asked() if counted or streams.several or shared else None
             shape = frameworks.among_streams(self.prepared, self.launch, args) if streams.several else None
-            if shared and frameworks.reaches_more(self.prepared, self.launch.entry, args):
+            if frameworks.peers.of_process or (shared and frameworks.reaches_more(self.prepared, self.launch.entry, args)):
                 return NOT_REPEATED
             taken = self._begins(alike, args, placed=shape is not None)
             if taken is None:
@@ -289,11 +289,12 @@ class RepeatedLaunch:
         work = self.frameworks.device.backend.work
         if work is None or (functions := armed_functions()) is None:
             return
-        streams, stream, asks, sharings = self.frameworks.streams, self.launch.stream, self.asks or self.alike.asks, functions.shares()
+        frameworks = self.frameworks
+        streams, stream, asks, sharings = frameworks.streams, self.launch.stream, self.asks or self.alike.asks, functions.shares()
         self._early = bool(key) and self.alike.by_itself and not streams.may_arm(stream)
         key = key if self.alike.by_itself and not self._early else ()
-        with self.frameworks.device.lock:
-            if self._differs() or (key and (self.frameworks.peers.shares or (asks and self._args is None))):
+        with frameworks.device.lock:
+            if frameworks.peers.of_process or self._differs() or (key and (frameworks.peers.shares or (asks and self._args is None))):
                 return
             values = self._args or () if asks and key else ()
             words = [each or 0 for each in key] or [0] * _STREAM + [stream]

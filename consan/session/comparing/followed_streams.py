@@ -23,7 +23,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.base import DEFAULT_STREAMS, THREAD_STREAM, CallSource, FollowedLaunch
-from consan.backends.contexts import NOTHING, ProcessMemory
+from consan.backends.contexts import NOTHING, ProcessMemory, look_where_launches_point
 from consan.checker.compiled.concurrent_launches import Rows
 from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
@@ -82,8 +82,11 @@ class FollowedStreams(ProgramStreams):
 
     def enter(self, context: int, *, peers: bool = False) -> int:
         """A call or a launch is made in a context of the driver. Its number: 0 is that of the first one. `peers`: it may reach another."""
+        if context and context not in self._contexts:
+            self._contexts[context] = len(self._contexts)
+            look_where_launches_point()
         if context:
-            self.context = self._contexts.setdefault(context, len(self._contexts))
+            self.context = self._contexts[context]
         if peers:
             self.reaches_others()
         return self.context
@@ -140,7 +143,7 @@ class FollowedStreams(ProgramStreams):
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
         with self.lock:
             self.context = context
-            if not self._needs_none and not (self.noting and handle in DEFAULT_STREAMS):
+            if not self.needs_none and not (self.noting and handle in DEFAULT_STREAMS):
                 self.captures.place(handle)
             return self.compares
 
@@ -245,7 +248,7 @@ class FollowedStreams(ProgramStreams):
 
     def adds_nothing(self, stream: int) -> bool:
         """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""
-        if self._needs_none or (stream in DEFAULT_STREAMS and self.noting):
+        if self.needs_none or (stream in DEFAULT_STREAMS and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
 
@@ -257,25 +260,26 @@ class FollowedStreams(ProgramStreams):
 
     def capture_of(self, stream: int) -> Capture | None:
         """The capture that began with a stream. None: there is none, or calls are not followed that may change the order of its nodes."""
-        capture = None if self._needs_none else self.captures.place(stream).capture
+        capture = None if self.needs_none else self.captures.place(stream).capture
         return capture if capture is not None and capture.began == stream else None
 
     def counted_in(self, stream: int) -> list[CountedNode] | None:
         """The nodes of the capture that a stream is in whose launches are counted. None: there is no such capture."""
-        capture = None if self._needs_none else self.captures.of(stream)
+        capture = None if self.needs_none else self.captures.of(stream)
         return None if capture is None else capture.counted
 
     def may_arm(self, stream: int) -> bool:
         """Whether C may make launches into a stream: it is the default stream, and their calls are noted, or nobody needs them."""
-        return self._needs_none or (stream in DEFAULT_STREAMS and self.followed_launch is not None)
+        return self.needs_none or (stream in DEFAULT_STREAMS and self.followed_launch is not None)
 
     @property
     def followed_launch(self) -> FollowedLaunch | None:
         """How C notes a launch. None: nobody needs calls, or none are noted."""
-        return None if self._needs_none or self.facts is None else self.facts.followed_launch()
+        return None if self.needs_none or self.facts is None else self.facts.followed_launch()
 
     @property
-    def _needs_none(self) -> bool:
+    def needs_none(self) -> bool:
+        """Whether calls are not followed, or not any more."""
         return self.facts is None or bool(self.seen.why)
 
     def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
@@ -340,6 +344,7 @@ class FollowedStreams(ProgramStreams):
         """Compare nothing from now on: an edge may be missing."""
         with self.lock:
             self.seen.stops(why)
+            look_where_launches_point()
             if self.facts is not None:
                 self.facts.ends_order()
             self.concurrent.timeline.host_waits(self.concurrent.timeline.everything)

@@ -12,6 +12,7 @@ Not seen: mapped memory without CUPTI, which reports the calls that map it.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterator
 from dataclasses import field
@@ -67,6 +68,22 @@ class PeerMemory:
         if not reached and self._may_reach(prepared, entry, parameters):
             reached = f"it may reach memory of another GPU {_UNKNOWN if parameters is None else _LOADED}"
         return reached
+
+    @functools.cached_property
+    def _alone(self) -> bool:
+        return not self.wanted or self.contexts is None or self.contexts.alone
+
+    @property
+    def of_process(self) -> bool:
+        """Whether a launch may reach memory of another GPU that this process uses.
+
+        Until a call shows that it does, it uses one of those that it sees: each call that puts work into another context, or lets a context
+        reach another one, is followed.
+        """
+        if self._alone:
+            return False
+        assert self.contexts is not None
+        return self.streams.needs_none or self.memory.peers or self.contexts.several or self.streams.several_devices
 
     @property
     def shares(self) -> bool:

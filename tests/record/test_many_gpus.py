@@ -1,0 +1,122 @@
+"""Launches of a program that sees several GPUs and uses one repeat as those of a program that sees one, until it uses another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from armed_support import bench_launch
+from planted import plant
+from test_early_launches import FIRST, Early
+
+from consan.backends.contexts import PEERS, CudaContexts
+from consan.session import frameworks, repeated_launch
+from consan.session.comparing import followed_streams, peers
+
+WAYS = ("triton adds", "cupy waits")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrary:
+    return bench_launch.NullLibrary(str(tmp_path_factory.mktemp("driver")))
+
+
+@pytest.fixture
+def many(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Early]]:
+    monkeypatch.setattr(CudaContexts, "alone", False)
+    made: list[Early] = []
+
+    def begin(given: str) -> Early:
+        made.append(Early(given, library, monkeypatch))
+        made[-1].program.learn()
+        for _ in range(FIRST):
+            made[-1].call("cuEventDestroy", 0x900)
+        made[-1].program.launch(3)
+        return made[-1]
+
+    yield begin
+    for each in made:
+        each.program.close()
+
+
+@pytest.mark.parametrize("given", WAYS)
+def test_they_repeat(given: str, many: Callable[[str], Early]) -> None:
+    one = many(given)
+    assert one.program.launch(10) == 10
+    assert one.program.counts()[0] == "clean"
+
+
+@pytest.mark.parametrize("given", WAYS)
+def test_not_once_memory_of_another_may_be_reached(given: str, many: Callable[[str], Early]) -> None:
+    one = many(given)
+    one.call(PEERS, 0x66, 0)
+    assert one.program.launch(10) == 0
+
+
+@pytest.mark.parametrize("given", WAYS)
+def test_not_once_another_context_was_used(given: str, many: Callable[[str], Early]) -> None:
+    one = many(given)
+    own, one.cupti.context = one.cupti.context, 0x66
+    one.call("cuMemsetD8Async", 0x5000, 0, 64, 0)
+    one.cupti.context = own
+    assert one.program.launch(10) == 0
+
+
+@pytest.mark.parametrize("given", WAYS)
+def test_not_once_calls_are_not_followed(given: str, many: Callable[[str], Early]) -> None:
+    one = many(given)
+    one.program.session.frameworks.streams.stops("something was not understood")
+    assert one.program.launch(10) == 0
+
+
+def test_not_where_calls_are_not_seen(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    from armed_support import opened
+
+    monkeypatch.setattr(CudaContexts, "alone", False)
+    program = opened("triton adds", library, monkeypatch)
+    assert program.launch(10) == 0
+    program.close()
+
+
+FAULTS: dict[str, tuple[Any, str, str, Callable[..., None], str]] = {
+    "never": (frameworks, " or self.peers.of_process:", " or not contexts.alone:", test_they_repeat, "triton adds"),
+    "peers": (peers, " or self.memory.peers", "", test_not_once_memory_of_another_may_be_reached, "triton adds"),
+    "contexts, in C": (
+        followed_streams,
+        "            self._contexts[context] = len(self._contexts)\n            look_where_launches_point()\n",
+        "            self._contexts[context] = len(self._contexts)\n",
+        test_not_once_another_context_was_used,
+        "cupy waits",
+    ),
+    "contexts": (
+        peers,
+        " or self.contexts.several or self.streams.several_devices",
+        "",
+        test_not_once_another_context_was_used,
+        "triton adds",
+    ),
+    "calls that are not followed": (peers, "self.streams.needs_none or ", "", test_not_once_calls_are_not_followed, "triton adds"),
+    "calls that are not followed, in C": (
+        followed_streams,
+        "            self.seen.stops(why)\n            look_where_launches_point()\n",
+        "            self.seen.stops(why)\n",
+        test_not_once_calls_are_not_followed,
+        "cupy waits",
+    ),
+    "each launch": (
+        repeated_launch,
+        "frameworks.peers.of_process or (shared",
+        "(shared",
+        test_not_once_memory_of_another_may_be_reached,
+        "triton adds",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault(fault: str, many: Callable[[str], Early], monkeypatch: pytest.MonkeyPatch) -> None:
+    module, old, new, test, given = FAULTS[fault]
+    plant(monkeypatch, module, old, new)
+    with pytest.raises(AssertionError):
+        test(given, many)
