@@ -96,10 +96,11 @@ class Armed:
 
     def __init__(self, functions: ArmedFunctions, handle: int, slots: int, parameters: _Parameters, retained: object) -> None:
         self._functions, self._handle, self.slots, self._parameters, self._retained = functions, handle, slots, parameters, retained
+        self._begin = functions.begin if slots else functions.begin_alone
 
     def begin(self) -> int | None:
         """Before a launch that Python makes: its slot, 0 where there are none. None: it is not made like this."""
-        slot: int = self._functions.begin(self._handle)
+        slot: int = self._begin(self._handle)
         return slot - 1 if slot else None
 
     def end(self, *, made: bool) -> None:
@@ -137,7 +138,14 @@ class ArmedFunctions:
             function.restype, function.argtypes = result, arguments
             self._functions[name] = function
         self.begin, self.end = self._functions["consan_begin"], self._functions["consan_end"]
+        self.begin_alone = self._keeping(library)
         self._launch = ctypes.cast(library.consan_launch, ctypes.c_void_p).value
+
+    def _keeping(self, library: ctypes.CDLL) -> Any:
+        """`begin` for launches without slots, which calls nothing that waits: so it keeps the interpreter, and waits for no thread."""
+        begin = ctypes.PyDLL(library._name, handle=library._handle).consan_begin
+        begin.restype, begin.argtypes = _FORMS["consan_begin"]
+        return begin
 
     def call(self, name: str, *given: Any) -> Any:
         """Call one."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,7 @@ from test_known_launches import PLAIN, known, launched
 from consan.session import repeated_launch
 from consan.session.executing import background, in_flight_launch
 from consan.session.executing.judging import Judge
+from consan.session.executing.switches import OFTEN
 
 WHY = "they were made while a launch with the same parameters was checked, which does not stand for them"
 
@@ -82,6 +85,24 @@ def test_they_count_as_the_one_that_is_checked(held: Callable[..., Held], given:
     assert launched(one.program) == PLAIN
     report = one.report()
     assert (report.verdict, sum(kernel.launches for kernel in report.kernels)) == ("clean", one.made)
+
+
+def test_they_wait_for_the_interpreter_for_a_short_time(held: Callable[..., Held]) -> None:
+    assert _becomes(short=False)  # checks of earlier tests are over
+    one = held()
+    one.learn()
+    assert _becomes(short=True)
+    one.report()
+    assert _becomes(short=False)
+
+
+def _becomes(*, short: bool) -> bool:
+    """Whether the interval is short soon, or as Python has it."""
+    for _ in range(100):
+        if (sys.getswitchinterval() < 2 * OFTEN) is short:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def test_once_the_check_has_ended_they_are_known(held: Callable[..., Held]) -> None:
@@ -155,6 +176,10 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
     "all checks stand": (
         *(in_flight_launch, "ReceiptGroup.stands_for_like", "checked is None or checked.unended or checked.by_address or stopped"),
         *("False", test_a_check_that_does_not_stand_for_them),
+    ),
+    "they wait for the interpreter": (
+        *(background, "Background._examined", "SWITCHES.often(), ", ""),
+        test_they_wait_for_the_interpreter_for_a_short_time,
     ),
     "they are forgotten": (
         *(background, "Background.counts_like", "if sent in self.sent or not sent.like:", "if True:"),

@@ -1,9 +1,9 @@
 """Recorded launches beside which the program goes on: the host does not wait for their kernels.
 
 In the stream of such a launch its memory is cleared and its module is given the launch's variables; behind the kernel comes a receipt
-(consan/checker/logs/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an
-earlier launch of the kernel had did the same: it is counted, and its memory serves the next one. Launches that are new are checked in a
-thread. Launches are concluded in the order in which they were made, all before a report, and before a launch that the host waits for.
+(checker/logs/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an earlier
+one of the kernel had did the same: it is counted, and its memory serves the next one. New launches are checked in a thread, and concluded
+in the order in which they were made, all before a report, and before a launch that the host waits for.
 
 The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
 before consan does, and its memory with it: a crash must not lose the first launch of a shape.
@@ -31,6 +31,7 @@ from consan.session.executing.in_flight import Repeating, Slot
 from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
+from consan.session.executing.switches import SWITCHES
 from consan.session.executing.time_limit import TimeLimit
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
@@ -133,8 +134,6 @@ class Background:
         self._known.clear()
         self._counted.clear()
 
-    # -- in the stream -----------------------------------------------------------------------------------------------------
-
     def _begun(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: StreamKey) -> InFlightLaunch | None:
         """Put into the stream what comes before the kernel. None: the device is lost."""
         work, slip = self.work, self.device.receipts.take()
@@ -179,8 +178,6 @@ class Background:
         if work.vanishes and sent.shape not in self._seen:
             self._seen.add(sent.shape)
             self.wait(sent)
-
-    # -- behind it ---------------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Take the receipts that have come, and conclude what can be."""
@@ -273,7 +270,7 @@ class Background:
 
     def _examined(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
         try:
-            with self.device.backend.outside_captures():
+            with SWITCHES.often(), self.device.backend.outside_captures():
                 account.examined = self.judge.examined(sent.prepared, sent.entry, sent.started)
                 if not self.device.lost:
                     sent.started.free()
