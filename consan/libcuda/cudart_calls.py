@@ -27,11 +27,11 @@ _SAME: Final = {
     "cudaMemGetInfo": "cuMemGetInfo_v2",
     "cudaMemset": "cuMemsetD8_v2",
     "cudaMemsetAsync": "cuMemsetD8Async",
+    "cudaMemset2D": "cuMemsetD2D8_v2",
+    "cudaMemset2DAsync": "cuMemsetD2D8Async",
     "cudaDriverGetVersion": "cuDriverGetVersion",
     "cudaThreadSynchronize": "cuCtxSynchronize",
     "cudaDeviceGetStreamPriorityRange": "cuCtxGetStreamPriorityRange",
-    "cudaStreamCreateWithFlags": "cuStreamCreate",
-    "cudaStreamCreateWithPriority": "cuStreamCreateWithPriority",
     **{f"cudaStream{part}": f"cuStream{part}" for part in ("Query", "WaitEvent", "GetFlags", "GetPriority", "IsCapturing")},
     "cudaStreamDestroy": "cuStreamDestroy_v2",
     "cudaStreamBeginCapture": "cuStreamBeginCapture_v2",
@@ -53,7 +53,11 @@ CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
 accepted("", "_cudaInitModule", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
 accepted("", "_cudaProfilerStop", "_cudaDeviceSetLimit", "_cudaDeviceSetCacheConfig", "_cudaFuncSetCacheConfig", "_cudaSetDeviceFlags")
 accepted("", "_cudaMemAdvise", "_cudaMemPrefetchAsync", "_cudaStreamAttachMemAsync")
-serves(">Q", "_cudaStreamCreate")(lambda driver: stream_calls.create(driver, 0))
+_EDGE: Final = " (cudaStreamWaitEvent(second, event) behind cudaEventRecord(event, first))"
+serves(">Q", "_cudaStreamCreate")(lambda driver: stream_calls.create(driver, 0, _EDGE))
+serves(">Q I", "_cudaStreamCreateWithFlags", "_cudaStreamCreateWithPriority")(
+    lambda driver, flags: stream_calls.create(driver, flags, _EDGE)
+)
 serves(">Q", "_cudaEventCreate")(lambda driver: stream_calls.event(driver, 0))
 serves(">i", "_cudaRuntimeGetVersion")(lambda driver: _VERSION)
 
@@ -157,7 +161,7 @@ graph_calls.sets(_kernel_node, "_cudaGraphKernelNodeSetParams", "_cudaGraphExecK
 
 @serves(">Q Q", "_cudaMalloc")
 def _malloc(driver: StandInDriver, nbytes: int) -> int:
-    return memory_calls.given(driver, nbytes, 0) if nbytes else 0
+    return driver.allocate(nbytes) if nbytes else 0
 
 
 serves("Q", "_cudaFree")(CALLS["cuMemFree_v2"].function)
@@ -165,12 +169,25 @@ _HOST, _ANY = memory_calls.Ends(to=False, source=False), memory_calls.Ends()
 _KINDS: Final = (_HOST, memory_calls.TO_DEVICE, memory_calls.TO_HOST, memory_calls.WITHIN, _ANY)  # cudaMemcpyKind
 
 
-def _copy(driver: StandInDriver, to: int, source: int, nbytes: int, kind: int, *stream: int) -> None:
+def _ends(kind: int) -> memory_calls.Ends:
     if not 0 <= kind < len(_KINDS):
         raise CallFailed(21)  # cudaErrorInvalidMemcpyDirection
-    memory_calls.copier(_KINDS[kind], waits=not stream and kind != 3)(driver, to, source, nbytes, *stream)
+    return _KINDS[kind]
 
 
+def _copy(driver: StandInDriver, to: int, source: int, nbytes: int, kind: int, *stream: int) -> None:
+    memory_calls.copier(_ends(kind), waits=not stream and kind != 3)(driver, to, source, nbytes, *stream)
+
+
+def _copy_rows(
+    driver: StandInDriver, to: int, to_pitch: int, source: int, pitch: int, width: int, height: int, kind: int, *stream: int
+) -> None:
+    rows = [(to + row * to_pitch, source + row * pitch) for row in range(height)]
+    memory_calls.copied(driver, rows, width, stream[0] if stream else 0, _ends(kind), waits=not stream and kind != 3)
+
+
+serves("Q Q Q Q Q Q i", "_cudaMemcpy2D")(_copy_rows)
+serves("Q Q Q Q Q Q i Q", "_cudaMemcpy2DAsync")(_copy_rows)
 serves("Q Q Q i", "_cudaMemcpy")(_copy)
 serves("Q Q Q i Q", "_cudaMemcpyAsync")(_copy)
 

@@ -2,19 +2,19 @@
 
 Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
 
-Not handled: several devices, host and device that use managed memory at the same time, virtual memory management, arrays and textures, IPC,
-linking.
+Not handled: several devices, virtual memory management, arrays and textures, IPC, linking.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from consan.reports.source.variables import Argument
 from consan.session.comparing.launch_memory import Memory
 
 _FIRST_HANDLE, _STEP = 0x1000, 16
+_OF_MEMORY: Final = re.compile(r"cu(da)?(Mem(cpy|set)|Launch)")
 Bytes = npt.NDArray[np.uint8]
 StreamWork = Callable[[Any], None]  # what is done in a stream of the session
 
@@ -63,6 +64,7 @@ class SpecialMemory:
     managed: dict[int, int] = field(default_factory=dict)
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
     pinned: dict[int, int] = field(default_factory=dict)
+    shared: dict[int, int] = field(default_factory=dict)  # pinned memory with pages of its own: its bytes, by address
     is_here: bool = False  # whether the device has managed memory now, and not the program
 
     def is_pinned(self, address: int) -> bool:
@@ -136,6 +138,8 @@ class StandInDriver:
                     raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver does not serve it")
                 served.answer(self, self.memory, words)
         except CallFailed as error:
+            if error.code == calls.NOT_SUPPORTED:
+                self._lacks(known_as)
             if error.why:
                 self._tell(f"{known_as} failed: {error.why}")
             return error.code
@@ -173,6 +177,13 @@ class StandInDriver:
             self.special.is_here = False
         for place, view in managed:
             self.memory.write(place, view.tobytes())
+
+    def _lacks(self, name: str) -> None:
+        """What a call would have done is not checked. Libraries of Python also ask for calls that they can do without."""
+        if self.needs_runtime or _OF_MEMORY.match(name):
+            self.session.streams.comparisons.incomplete(
+                f"{name} is not served without a GPU: what the program does with it was not checked"
+            )
 
     def _tell(self, sentence: str) -> None:
         if sentence not in self._printed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
+from consan.session.comparing.array_rows import rows_between
 
 _PITCH: Final = 512
 _HOST, _DEVICE = 1, 2  # CUmemorytype
@@ -30,7 +31,7 @@ class DriverPool:
 
 @serves(">Q Q", "cuMemAlloc_v2")
 def _alloc(driver: StandInDriver, nbytes: int) -> int:
-    return given(driver, nbytes, 0)
+    return driver.allocate(nbytes)
 
 
 @serves(">Q Q Q", "cuMemAllocAsync")
@@ -44,12 +45,18 @@ def _alloc_from_pool(driver: StandInDriver, nbytes: int, pool: int, stream: int)
 
 
 def given(driver: StandInDriver, nbytes: int, stream: int) -> int:
-    """New device memory in the order of a stream. Raises CallFailed."""
+    """New device memory in the order of a stream: what uses it comes behind that. Raises CallFailed."""
     address = driver.allocate(nbytes)
     if stream in driver.captures:
         driver.special.of_graphs.add(address)
-    driver.work(stream, lambda current: driver.session.streams.given(address, nbytes, current))
+    _orders(driver, "the stream-ordered allocation", address, stream)
     return address
+
+
+def _orders(driver: StandInDriver, name: str, address: int, stream: int) -> None:
+    """An allocation, or a free, in the order of a stream: as if it wrote the memory."""
+    view = driver.view(address, driver.allocations[address])
+    driver.work(stream, lambda current: driver.session.streams.operated(name, current, [], [(address, view)]))
 
 
 @serves(">Q Q", "cuMemAllocManaged")
@@ -65,17 +72,43 @@ def _managed(driver: StandInDriver, nbytes: int) -> int:
 @serves("Q", "_consan_managed")
 def _managed_from_now_on(driver: StandInDriver, address: int) -> None:
     driver.special.managed[address] = address
+    driver.session.streams.share_with_host()
 
 
-@serves("Q Q", "_consan_pinned", "_cudaHostRegister")
+@serves("Q Q", "_cudaHostRegister")
 def _pinned(driver: StandInDriver, address: int, nbytes: int) -> None:
     driver.special.pinned[address] = nbytes
+
+
+@serves("Q Q", "_consan_pinned")
+def _pinned_pages(driver: StandInDriver, address: int, nbytes: int) -> None:
+    _pinned(driver, address, nbytes)
+    if not driver.memory.is_own:
+        driver.special.shared[address] = nbytes
+        driver.session.streams.share_with_host()
+
+
+@serves("Q >Q", "_consan_is_mapped")
+def _is_mapped(driver: StandInDriver, address: int) -> int:
+    return int(address in driver.special.managed)
+
+
+@serves("Q >Q", "_consan_device_pointer")
+def _device_pointer(driver: StandInDriver, address: int) -> int:
+    """Only memory that was allocated as mapped lies at the device's addresses, too."""
+    found = driver.allocation(address)
+    if found is None or found[0] not in driver.special.managed:
+        raise CallFailed(
+            calls.NOT_SUPPORTED, "memory of the host that was not allocated as mapped (cudaHostAllocMapped) is not the device's"
+        )
+    return address
 
 
 @serves("Q", "_consan_unpinned", "_cudaHostUnregister")
 def _unpinned(driver: StandInDriver, address: int) -> None:
     driver.session.streams.synchronize()  # no copy to what comes to lie there is compared with one from before
     driver.special.pinned.pop(address, None)
+    driver.special.shared.pop(address, None)
 
 
 accepted("", "cuMemAdvise", "cuMemAdvise_v2", "cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cuStreamAttachMemAsync")
@@ -97,8 +130,11 @@ def _free(driver: StandInDriver, address: int) -> None:
 @serves("Q Q", "cuMemFreeAsync")
 def _free_async(driver: StandInDriver, address: int, stream: int) -> None:
     nbytes = driver.allocations.get(address, 0)
-    driver.work(stream, lambda current: driver.session.streams.freed(address, nbytes, current))
+    if nbytes:
+        _orders(driver, "the stream-ordered free", address, stream)
     driver.free(address)
+    if address not in driver.special.of_graphs:
+        driver.session.streams.forget(address, nbytes)
 
 
 @serves(">Q >Q Q", "cuMemGetAddressRange_v2")
@@ -185,22 +221,41 @@ def copier(ends: Ends, *, waits: bool) -> Callable[..., None]:
     """A call that copies between these ends. `waits`: the host waits for it, as it does for each one to pageable memory."""
 
     def copy(driver: StandInDriver, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        captured = stream in driver.captures
-
-        def work(current: Any) -> None:
-            reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
-            data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
-            if writes:
-                writes[0][1][...] = data
-            else:
-                driver.memory.write(to, data.tobytes())
-            reads, writes = reads or _pinned_bytes(driver, source, data), writes or _pinned_bytes(driver, to, data)
-            to_pageable = bool(nbytes) and not (writes or captured)
-            _operated(driver, "a copy of memory", current, reads, writes, waits=waits or to_pageable)
-
-        driver.work(stream, work)
+        copied(driver, [(to, source)], nbytes, stream, ends, waits=waits)
 
     return copy
+
+
+def copied(driver: StandInDriver, rows: list[tuple[int, int]], nbytes: int, stream: int, ends: Ends, *, waits: bool) -> None:
+    """Copy so many bytes in each row: where they go, and whence they come."""
+    captured = stream in driver.captures
+
+    def work(current: Any) -> None:
+        done = [_copied_row(driver, to, source, nbytes, ends) for to, source in rows]
+        reads, writes = ([one for each in done for one in each[end]] for end in (0, 1))
+        to_pageable = bool(nbytes) and not (writes or captured)
+        if rows:
+            _operated(driver, _named(driver, *rows[0]), current, reads, writes, waits=waits or to_pageable)
+
+    driver.work(stream, work)
+
+
+def _copied_row(driver: StandInDriver, to: int, source: int, nbytes: int, ends: Ends) -> tuple[list[Any], list[Any]]:
+    """Copy a row: what is read and written of memory that work in streams uses."""
+    reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
+    data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
+    if writes:
+        writes[0][1][...] = data
+    else:
+        driver.memory.write(to, data.tobytes())
+    return reads or _pinned_bytes(driver, source, data), writes or _pinned_bytes(driver, to, data)
+
+
+def _named(driver: StandInDriver, to: int, source: int) -> str:
+    """A copy, by where its ends lie."""
+    if not driver.is_device(to):
+        return "the copy to the host"
+    return "the copy within the device" if driver.is_device(source) else "the copy to the device"
 
 
 def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool | None) -> list[Any]:
@@ -241,7 +296,7 @@ def filling(driver: StandInDriver, element: int, address: int, value: int, count
         data = (value & (1 << 8 * element) - 1).to_bytes(element, "little")
         view = driver.view(address, count * element)
         view.reshape(count, element)[...] = np.frombuffer(data, np.uint8)
-        _operated(driver, "memset", stream, [], [(address, view)], waits=False)
+        _operated(driver, "the memset", stream, [], [(address, view)], waits=False)
 
     return work
 
@@ -259,3 +314,33 @@ for _bits in (8, 16, 32):
     serves("Q I Q Q", f"cuMemsetD{_bits}Async")(_filled(_bits // 8))
     serves("Q Q I Q Q", f"cuMemsetD2D{_bits}_v2")(_filled_rows(_bits // 8))
     serves("Q Q I Q Q Q", f"cuMemsetD2D{_bits}Async")(_filled_rows(_bits // 8))
+
+# -- what the program's own code does to managed and pinned memory (source/watched.h) -----------------------------------------------------
+
+_READ_ONLY, _CLOSED = 1, 2  # how pages are closed
+_MOST: Final = 256  # ranges
+_TOUCHED: Final = struct.Struct("<2Q")  # the address of a byte, and whether it was written
+accepted("", "_consan_ends")
+
+
+def in_flight(driver: StandInDriver) -> Iterator[tuple[int, int, int]]:
+    """The ranges of managed and pinned memory that work of the device may still use: begin, bytes, and how their pages are closed.
+
+    None in a Python process. Nor of memory that the program registers: its pages may hold anything.
+    """
+    if driver.memory.is_own or not (driver.special.managed or driver.special.shared):
+        return
+    with driver.lock:
+        blocks = {begin: driver.allocations[begin] for begin in driver.special.managed if begin in driver.allocations}
+        blocks |= driver.special.shared
+        found = [*driver.session.streams.in_flight(sorted((begin, begin + nbytes) for begin, nbytes in blocks.items()))]
+    for begin, end, writes in found[:_MOST]:
+        yield begin, end - begin, _CLOSED if writes else _READ_ONLY
+
+
+@serves("Q Q", "_consan_touched")
+def _touched(driver: StandInDriver, place: int, count: int) -> None:
+    bytes_of: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
+    for address, writes in _TOUCHED.iter_unpack(driver.memory.read(place, count * _TOUCHED.size)):
+        bytes_of[bool(writes)].append((address, address + 1))
+    driver.session.streams.host_touched(rows_between(*bytes_of))

@@ -13,11 +13,12 @@ from typing import ClassVar, Final
 from consan.dataclass import dataclass
 from consan.libcuda import cudart_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.driver import StandInDriver
+from consan.libcuda.memory_calls import in_flight
 
 _WORDS: Final = struct.Struct("<16Q")
 _LENGTH: Final = struct.Struct("<Q")
 _QUESTION: Final = struct.Struct("<IiQQ")  # what, the code of an answer, an address, bytes
-_ANSWER, _READ, _WRITE, _STRING = range(4)
+_ANSWER, _READ, _WRITE, _STRING, _WATCH = range(5)
 _LONGEST: Final = 1 << 10  # of a call's name
 
 
@@ -57,7 +58,8 @@ def serve(driver: StandInDriver, connection: socket.socket) -> None:
                 return
             name = received(connection, length).decode(errors="replace")
             code = driver.call(name, _WORDS.unpack(received(connection, _WORDS.size)), memory)
-            connection.sendall(_QUESTION.pack(_ANSWER, code, 0, 0))
+            watched = b"".join(_QUESTION.pack(_WATCH, how, begin, nbytes) for begin, nbytes, how in in_flight(driver))
+            connection.sendall(watched + _QUESTION.pack(_ANSWER, code, 0, 0))
 
 
 def received(connection: socket.socket, nbytes: int) -> bytes:

@@ -38,9 +38,9 @@ class EventHandle:
 
 
 @serves(">Q I", "cuStreamCreate", "cuStreamCreateWithPriority")
-def create(driver: StandInDriver, flags: int) -> int:
+def create(driver: StandInDriver, flags: int, edge: str = EDGE) -> int:
     """A new stream: its handle."""
-    return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=EDGE).handle)
+    return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=edge).handle)
 
 
 accepted("Q", "cuStreamDestroy_v2")

@@ -143,6 +143,12 @@ _OUT_OF_BOUNDS = CatalogueEntry(
             "correct the index or the stride of the {first_role} at {first_at}, or use accesses of a smaller width",
             "the {first_role} at {first_at} is misaligned: {alignment}",
         ),
+        "freed": Situation(
+            "",
+            "free the memory only when the launch is over: move the free behind the launch in its stream, or behind a wait of the host for"
+            " it; or give the launch memory that lives",
+            "the {first_role} at {first_at} touches {bytes} in memory that was freed before",
+        ),
         GENERAL: Situation("", "check the index of the {first_role} at {first_at}{keep}{larger}"),
     },
     caption="(1) touches bytes outside of the memory.",

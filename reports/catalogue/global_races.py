@@ -135,6 +135,12 @@ BETWEEN_LAUNCHES: Final = {
         "{first_stream} may have ended, and its memory with it, when {second_kernel} of {second_stream} touches it at {second_at}",
         "warning",
     ),
+    "no-host-wait": Situation(
+        "a wait of the host for {first_kernel} in {first_stream}: a launch and an asynchronous copy return before their work is done",
+        "let the host wait for {first_stream} behind {first_kernel} before it touches the memory: cudaStreamSynchronize,"
+        " cudaDeviceSynchronize, or cudaEventSynchronize with an event behind {first_kernel}",
+        "the host has not waited for {first_stream}: its code touches bytes at {second_at} that {first_kernel} may still use at {first_at}",
+    ),
     "memory-given-again": Situation(
         "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
         "keep the array until {first_stream} is done with it: before it is freed, let {second_stream}, to which the pool gives its memory"

@@ -26,8 +26,11 @@ NO_STREAM_EDGE: Final = "no-stream-edge"
 NO_DEVICE_EDGE: Final = "no-device-edge"
 NO_RANK_EDGE: Final = "no-rank-edge"
 RANK_ENDED: Final = "rank-ended"
+NO_HOST_WAIT: Final = "no-host-wait"
 GIVEN_AGAIN: Final = "memory-given-again"
-BETWEEN_LAUNCHES: Final = frozenset((NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, NO_DEVICE_EDGE, NO_RANK_EDGE, RANK_ENDED, GIVEN_AGAIN))
+BETWEEN_LAUNCHES: Final = frozenset(
+    (NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, NO_DEVICE_EDGE, NO_RANK_EDGE, RANK_ENDED, NO_HOST_WAIT, GIVEN_AGAIN)
+)
 
 
 class Side(Protocol):

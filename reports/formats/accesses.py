@@ -21,7 +21,7 @@ _ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)
 def where(access: Access, level: ReportLevel = DETAILS) -> str:
     """`k.cu:5:9 (PTX line 61)`; on a screen `k.cu:5:9`, or `k.cu:5:9 (called at k.cu:43)` in a function that was inlined."""
     if not access.line:
-        return f"PTX line {access.ptx_line}" if access.ptx_line else "a call of the program (its line is not known)"
+        return f"PTX line {access.ptx_line}" if access.ptx_line else "a line of the program that is not known"
     column = f":{access.column}" if access.column else ""
     more = f"PTX line {access.ptx_line}" if access.ptx_line else ""
     if level < DETAILS:

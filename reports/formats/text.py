@@ -26,7 +26,7 @@ from consan.reports.formats import accesses, look, phrases
 from consan.reports.formats.levels import DETAILS, LISTED, SCREEN, ReportLevel, kept
 from consan.reports.formats.visible import visible_item
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
-from consan.reports.source.names import kernel_name
+from consan.reports.source.names import is_operation, kernel_name
 from consan.reports.source.sources import Excerpt, Sources
 from consan.reports.verdict.speaking import consequences
 from consan.reports.verdict.speaking.causes import Cause, causes
@@ -175,7 +175,7 @@ class _Printer:
         title = Text.assemble(
             (self._glyphs.rule * 2 + " ", style),
             (f"{finding.severity}[{finding.kind}]", style),
-            (f": {hazard}in kernel ", "bold"),
+            (f": {hazard}in {'' if is_operation(finding.kernel) else 'kernel '}", "bold"),
             (self._plain(kernel_name(finding.kernel)), "bold underline" if self._console.is_terminal else "bold"),
             (f" and {plural(others, 'more kernel')}" if others else "", "bold"),
         )

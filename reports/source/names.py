@@ -40,12 +40,19 @@ def demangled(symbol: str) -> str:
 
 
 def kernel_name(symbol: str) -> str:
-    """`rev<float, 128>`: the kernel's name in a title. Long template arguments become `<...>`."""
+    """`rev<float, 128>`: the kernel's name in a title. Long template arguments become `<...>`. An operation keeps its words."""
+    if is_operation(symbol):
+        return symbol
     text = _bare(_VERSIONS.sub("", demangled(_WARP.sub("", symbol))), "(")
     if len(text) <= LONGEST:
         return text
     plain = _bare(text, "<")
     return f"{plain}<...>" if plain != text else text
+
+
+def is_operation(symbol: str) -> bool:
+    """Whether a finding's kernel is none, but words for an operation without a kernel (`the copy to the host`)."""
+    return " " in symbol
 
 
 @cache

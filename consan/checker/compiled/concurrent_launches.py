@@ -137,6 +137,12 @@ def may_signal(one: Rows, other: Rows, fences: tuple[int, int], scope: int) -> b
     return bool(reads.size and _overlaps(_strong(one, RetainedFlag.WRITES, scope), reads).any())
 
 
+def is_signalled(rows: Rows | None, touched: Rows) -> bool:
+    """Whether some bytes that the host touches are a flag for it: a launch writes them by strong operations of scope .sys."""
+    flags = None if rows is None else _strong(rows, RetainedFlag.WRITES, SYS_SCOPE)
+    return flags is not None and bool(flags.size) and bool(_overlaps(flags, touched).any())
+
+
 def _orders(rows: Rows, flag: RetainedFlag, fences: int, scope: int) -> bool:
     return fences >= scope or bool((_has(rows, flag) & (rows["scope"] >= scope)).any())
 

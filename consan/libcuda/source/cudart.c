@@ -110,8 +110,12 @@ EXPORT int cudaMallocHost(void **memory, size_t bytes) {
     return noted(found ? found(memory, bytes) : INSUFFICIENT_DRIVER);
 }
 EXPORT int cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
-    (void)flags;
-    return cudaMallocHost(memory, bytes);
+    int (*found)(void **, size_t, unsigned) = (int (*)(void **, size_t, unsigned))in_driver("cuMemHostAlloc");
+    return noted(found ? found(memory, bytes, flags) : INSUFFICIENT_DRIVER);
+}
+EXPORT int cudaHostGetDevicePointer(word *device, void *memory, unsigned flags) {
+    int (*found)(word *, void *, unsigned) = (int (*)(word *, void *, unsigned))in_driver("cuMemHostGetDevicePointer_v2");
+    return noted(found ? found(device, memory, flags) : INSUFFICIENT_DRIVER);
 }
 EXPORT int cudaMallocManaged(word *memory, size_t bytes, unsigned flags) {
     int (*found)(word *, size_t, unsigned) = (int (*)(word *, size_t, unsigned))in_driver("cuMemAllocManaged");
@@ -152,6 +156,7 @@ static const struct {
     OWN(cudaGetErrorString),
     OWN(cudaMallocHost),
     OWN(cudaHostAlloc),
+    OWN(cudaHostGetDevicePointer),
     OWN(cudaFreeHost),
     OWN(cudaMallocManaged),
     OWN(cudaLaunchHostFunc),

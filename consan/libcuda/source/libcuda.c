@@ -104,22 +104,12 @@ EXPORT void *consan_unserved(const char *name) { return unserved_function(name);
 // ---- pinned memory ----
 
 EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) {
-    if (posix_memalign(memory, 4096, bytes ? bytes : 1)) return OUT_OF_MEMORY;
+    size_t pages = bytes / PAGE + 1;  // nothing else lies on them: they may be closed (watched.h)
+    if (posix_memalign(memory, PAGE, pages * PAGE)) return OUT_OF_MEMORY;
     const word words[16] = {(word)(uintptr_t)*memory, bytes};
     call("_consan_pinned", words);  // copies to and from it are compared
     return SUCCESS;
 }
-EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
-    (void)flags;
-    return cuMemAllocHost_v2(memory, bytes);
-}
-EXPORT int cuMemFreeHost(void *memory) {
-    const word words[16] = {(word)(uintptr_t)memory};
-    if (memory) call("_consan_unpinned", words);
-    free(memory);
-    return SUCCESS;
-}
-
 // ---- managed memory: pages of the program at an address that the device knows; consan copies them before and behind each operation ----
 
 EXPORT int cuMemAllocManaged(word *memory, size_t bytes, unsigned flags) {
@@ -138,6 +128,28 @@ EXPORT int cuMemAllocManaged(word *memory, size_t bytes, unsigned flags) {
         if (found != MAP_FAILED) munmap(found, bytes);
     }
     return OUT_OF_MEMORY;
+}
+
+// Mapped memory is managed memory: it has one address for both. The program's pages stay when it is freed.
+EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    enum { MAPPED = 2 };
+    word address = 0;
+    int code = flags & MAPPED && !__atomic_load_n(&serve, __ATOMIC_SEQ_CST) ? cuMemAllocManaged(&address, bytes, 1) : NOT_SUPPORTED;
+    if (code != SUCCESS) return cuMemAllocHost_v2(memory, bytes);
+    *memory = (void *)(uintptr_t)address;
+    return SUCCESS;
+}
+EXPORT int cuMemHostGetDevicePointer_v2(word *device, void *memory, unsigned flags) {
+    const word words[16] = {(word)(uintptr_t)memory, (word)(uintptr_t)device, flags};
+    return call("_consan_device_pointer", words);
+}
+EXPORT int cuMemFreeHost(void *memory) {
+    word device = 0;
+    const word mapped[16] = {(word)(uintptr_t)memory, (word)(uintptr_t)&device}, words[16] = {(word)(uintptr_t)memory};
+    if (memory && call("_consan_is_mapped", mapped) == SUCCESS && device) return call("cuMemFree_v2", words);
+    if (memory) call("_consan_unpinned", words);
+    free(memory);
+    return SUCCESS;
 }
 
 // ---- names of kernels: the program keeps the pointer ----
@@ -232,8 +244,9 @@ static const struct {
 #include "calls.h"
 #undef CALL
 #define OWN(name) {#name, (void *)name}
-    OWN(cuMemAllocHost_v2), OWN(cuMemHostAlloc),      OWN(cuMemFreeHost),  OWN(cuMemAllocManaged), OWN(cuFuncGetName),    OWN(cuKernelGetName),
-    OWN(cuLaunchHostFunc),  OWN(cuStreamAddCallback), OWN(cuGetErrorName), OWN(cuGetErrorString),  OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
+    OWN(cuMemAllocHost_v2),   OWN(cuMemHostAlloc),   OWN(cuMemHostGetDevicePointer_v2), OWN(cuMemFreeHost),  OWN(cuMemAllocManaged), OWN(cuFuncGetName),
+    OWN(cuKernelGetName),     OWN(cuLaunchHostFunc), OWN(cuStreamAddCallback),          OWN(cuGetErrorName), OWN(cuGetErrorString),  OWN(cuGetProcAddress),
+    OWN(cuGetProcAddress_v2),
 };
 
 // Versions of a call with other parameters, and the first CUDA that has each. All other calls have one version: the newest serves every program.

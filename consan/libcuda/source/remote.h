@@ -5,12 +5,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "watched.h"
+
 struct question {
     uint32_t what;
     int32_t code;
     uint64_t address, bytes;
 };
-enum { ANSWER, READ, WRITE, STRING };
+enum { ANSWER, READ, WRITE, STRING, WATCH };  // of WATCH the code says how bytes are closed
 
 static int transferred(int connection, void *data, size_t bytes, int is_read) {
     for (char *at = data; bytes;) {
@@ -41,12 +43,16 @@ static int connection_of_thread(void) {
 
 static int served(int connection, const struct question *asked) {
     char *memory = (char *)(uintptr_t)asked->address;
+    if (asked->what == WATCH) {
+        watch(asked->address, asked->bytes, asked->code);
+        return 1;
+    }
     uint64_t length = asked->what == STRING ? strlen(memory) : asked->bytes;
     if (asked->what == STRING && !transferred(connection, &length, sizeof length, 0)) return 0;
     return transferred(connection, memory, length, asked->what == WRITE);
 }
 
-static int remote(const char *name, const word *words) {
+static int asked_of_server(const char *name, const word *words) {
     int connection = connection_of_thread();
     uint64_t length = strlen(name);
     struct question asked = {ANSWER, DEINITIALIZED, 0, 0};
@@ -56,4 +62,27 @@ static int remote(const char *name, const word *words) {
     while (transferred(connection, &asked, sizeof asked, 1) && asked.what != ANSWER)
         if (!served(connection, &asked)) break;
     return asked.what == ANSWER ? asked.code : DEINITIALIZED;
+}
+
+static pthread_mutex_t remote_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// The server knows what the program's own code has touched before it serves a call.
+static int remote(const char *name, const word *words) {
+    pthread_mutex_lock(&remote_lock);
+    int touches = watch_off();
+    const word noted[16] = {(word)(uintptr_t)watching.touched, (word)touches};
+    if (touches) asked_of_server("_consan_touched", noted);
+    watching.touches = watching.count = 0;
+    int code = asked_of_server(name, words);
+    watch_on();
+    pthread_mutex_unlock(&remote_lock);
+    return code;
+}
+
+static void renew_lock(void) { pthread_mutex_init(&remote_lock, NULL); }
+__attribute__((constructor)) static void let_children_call(void) { pthread_atfork(NULL, NULL, renew_lock); }
+
+__attribute__((destructor)) static void hand_over_touches(void) {
+    const word none[16] = {0};
+    if (watching.touches) remote("_consan_ends", none);
 }

@@ -101,6 +101,12 @@ def span_of(rows: Rows | None) -> tuple[int, int]:
     return int(begin.min()), int((begin + rows["bytes"].astype(np.uint64)).max())
 
 
+def is_between(rows: Rows, begin: int, end: int) -> npt.NDArray[np.bool_]:
+    """Which accesses touch bytes between two addresses."""
+    found: npt.NDArray[np.bool_] = (rows["address"] < end) & (rows["address"] + rows["bytes"].astype(np.uint64) > begin)
+    return found
+
+
 def rows_between(reads: Iterable[tuple[int, int]], writes: Iterable[tuple[int, int]]) -> Rows:
     """The accesses of an operation that reads and writes ranges of bytes of the device."""
     given = [(each, RetainedFlag.READS) for each in reads] + [(each, RetainedFlag.WRITES) for each in writes]

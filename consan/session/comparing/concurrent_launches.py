@@ -42,18 +42,15 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
-
-
 MOST_RUNNING = 4096  # launches, and operations of a framework
 _TOO_MANY = (
     f"more than {MOST_RUNNING:,} launches and array operations were made while the host waited for none: the oldest were not compared"
 )
-
-
 MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 512  # of a program on a GPU
 _SHARE = 8  # of these go at once
 _NEXT = -1  # stands for the number of the launch that is made
+_HOST = words.OperationSide("the host's code", "", 0)
 _EXCHANGE = words.OperationSide("an exchange of processes", "", 0)
 _LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
 
@@ -255,6 +252,16 @@ class ConcurrentLaunches:
         self._done[number], self._starts[number] = _Operated(_EXCHANGE, stream, rows_between((), ())), place.start
         stream.launched(number, place)
 
+    def unfinished(self) -> Iterator[tuple[int, Rows]]:
+        """What may still run, and its accesses if they are known."""
+        for number in self.timeline.everything:
+            if (rows := self._done[number].rows) is not None:
+                yield number, rows
+
+    def met_host(self, by: Comparisons, number: int, rows: Rows) -> None:
+        """Compare something that may still run with what the host's code has touched."""
+        self._compare(by, self._done[number], _Operated(_HOST, None, rows), NONE, waited=False)
+
     def ends_unknown(self, stream: Stream) -> bool:
         """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
         last = self.timeline.last()
@@ -321,7 +328,8 @@ class ConcurrentLaunches:
         """`start`: what is over when the later one starts."""
         unknown, found = earlier.rows is None or later.rows is None, list[Conflict]()
         scope = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE
-        if earlier.rows is not None and later.rows is not None and _may_meet(earlier, later):
+        spans = earlier.span, later.span
+        if earlier.rows is not None and later.rows is not None and max(spans[0][0], spans[1][0]) < min(spans[0][1], spans[1][1]):
             found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
         if unknown:
             if earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
@@ -362,6 +370,7 @@ class ConcurrentLaunches:
     def _races(self, earlier: _Done, later: _Done, found: Sequence[Conflict], *, waited: bool) -> Iterator[Finding]:
         unordered = words.NO_DEVICE_EDGE if _on_two_devices(earlier, later) else words.NO_STREAM_EDGE
         situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else unordered
+        situation = words.NO_HOST_WAIT if later.stream is None and isinstance(later, _Operated) else situation
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
         for each in found:
@@ -383,11 +392,6 @@ class ConcurrentLaunches:
 
 def _on_two_devices(one: _Done, other: _Done) -> bool:
     return one.stream is not None and other.stream is not None and one.stream.context != other.stream.context
-
-
-def _may_meet(one: _Done, other: _Done) -> bool:
-    """Whether the bytes between the first and the last of each overlap."""
-    return one.span[0] < other.span[1] and other.span[0] < one.span[1]
 
 
 def _may_signal(one: _Done, other: _Done, scope: int) -> bool:

@@ -12,14 +12,15 @@ import enum
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import DEFAULT_STREAMS
+from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, is_signalled
 from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
-from consan.session.comparing.array_rows import Placed, rows_of
+from consan.session.comparing.array_rows import Placed, is_between, rows_of, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.freed_memory import FreedMemory
@@ -104,6 +105,8 @@ class ProgramStreams:
     chained: bool = False  # launches of one stream may overlap
     _devices: dict[int | None, tuple[int | None, int | None]] = field(default_factory=dict)
     """By rank: the current device, and the one that it has named first."""
+    shared: bool = False  # the host may touch memory that work of the device uses
+    _signals: Numbers = NONE  # work that the host may know of by a flag in memory
     _busy: bool = False  # the default stream has done something before there was another one
 
     def __post_init__(self) -> None:
@@ -113,8 +116,8 @@ class ProgramStreams:
 
     @property
     def compares(self) -> bool:
-        """Whether there is a second stream, and launches are compared."""
-        return (self.chained or len(self._known) > len(DEFAULT_STREAMS)) and self.comparisons.accesses.wanted
+        """Whether there is a second stream, or memory that is shared with the host, and launches are compared."""
+        return (self.chained or self.shared or len(self._known) > len(DEFAULT_STREAMS)) and self.comparisons.accesses.wanted
 
     def names_device(self, device: int | None, rank: int | None = None, *, sets: bool = False) -> None:
         """The program, or a rank of it, names a device by its number; None: the current one, of a rank its own. All of them are one here.
@@ -146,6 +149,27 @@ class ProgramStreams:
         with self.lock:
             self._want()
             self.chained = True
+
+    def share_with_host(self) -> None:
+        """There is memory that the host's code may touch while work of the device uses it."""
+        with self.lock:
+            self._want()
+            self.shared = True
+
+    def in_flight(self, blocks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
+        """The ranges of these that work may still use: begin, end, and whether it writes."""
+        with self.lock:
+            for _, rows in self.concurrent.unfinished():
+                first, last = span_of(rows)
+                for begin, end in ((begin, end) for begin, end in blocks if begin < last and first < end):
+                    yield from _used(rows[is_between(rows, begin, end)], begin, end)
+
+    def host_touched(self, touched: Rows) -> None:
+        """Compare what the host's code has touched with the work that may still run. Work whose flag it looks at may be over for it."""
+        with self.lock:
+            self._signals |= Numbers(number for number, rows in self.concurrent.unfinished() if is_signalled(rows, touched))
+            for number in [number for number, _ in self.concurrent.unfinished() if number not in self._signals]:
+                self.concurrent.met_host(self.comparisons, number, touched)
 
     def keep(self, stream: ProgramStream) -> ProgramStream:
         """Know a stream by its handle."""
@@ -207,6 +231,18 @@ class ProgramStreams:
         """Memory that was given to a stream was freed. May be called at any time."""
         if self.compares:
             self.memory.freed.append((address, nbytes, stream))
+
+    def forget(self, address: int, nbytes: int) -> None:
+        """Memory was freed in the order of a stream: what is done there later is done to other memory."""
+        with self.lock:
+            self.concurrent.detached(address, nbytes)
+
+
+def _used(rows: Rows, begin: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    for flag in (RetainedFlag.READS, RetainedFlag.WRITES):
+        first, last = span_of(rows[rows["flags"] & flag > 0])
+        if first < last:
+            yield max(first, begin), min(last, end), flag is RetainedFlag.WRITES
 
 
 def caller() -> tuple[str, int]:

@@ -202,7 +202,8 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
         facts |= {"shared_bytes": fault.shared_bytes, "dynamic": prepared.layout(entry).dynamic is not None}
     misaligned = fault.kind == _MISALIGNED
     facts |= {"alignment": fault.message or _alignment(fault)} if misaligned else {}
-    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)), _MISALIGNED if misaligned else None, **facts)
+    situation = _MISALIGNED if misaligned else "freed" if fault.freed else None
+    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)), situation, **facts)
     detail = f" ({fault.message})" if fault.message and not misaligned else ""
     return _with_message(finding, f"{finding.message}{detail}; the launch ended there")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_graphs import Graphs
 
-from consan.libcuda import library
+from consan.libcuda import calls, library
 from consan.session.session import Session
 
 BYTES = 512
@@ -62,3 +62,50 @@ def test_pinned_memory_that_was_freed_is_another_ones(program: Graphs, session: 
     program.do("cuMemFreeHost", pinned)
     program.do("cuMemcpyDtoHAsync_v2", program("cuMemAllocHost_v2", BYTES), other, BYTES, program.other)
     assert not kinds(session)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("what", ["allocation", "free"])
+def test_memory_in_the_order_of_a_stream(program: Graphs, session: Session, what: str, waits: bool) -> None:
+    """What uses it comes behind its allocation and before its free, also where nothing else gets the memory."""
+    first, second = (program.origin, program.other) if what == "allocation" else (program.other, program.origin)
+    memory = program("cuMemAllocAsync", BYTES, program.origin)
+    if waits or what == "free":
+        program.let(program.other, program.origin)
+    program.do("cuMemsetD8Async", memory, 1, BYTES, program.other)
+    if waits and what == "free":
+        program.let(second, first)
+    if waits or what == "free":
+        program.do("cuMemFreeAsync", memory, program.origin if what == "free" else program.other)
+    again = program("cuMemAllocAsync", BYTES, program.origin)
+    program.do("cuMemsetD8Async", again, 2, BYTES, program.origin)
+    assert kinds(session) == (set() if waits else {("global-race", "WAW")})
+    names = {each.op for finding in session.report().findings for each in finding.accesses}
+    assert waits or f"the stream-ordered {what}" in names
+
+
+@pytest.mark.parametrize("column", [31, 32])
+@pytest.mark.parametrize("name", ["_cudaMemcpy2DAsync", "_cudaMemset2DAsync"])
+def test_rows_beside_rows(program: Graphs, session: Session, name: str, column: int) -> None:
+    """Bytes 0 to 31 of rows of 64 are set, and others copied or set."""
+    rows, to = program("cuMemAlloc_v2", BYTES), program("cuMemAlloc_v2", BYTES)
+    program.do("cuMemsetD2D8Async", rows, 64, 1, 32, BYTES // 64, program.origin)
+    words = (to, 32, rows + column, 64, 32, BYTES // 64, 3, program.other)
+    if name == "_cudaMemset2DAsync":
+        words = (rows + column, 64, 2, 32, BYTES // 64, program.other)
+    assert library.driver().call(name, words) == 0
+    assert kinds(session) == ({("global-race", "WAW" if "set" in name else "RAW")} if column < 32 else set())
+
+
+def test_a_call_that_is_not_served_is_a_gap(program: Graphs, session: Session) -> None:
+    program.add(program.origin)
+    assert session.report().verdict == "clean"
+    assert library.driver().call("cuMemcpy3DAsync_v2", (0, 0)) == calls.NOT_SUPPORTED
+    assert session.report().verdict == "incomplete"
+
+
+def test_memory_that_was_freed_is_no_longer_anybodys(program: Graphs, session: Session) -> None:
+    program.do("cuMemFree_v2", program.memory)
+    program.launch(program.kernel, program.memory, stream=program.origin)
+    (finding,) = session.report().findings
+    assert (finding.kind, finding.situation) == ("out-of-bounds", "freed")

@@ -15,6 +15,7 @@ import operator
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,7 @@ class Machine:
         with np.errstate(all="ignore"):
             self._run_waves(module, entry, info, cluster, seed, deadline, stats, cooperative, first)
         stats.seconds = time.monotonic() - started
+        stats.faults[:] = [replace(each, freed=each.space == "global" and self.arena.was_freed(each.address)) for each in stats.faults]
         return stats
 
     def _grid_workspace(self) -> int:

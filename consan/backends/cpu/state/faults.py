@@ -52,6 +52,7 @@ class Fault:
     access: str = ""
     message: str = ""
     shared_bytes: int = 0  # of the CTA
+    freed: bool = False  # the address is one of memory that was freed
 
 
 @dataclass(frozen=True)

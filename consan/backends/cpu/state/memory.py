@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import bisect
 import mmap
+from collections import deque
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
@@ -75,6 +76,9 @@ def _align(value: int, alignment: int) -> int:
     return -(-value // alignment) * alignment
 
 
+MOST_FREED = 1024  # allocations
+
+
 class Arena:
     """The mapping, its free list and the table of live allocations."""
 
@@ -92,6 +96,7 @@ class Arena:
         self._reserved: dict[int, int] = {}  # offset -> reserved size
         self._starts: list[int] = []  # addresses of live allocations, sorted
         self._live: list[Allocation] = []
+        self._freed: deque[tuple[int, int]] = deque(maxlen=MOST_FREED)  # begin and end of what lived
 
     def texture(self, handle: int) -> Any:
         """The texture of an object, or the one that is bound to a reference; None for other handles."""
@@ -190,8 +195,13 @@ class Arena:
         index = bisect.bisect_left(self._starts, address)
         if index == len(self._starts) or self._starts[index] != address:
             raise UsageError(f"free of {address:#x}: no allocation starts there")
+        self._freed.append((address, self._live[index].end))
         del self._starts[index], self._live[index]
         self.release(address - GLOBAL_BASE)
+
+    def was_freed(self, address: int) -> bool:
+        """Whether an allocation held `address` that was freed, and none does now."""
+        return self.find(address) is None and any(begin <= address < end for begin, end in self._freed)
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`."""

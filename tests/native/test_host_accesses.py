@@ -1,0 +1,116 @@
+"""Code of the host that touches managed and pinned memory: it must have waited for the work of the device that uses it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import pytest
+from planted import plant
+from test_stand_in import needs_nvcc, ran
+
+from consan.checker.compiled import concurrent_launches as rules
+from consan.libcuda import memory_calls
+from consan.libcuda.build import DRIVER
+from consan.session.comparing import program_streams
+
+HERE = Path(__file__).parent
+_WRITE: Final = "a write of what is copied"
+CASES: Final = {
+    "a read of managed memory": "RAW",
+    "its other half": "RAW",
+    "mapped memory": "RAW",
+    _WRITE: "WAR",
+    "a read behind another wait": "RAW",
+    "the end": "RAW",
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("host")
+    (folder / "libcuda.so").write_bytes(DRIVER.data())
+    words = ["cc", str(HERE / "host_program.c"), "-o", "program", "-L.", "-lcuda"]
+    subprocess.run(words, cwd=folder, check=True, env={**os.environ, "LC_ALL": "C"})
+    return folder / "program"
+
+
+def found(program: Path, case: str, *, waits: bool) -> set[tuple[str, str | None, str]]:
+    status, report = ran(program, case, *(["waits"] if waits else []))
+    assert status == 0
+    return {(each.kind, each.hazard, each.situation) for each in report.findings}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_the_host_and_its_twin_that_waits(program: Path, what: str) -> None:
+    assert found(program, what, waits=True) == set()
+    assert found(program, what, waits=False) == {("global-race", CASES[what], "no-host-wait")}
+
+
+# The module, what is replaced by what in it, and the case that is lost.
+FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
+    "what is in flight": (memory_calls, "in found[:_MOST]:", "in []:", "its other half"),
+    "what only reads": (program_streams, "in (RetainedFlag.READS, RetainedFlag.WRITES)", "in (RetainedFlag.WRITES,)", _WRITE),
+    "what was touched": (program_streams, "self.concurrent.met_host(self.comparisons, number, touched)", "pass", "mapped memory"),
+    "one stream is enough": (
+        program_streams,
+        "self.chained or self.shared or len(self._known)",
+        "self.chained or len(self._known)",
+        "the end",
+    ),
+    "no flag of the host": (rules, "flags is not None and bool(flags.size) and", "flags is None or", "a read of managed memory"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults(program: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, old, new, case = FAULTS[fault]
+    plant(monkeypatch, module, old, new)
+    assert found(program, case, waits=False) == set()
+
+
+CODE = """
+#include <cstdio>
+__global__ void work(float *data, volatile int *flag) {
+    data[threadIdx.x] = 1;
+    __syncthreads();
+    __threadfence_system();
+    if (threadIdx.x == 0) *flag = 1;
+}
+int main(int count, char **) {
+    float *data, sum = 0;
+    int *flag;
+    cudaMallocManaged(&data, 256);
+    cudaMallocManaged(&flag, 4);
+    work<<<1, 64>>>(data, flag);
+    while (count == 1 && *(volatile int *)flag == 0) {}
+    for (int i = 0; i < 64; i++) sum += data[i];
+    std::printf("%f\\n", sum);
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_a_flag_that_the_host_polls(nvcc_built: Callable[[str], Path]) -> None:
+    assert found(nvcc_built(CODE), "", waits=True)
+    status, report = ran(nvcc_built(CODE))
+    assert (status, report.verdict) == (0, "clean")
+
+
+@pytest.fixture
+def nvcc_built(tmp_path: Path) -> Callable[[str], Path]:
+    """A program of the CUDA runtime with this text."""
+
+    def build(text: str) -> Path:
+        (tmp_path / "k.cu").write_text(text)
+        subprocess.run(["nvcc", "-arch=compute_90", "-o", "program", "k.cu"], cwd=tmp_path, check=True)
+        return tmp_path / "program"
+
+    return build
