@@ -179,7 +179,7 @@ class StandInDriver:
             self.memory.write(place, view.tobytes())
 
     def _lacks(self, name: str) -> None:
-        """What a call would have done is not checked. Libraries of Python also ask for calls that they can do without."""
+        """A call is not made: its work is a gap. Libraries of Python also ask for calls that they can do without."""
         if self.needs_runtime or _OF_MEMORY.match(name):
             self.session.streams.comparisons.incomplete(
                 f"{name} is not served without a GPU: what the program does with it was not checked"

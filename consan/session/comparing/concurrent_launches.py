@@ -253,7 +253,7 @@ class ConcurrentLaunches:
         stream.launched(number, place)
 
     def unfinished(self) -> Iterator[tuple[int, Rows]]:
-        """What may still run, and its accesses if they are known."""
+        """The launches and operations that may still run, and their accesses if they are known."""
         for number in self.timeline.everything:
             if (rows := self._done[number].rows) is not None:
                 yield number, rows
