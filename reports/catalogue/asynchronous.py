@@ -21,7 +21,7 @@ OPERATION_RACES: Final = {
         "let every consumer arrive on the stage's empty mbarrier ({arrive}) after {first_at}, and let"
         " the producer wait for that phase ({acquire}) before {second_at}{of_issuer}",
         "the {second_role} at {second_at} can refill the bytes while the {first_role} at {first_at} still uses them:"
-        " nothing told its issuer that they are free",
+        " nothing has shown its issuer that they are free",
     ),
     "loads-overlap": Situation(
         "a wait for the phase of (1), and the release of the bytes by their consumers, before (2)",
@@ -157,7 +157,7 @@ _RESULT_WAITS |= {
         _NOT_THERE + ": only its source has been waited for",
     ),
     "outer-not-waited:bulk store": Situation(
-        "a wait that covers {group} before the CTA of {second_at} is told of it: cp.async.bulk.wait_group without .read",
+        "a wait that covers {group} before the CTA of {second_at} learns of it: cp.async.bulk.wait_group without .read",
         f"wait with {_FULL_WAIT} {_IN_TIME}",
         _NOT_THERE,
     ),
@@ -176,7 +176,7 @@ _SOURCE_WAITS = {
 }
 _SOURCE_WAITS |= {
     f"outer-source-overwritten:{operation}": Situation(
-        "a wait for the {operation} at {first_at} before the CTA of {second_at} is told that the source is free",
+        "a wait for the {operation} at {first_at} before the CTA of {second_at} learns that the source is free",
         f"wait with {{wait}} ({{wait_cpp}}) {_COPIED}, or in a thread of its CTA before a release that {{second_at}} comes behind",
         "the {second_role} at {second_at} of another CTA overwrites global memory that the {operation} at {first_at} may still be reading",
     )

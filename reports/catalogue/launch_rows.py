@@ -54,7 +54,7 @@ CLC_MISUSE: Final = CatalogueEntry(
     {
         "request-after-refusal": Situation(
             "the end of the loop where is_canceled was false",
-            "do not request again after {first_at} has told that no cluster was cancelled: leave the loop, in all threads that request",
+            "do not request again after {first_at} has shown that no cluster was cancelled: leave the loop, in all threads that request",
             "clusterlaunchcontrol.try_cancel at {second_at} asks again after a refusal, which the CTA has seen at {first_at}",
         ),
         "refused-id-used": Situation(

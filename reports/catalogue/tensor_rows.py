@@ -108,7 +108,7 @@ TENSOR_RACES: Final = {
         'an edge from (1) to the thread that issues (2): the "empty" mbarrier of these columns, or a barrier',
         "let every warp arrive ({arrive}) after its tcgen05.wait::ld behind {first_at}, and let the thread of {second_at} wait for that"
         " phase ({acquire}) first",
-        _NOT_READ + ": nothing told its thread that they are free",
+        _NOT_READ + ": nothing has shown its thread that they are free",
     ),
     "tensor-no-barrier": Situation(
         "an order between (1) and (2): a barrier, or an mbarrier on which one arrives and for which the other waits",

@@ -55,12 +55,12 @@ class Mutation:
         judged = {place: found for place, found in self.noticed.items() if found is not None}
         total = sum(judged.values())
         missed = [place for place, found in judged.items() if not found]
-        untold = [place for place, found in self.noticed.items() if found is None]
+        unknown = [place for place, found in self.noticed.items() if found is None]
         score = f"{total} of {len(judged)} barriers, waits and fences: a test would notice if they were gone"
         return [
             score,
             *(f"  no test notices: {_words(place)}" for place in missed),
-            *(f"  cannot be told: {_words(place)}" for place in untold),
+            *(f"  not known: {_words(place)}" for place in unknown),
         ]
 
 
