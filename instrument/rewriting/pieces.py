@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from consan.dataclass import dataclass
 from consan.instrument.isa import MemoryAccess
-from consan.instrument.ptx import Underscore, Vector
+from consan.instrument.ptx import Operand, Underscore, Vector
 from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
 from consan.instrument.rewriting.lifted import is_thrown_away
 
@@ -27,15 +27,18 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
 
     Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
     ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load whose registers are all
-    unused stays whole: then the source asks for the load. A load whose value is thrown away is unused (`lifted`).
+    unused stays whole: then the source asks for the load. Not so an `ldmatrix`, which compilers leave in place: Pallas makes one of the
+    old value of `ref[...] = x`. A load whose value is thrown away is unused (`lifted`).
     """
+    if work.row.is_matrix_access:
+        return [Piece(0, nbytes, unused=all(_unused(plan, operand_of(work, "dst"))) and not access.writes)]
     target = operand_of(work, "dst") if work.row.is_load and access.in_shared and not access.is_strong else None
     if is_thrown_away(target):
         return [Piece(offset, min(nbytes, _WIDEST), unused=True) for offset in range(0, nbytes, _WIDEST)]
     if not isinstance(target, Vector):
         return [Piece(offset, min(nbytes, _WIDEST)) for offset in range(0, nbytes, _WIDEST)]
     width = access.width_bytes
-    unused = [isinstance(element, Underscore) or plan.names[element.text] < 2 for element in target.elements]
+    unused = _unused(plan, target)
     if all(unused) or not any(unused):
         return [Piece(0, nbytes)]
     pieces: list[Piece] = []
@@ -44,6 +47,12 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
         while len(pieces) > 1 and (both := _joined(*pieces[-2:])):
             pieces[-2:] = [both]
     return pieces
+
+
+def _unused(plan: FunctionPlan, target: Operand | None) -> list[bool]:
+    """Of each register of a vector, whether nothing reads it."""
+    elements = target.elements if isinstance(target, Vector) else ()
+    return [isinstance(element, Underscore) or plan.names[element.text] < 2 for element in elements]
 
 
 def _joined(left: Piece, right: Piece) -> Piece | None:

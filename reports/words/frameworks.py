@@ -141,6 +141,7 @@ _PINNED: Final = (
     ' asm volatile("" : "+f"(x) :: "memory") for each accumulator x'
 )
 _ATOMIC_ADD: Final = ("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add")
+_COMPARE_AND_SWAP: Final = ("atomicCAS", "atomicCAS", "atom.cas", "cuda.atomic.cas", "tl.atomic_cas", "atom.cas")
 _ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
 _PINS: Final = (_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence")
 
@@ -216,8 +217,8 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["bar.sync 1, 128"] * 4,
         dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
     ),
-    "atomic_add": _row(*_ATOMIC_ADD, warp="wp.atomic_add", tile="T.atomic_add", helion="hl.atomic_add"),
-    "compare_and_swap": _row("atomicCAS", "atomicCAS", "atom.cas", "cuda.atomic.cas", "tl.atomic_cas", "atom.cas", warp="wp.atomic_cas"),
+    "atomic_add": _row(*_ATOMIC_ADD, dsl="cute.arch.atomic_add", warp="wp.atomic_add", tile="T.atomic_add", helion="hl.atomic_add"),
+    "compare_and_swap": _row(*_COMPARE_AND_SWAP, dsl="cute.arch.atomic_cas", warp="wp.atomic_cas"),
     "grid_barrier": dict.fromkeys(FRAMEWORKS, "a barrier of the grid between the two (cooperative launch)")
     | {HELION: "hl.barrier() between the two loops over tiles"},
     "gpu_fence": _row(
@@ -244,6 +245,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "atom.release",
         'tl.atomic_xchg or tl.atomic_add with sem="release"',
         "st.release or atom.release",
+        dsl='cute.arch.atomic_exch or cute.arch.atomic_add with sem="release"',
         helion='hl.atomic_xchg or hl.atomic_add with sem="release"',
     ),
     "flag_acquire": _row(
@@ -253,18 +255,16 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "atom.acquire",
         'tl.atomic_add or tl.atomic_cas with sem="acquire"',
         "ld.acquire or atom.acquire",
+        dsl='cute.arch.atomic_add or cute.arch.atomic_cas with sem="acquire"',
         helion='hl.atomic_add or hl.atomic_cas with sem="acquire"',
     ),
     "plain_load": _row(
         *["use a plain load: no __ldg, no const __restrict__ on the pointer, no texture"] * 2, *["use a plain load (ld.global)"] * 4
     ),
     "gpu_scope": _row(
-        ".gpu (cuda::thread_scope_device; an atomic function without _block)",
-        ".gpu (cuda::thread_scope_device; an atomic function without _block)",
-        ".gpu",
-        ".gpu",
-        '.gpu (scope="gpu")',
-        ".gpu",
+        *[".gpu (cuda::thread_scope_device; an atomic function without _block)"] * 2,
+        *(".gpu", ".gpu", '.gpu (scope="gpu")', ".gpu"),
+        dsl='.gpu (scope="gpu")',
     ),
     "strong_access": _row(
         "an atomic operation, volatile or cuda::atomic_ref",

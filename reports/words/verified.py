@@ -18,7 +18,7 @@ from consan.reports.catalogue.situations import CHECKED, OVERWRITTEN, SIGNALLED_
 from consan.reports.counts import plural
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
-from consan.reports.words.frameworks import advice_in, words_of
+from consan.reports.words.frameworks import CUDA, CUTE, WARP, advice_in, words_of
 
 # The words of a framework (frameworks.py) for an instruction, and the operation that they are of.
 _SPELLED: Final = (
@@ -28,6 +28,11 @@ _SPELLED: Final = (
     (re.compile(r"fence\.(?:sc|acq_rel)\.cta$"), "cta_fence", ""),
     (re.compile(r"cp\.async\.wait_group (\d+)$"), "wait_cpp", "cp.async"),
     (re.compile(r"cp\.async\.commit_group$"), "commit_cpp", "cp.async"),
+)
+# Those whose call in CUDA C++ has operands of its own, and is written by `source_patches`.
+_SPELLED_IN_PYTHON: Final = (
+    (re.compile(r"mbarrier\.try_wait\.parity\b"), "mbarrier_wait", ""),
+    (re.compile(r"mbarrier\.arrive\b"), "arrive", ""),
 )
 _WAITS: Final = ("bar.", "barrier.", "mbarrier.try_wait")
 _GROUPS: Final = ("cp.async.commit_group", "cp.async.wait_group")
@@ -65,6 +70,7 @@ _ALIASES: Final = (
     ("red.", "one atomic operation"),
     ("st.release", "a release"),
     ("ld.acquire", "an acquire"),
+    ("fence.sc.gpu", "fence.acq_rel.gpu"),
 )
 
 
@@ -221,11 +227,11 @@ def _instruction(step: FixStep) -> str:
 
 def spelling(framework: str, instruction: str) -> str:
     """How a framework spells an instruction; empty if that is not known, or as in PTX."""
-    for pattern, word, operation in _SPELLED:
+    for pattern, word, operation in (*_SPELLED, *(() if framework in (CUDA, CUTE, WARP) else _SPELLED_IN_PYTHON)):
         if found := pattern.match(instruction):
             leave = found[1] if found.groups() else ""
-            name = words_of(framework, operation)[word].replace("{leave}", leave).partition(" (")[0]
-            return "" if name.startswith(instruction.partition(".")[0]) else name
+            name = words_of(framework, operation)[word].replace("{leave}", leave).partition(" (")[0].rpartition("; ")[2]
+            return "" if name.startswith((instruction.partition(".")[0] + ".", "mbarrier.arrive")) and name != "mbarrier.wait" else name
     return ""
 
 

@@ -105,6 +105,16 @@ def policy_loss(logits: torch.Tensor, picked: torch.Tensor, old: torch.Tensor, r
     return import_module("examples.grpo_loss").torch_grpo_loss(logits, old, reference, chosen(64, *TOKENS), *others)[0]
 
 
+def policy_given_back() -> tuple[Any, ...]:
+    logits, picked, *others = policy()
+    sums = (logits[:, :-1] / others[4]).logsumexp(-1)
+    return values(*TOKENS), logits, picked, chosen(64, *TOKENS), *others[:4], sums, *others[4:]
+
+
+def policy_gradient(out: torch.Tensor, logits: torch.Tensor, picked: torch.Tensor, _chosen: torch.Tensor, *others: Any) -> torch.Tensor:
+    return gradient(lambda x: policy_loss(x, picked, *others[:4], *others[5:]), out, logits)
+
+
 def routed() -> tuple[Any, ...]:
     return import_module("examples.moe_matmul_ogs").moe_matmul_ogs_helion_kernel_args_gen(values(40, 32), values(4, 32, 16), chosen(4, 40))
 
@@ -195,6 +205,7 @@ EXAMPLES = {
         lambda b, i, t, x, y: divergence(x.log_softmax(1), y.log_softmax(1)),
     ),
     "grpo_loss": Example("grpo_loss", "grpo_loss_forward", policy, policy_loss),
+    "grpo_loss_backward": Example("grpo_loss", "grpo_loss_backward", policy_given_back, policy_gradient),
     "mamba2_chunk_state": Example(
         "mamba2_chunk_state",
         "helion_mamba2_chunk_state_kernel",

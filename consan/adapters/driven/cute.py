@@ -2,6 +2,7 @@
 
 The compiler is asked for PTX with the lines of the program, and not to use its cache, which has machine code only (CUTE_DSL_KEEP,
 CUTE_DSL_LINEINFO, CUTE_DSL_NO_CACHE); nor are quack's and FlashAttention-4's. A loaded cubin is taken for the PTX of the same kernels.
+CuTe DSL 4.8 gives its atomics the line behind the kernel, where it is launched: they get that of their statement.
 Tensors of torch and arrays of NumPy, by DLPack or given to functions compiled with TVM-FFI, are on the device (host_tensors.py).
 
 What a program compiles ahead of time gets its PTX beside the object, where a later program finds it.
@@ -31,6 +32,7 @@ _OLDEST = _NEWEST = (4, 8)
 _EXECUTOR: Final = "cutlass.cutlass_dsl.cuda_jit_executor"
 _COMPILED: Final = "cutlass.base_dsl.jit_executor"
 _TVM_FFI: Final = "cutlass.cutlass_dsl.tvm_ffi_provider"
+ATOMICS: Final = "cutlass.cute.arch.nvvm_wrappers"
 
 
 class CuteStandIn(Seam):
@@ -59,6 +61,7 @@ class CuteStandIn(Seam):
             self._when(_EXECUTOR, self._without_runtime)
             self._when(_COMPILED, self._executes)
             self._when(_TVM_FFI, self._calls)
+            self._when(ATOMICS, keep_lines)
             self._when("cutlass.cute.runtime", self._converts)
 
     def remove(self) -> None:
@@ -135,6 +138,15 @@ class CuteStandIn(Seam):
         on_device = functools.partial(_on_device, tvm_ffi, self._tensors)
         with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), self._torch.now.get().handle):
             return original(function, *map(on_device, args), **{name: on_device(value) for name, value in named.items()})
+
+
+def keep_lines(wrappers: Any) -> None:
+    """The atomics of CuTe DSL as its other operations: with the line of the statement that calls them."""
+    decorated = getattr(wrappers, "dsl_user_op", None)
+    for name in [name for name in vars(wrappers) if name.startswith("atomic_")] if decorated else ():
+        function = getattr(wrappers, name)
+        if not hasattr(function, "__wrapped__"):
+            setattr(wrappers, name, decorated(function))
 
 
 def _leave_ptx(original: Callable[..., Any], function: Any, file_path: str, file_name: str, *args: Any, **named: Any) -> Any:

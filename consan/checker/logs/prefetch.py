@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
+from consan.instrument.collection import no_collection
+
 THREADS = 2
 
 _Task = tuple[Future[object], Callable[[], object]]
@@ -34,8 +36,9 @@ class _Workers:
         while True:
             future, work = self.tasks.get()
             try:
-                if future.set_running_or_notify_cancel():
-                    future.set_result(work())
+                with no_collection():  # who waits for the task may hold a lock that objects of the program want when they are freed
+                    if future.set_running_or_notify_cancel():
+                        future.set_result(work())
             except BaseException as error:
                 future.set_exception(error)
             finally:

@@ -97,6 +97,10 @@ def _keep(folder: Path, original: Callable[..., None], artifacts: Any) -> None:
         (folder / f"{name}.cubin").write_bytes(artifacts.CUBIN)
 
 
+def _cute_lines(folder: Path, wrappers: Any) -> None:
+    import_module("consan.adapters.driven.cute").keep_lines(wrappers)
+
+
 def _tilelang(folder: Path, tilelang: ModuleType) -> None:
     lines: Any = import_module("consan.adapters.driven.tilelang")
     lines.keep_lines(tilelang, _wrap)
@@ -148,6 +152,7 @@ def _loaded(context: int, image: bytes) -> int | None:
 
 _REPLACED: Final[dict[str, Callable[[Path, Any], None]]] = {
     "cutlass.base_dsl.jit_executor": _cute,
+    "cutlass.cute.arch.nvvm_wrappers": _cute_lines,
     "jax._src.pallas.triton.lowering": _pallas,
     "tilelang": _tilelang,
     "warp.config": _warp_asked,

@@ -153,6 +153,11 @@ def test_a_note_asks_nothing_of_a_user_of_triton() -> None:
         ),
         (frameworks.NUMBA, "put cuda.threadfence() (fence.acq_rel.gpu) after ", "atom.release"),
         (frameworks.PTX, "put fence.acq_rel.gpu after ", "st.release or atom.release"),
+        (
+            frameworks.CUTE_DSL,
+            "put cute.arch.fence_acq_rel_gpu() (fence.acq_rel.gpu) after ",
+            'cute.arch.atomic_exch or cute.arch.atomic_add with sem="release"',
+        ),
     ],
 )
 def test_a_flag_in_the_words_of_each_framework(framework: str, fence: str, release: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from consan.reports.catalogue.situations import OVERWRITTEN
 from consan.reports.model import CULPRIT, Access, Finding, FixStep, VerifiedFix
-from consan.reports.words.frameworks import CUDA, TRITON, advice
-from consan.reports.words.verified import NOT_NAMED, misses_cause, names, order_of, turn_of, with_fix, with_whole_fixes
+from consan.reports.words.frameworks import CUDA, CUTE_DSL, GLUON, PALLAS, TILELANG, TRITON, WARP, advice
+from consan.reports.words.verified import NOT_NAMED, misses_cause, names, order_of, spelling, turn_of, with_fix, with_whole_fixes
 
 
 def step(action: str, instruction: str, where: str, line: int, spelling: str = "") -> FixStep:
@@ -57,6 +57,33 @@ def test_the_fix_names_what_was_verified() -> None:
     assert told.fix == order_of(other) == "put bar.sync 0 (__syncthreads()) before k.cu:8"
     assert with_fix(told, None) == finding
     assert with_fix(told, told.verified) == told
+
+
+@pytest.mark.parametrize(
+    ("framework", "wait", "arrival"),
+    [
+        (CUTE_DSL, "pipeline.producer_acquire, pipeline.consumer_wait", "pipeline.consumer_release(), or cute.arch.mbarrier_arrive"),
+        (TILELANG, "T.barrier_wait", "T.barrier_arrive"),
+        (PALLAS, "plgpu.barrier_wait", "plgpu.barrier_arrive"),
+        (GLUON, "mbarrier.wait", ""),
+        (CUDA, "", ""),
+        (WARP, "", ""),
+    ],
+)
+def test_a_repair_in_the_words_of_each_framework(framework: str, wait: str, arrival: str) -> None:
+    assert spelling(framework, "mbarrier.try_wait.parity with parity 0 on the mbarrier at shared offset 16") == wait
+    assert spelling(framework, "mbarrier.arrive.shared") == arrival
+
+
+def test_a_barrier_has_the_first_of_its_words() -> None:
+    assert spelling(GLUON, "bar.sync 0") == "gl.barrier()"
+
+
+def test_a_weaker_fence_is_named_by_those_who_have_no_other_word() -> None:
+    """`names` takes the fence of the catalogue, whose sentence also names the atomics of the framework, for the one that was verified."""
+    words = "put fence.acq_rel.gpu (through tl.inline_asm_elementwise) after k.cu:5 and before the flag is written at k.cu:7"
+    assert names(words, VerifiedFix((step("add", "fence.sc.gpu", "after", 5),)))
+    assert not names(words, VerifiedFix((step("add", "fence.sc.gpu", "after", 9),)))
 
 
 def test_what_the_compiler_places_stays_its_matter() -> None:
