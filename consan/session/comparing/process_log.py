@@ -7,6 +7,7 @@ and for its end. Meetings of the processes (collectives) stand among the launche
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections import Counter
@@ -82,6 +83,7 @@ class ProcessLog:
     full: bool = False
     _entries: list[dict[str, Any]] = field(default_factory=list)
     _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    _first: dict[bytes, int] = field(default_factory=dict)  # the first launch with some accesses, by their digest
     _logged: int = 0
     _keys: Counter[str] = field(default_factory=Counter)
 
@@ -112,18 +114,21 @@ class ProcessLog:
         rows, window = self._in_windows(done.rows)
         if not len(rows):
             return
-        self._logged += len(rows)
-        self.full = self.full or self._logged > MOST_LOGGED
+        first = self._first.setdefault(hashlib.blake2b(rows.tobytes() + window.tobytes(), digest_size=16).digest(), number)
+        if first == number:
+            self._logged += len(rows)
+            self.full = self.full or self._logged > MOST_LOGGED
         if self.full:
             return
         signals = releases(rows, done.fences, SYS_SCOPE)
-        self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
+        if first == number:
+            self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
         if flags is not None:
             self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = self._in_windows(flags.rows)
             self._rows[f"sets-{number}"] = flags.sets
         self._entries.append(
             {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "signals": signals}
-            | {"sides": dict(self._sides(done, rows))}
+            | {"rows": first, "sides": dict(self._sides(done, rows))}
         )  # fmt: skip
 
     def begins(self) -> None:
@@ -140,7 +145,7 @@ class ProcessLog:
         about = {"rank": self.rank, "world": self.world, "full": self.full, "entries": self._entries}
         about["windows"] = [asdict(each) for each in self.windows]
         data = io.BytesIO()
-        np.savez_compressed(data, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **self._rows)  # type: ignore[arg-type]
+        np.savez(data, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **self._rows)  # type: ignore[arg-type]
         partial = stem.with_suffix(".partial-ranks")
         partial.write_bytes(data.getvalue())
         partial.replace(stem.with_suffix(SUFFIX))
@@ -163,8 +168,8 @@ class ProcessLog:
     @staticmethod
     def _sides(done: Done, rows: Rows) -> Iterable[tuple[str, dict[str, Any]]]:
         """The accesses of each site for a report, as JSON: those of a first row of each."""
-        for kind in np.unique(rows["site"]):
-            side = done.side(rows[rows["site"] == kind][0])
+        for kind, first in zip(*np.unique(rows["site"], return_index=True), strict=True):
+            side = done.side(rows[first])
             grid, block = getattr(side, "grid", None), getattr(side, "block", None)
             yield (
                 str(int(kind)),

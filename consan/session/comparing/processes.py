@@ -42,6 +42,7 @@ class _Made(FlaggedLaunch):
     number: int
     before: int
     about: dict[str, Any]
+    alike: tuple[str, int]  # the file of its process, and the first launch there with the same accesses
     windows: dict[int, SharedWindow] = field(default_factory=dict)  # by their places among addresses
 
     @property
@@ -127,12 +128,13 @@ def compared(folder: Path) -> tuple[list[Finding], list[str]]:
     _place(processes)
     knowledge, flags = _Knowledge(processes), PeerFlags([made for each in processes for made in each.launches], _is_over)
     findings: list[Finding] = []
+    races = _Races()
     for count, (first, second) in enumerate(_pairs(processes)):
         if count >= _MOST_PAIRS:
             reasons["there were more launches of different ranks than are compared"] = None
             break
         if not knowledge.ordered(first, second):
-            _judge(first, second, flags, findings, reasons)
+            _judge(first, second, races, flags, findings, reasons)
     return findings, list(reasons)
 
 
@@ -149,9 +151,20 @@ def _is_over(one: FlaggedLaunch, other: FlaggedLaunch) -> bool:
     return one.rank == other.rank and bool(other.before >> one.number & 1)
 
 
-def _judge(first: _Made, second: _Made, flags: PeerFlags, findings: list[Finding], reasons: dict[str, None]) -> None:
+class _Races(dict[tuple[tuple[str, int], tuple[str, int]], tuple[list[Conflict], bool]]):
+    """What `racing` finds between the accesses of two launches."""
+
+    def of(self, first: _Made, second: _Made) -> tuple[list[Conflict], bool]:
+        """The conflicts, and whether there may be others. Launches with the same accesses are compared once."""
+        key = first.alike, second.alike
+        if key not in self:
+            self[key] = racing(first.rows, second.rows, waited=False, scope=SYS_SCOPE)
+        return self[key]
+
+
+def _judge(first: _Made, second: _Made, races: _Races, flags: PeerFlags, findings: list[Finding], reasons: dict[str, None]) -> None:
     """Compare two launches that no seen order is between."""
-    found, perhaps = racing(first.rows, second.rows, waited=False, scope=SYS_SCOPE)
+    found, perhaps = races.of(first, second)
     names = (
         f"the launches of {first.name} (rank {first.rank}) and {second.name} (rank {second.rank}) touch the same bytes of symmetric memory"
     )
@@ -232,19 +245,21 @@ def _before(entry: dict[str, Any]) -> int:
 def _read(path: Path) -> _Process:
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
-        launches, exchanges = [], []
+        launches, exchanges, read = [], [], dict[int, Any]()
         for entry in about["entries"]:
             before = _before(entry)
             if "key" in entry:
                 exchanges.append({**entry, "before": before})
                 continue
-            rows, number = file[f"rows-{entry['number']}"], int(entry["number"])
-            rows["device"] = file[f"windows-{number}"]
+            number, first = int(entry["number"]), int(entry["rows"])
+            if first not in read:
+                read[first] = file[f"rows-{first}"]
+                read[first]["device"] = file[f"windows-{first}"]
             flags = None
             if f"flags-{number}" in file:
                 flags = RetainedFlags(file[f"flags-{number}"], file[f"sets-{number}"])
                 flags.rows["scope"] = file[f"windows-of-flags-{number}"]
-            launches.append(_Made(int(about["rank"]), rows, flags, number, before, entry))
+            launches.append(_Made(int(about["rank"]), read[first], flags, number, before, entry, (path.name, first)))
     return _Process(about, launches, exchanges)
 
 
@@ -255,8 +270,9 @@ def _place(processes: Iterable[_Process]) -> None:
         windows = [SharedWindow(**each) for each in process.about["windows"]]
         numbers = np.array([places.setdefault((each.key, each.rank), len(places) + 1) for each in windows], np.uint64)
         named = dict(zip(numbers.tolist(), windows, strict=True))
+        for rows in {made.alike: made.rows for made in process.launches}.values():
+            rows["address"] += numbers[rows["device"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
         for made in process.launches:
-            made.rows["address"] += numbers[made.rows["device"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
             if made.flags is not None:
                 made.flags.rows["address"] += numbers[made.flags.rows["scope"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
             made.windows = named

@@ -61,6 +61,12 @@ def _handed_on(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
     return members.handed_on(folder, clock)
 
 
+def _alike(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
+    monkeypatch.setattr(process_log, "now", clock := members.Clock())
+    findings, reasons = members.alike([members.Rank(rank, clock) for rank in (0, 1)], folder)
+    return [finding.hazard for finding in findings], reasons
+
+
 def _nothing(_rank: members.Rank) -> None:
     """They do not meet."""
 
@@ -98,7 +104,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         _of_gpus(_APART),
     ),
     "processes: the scope of accesses": (
-        *(processes, "_judge", "scope=SYS_SCOPE", "scope=2"),
+        *(processes, "_Races.of", "scope=SYS_SCOPE", "scope=2"),
         _of_processes("adds_in_gpu", "adds_in_gpu", _nothing, at=0),
     ),
     "processes: signals": (
@@ -143,6 +149,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         ),
         _of_processes("fills", "reads", members.NO_ORDERS["hosts that have not waited"]),
     ),
+    "processes: launches that are alike": (process_log, "ProcessLog.add", "rows.tobytes() + window.tobytes()", 'b""', _alike),
     "processes: windows of ranks": (
         *(processes, "_place", "(each.key, each.rank)", "(each.key, 0)"),
         _of_processes("fills", "fills", _nothing, 256),

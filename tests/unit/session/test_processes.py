@@ -127,6 +127,28 @@ def test_launches_at_other_bytes_do_not_meet(ranks: list[Rank], tmp_path: Path) 
     assert compared(ranks, tmp_path) == ([], [])
 
 
+def alike(ranks: list[Rank], folder: Path) -> tuple[list[Finding], list[str]]:
+    """Three launches have the same accesses, and race with nothing. One with others does."""
+    for at in (0, 10, 20):
+        ranks[0].launch("fills", 256, at=at)
+    ranks[0].launch("fills", at=30)
+    ranks[1].launch("reads", at=30)
+    return compared(ranks, folder)
+
+
+def test_accesses_of_launches_that_are_alike_are_kept_once(ranks: list[Rank], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_two = 2 * 128
+    monkeypatch.setattr(process_log, "MOST_LOGGED", of_two)
+    findings, reasons = alike(ranks, tmp_path)
+    assert ([finding.hazard for finding in findings], reasons) == (["RAW"], [])
+
+
+def test_too_many_accesses_are_said(ranks: list[Rank], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_log, "MOST_LOGGED", 2 * 128 - 1)
+    _findings, reasons = alike(ranks, tmp_path)
+    assert reasons == ["there were more accesses to symmetric memory than are compared"]
+
+
 def test_launches_one_after_the_other_are_named(ranks: list[Rank], tmp_path: Path) -> None:
     """The processes may have waited in a way that is not seen."""
     ranks[0].launch("fills")
