@@ -64,6 +64,16 @@ def test_not_once_another_context_was_used(given: str, many: Callable[[str], Ear
 
 
 @pytest.mark.parametrize("given", WAYS)
+def test_not_once_a_launch_was_given_its_memory(given: str, many: Callable[[str], Early], monkeypatch: pytest.MonkeyPatch) -> None:
+    one = many(given)
+    monkeypatch.setattr(CudaContexts, "holder", lambda *_: "GPU 1")
+    made, word = one.program.session.frameworks, (1 << 40).to_bytes(8, "little")
+    assert made.peers.reached(one.program.prepared, one.program.kernel, lambda: (word,))
+    made.streams.second()
+    assert one.program.launch(10) == 0
+
+
+@pytest.mark.parametrize("given", WAYS)
 def test_not_once_calls_are_not_followed(given: str, many: Callable[[str], Early]) -> None:
     one = many(given)
     one.program.session.frameworks.streams.stops("something was not understood")
@@ -104,6 +114,7 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[..., None], str]] = {
         test_not_once_calls_are_not_followed,
         "cupy waits",
     ),
+    "memory": (peers, "self._met = True", "pass", test_not_once_a_launch_was_given_its_memory, "triton adds"),
     "each launch": (
         repeated_launch,
         "frameworks.peers.of_process or (shared",
@@ -119,4 +130,4 @@ def test_a_fault(fault: str, many: Callable[[str], Early], monkeypatch: pytest.M
     module, old, new, test, given = FAULTS[fault]
     plant(monkeypatch, module, old, new)
     with pytest.raises(AssertionError):
-        test(given, many)
+        test(given, many, *[monkeypatch] * (test.__code__.co_argcount - 2))

@@ -50,6 +50,7 @@ class PeerMemory:
     streams: FollowedStreams
     _follows: dict[tuple[int, str], bool] = field(default_factory=dict)  # by kernel: all its addresses follow from its parameters
     _reaching_none: set[tuple[int, str, Parameters | None]] = field(default_factory=set)  # launches that reach no memory of others
+    _met: bool = False  # a launch was given memory of another GPU of the process
     _changes: tuple[int, int] = (0, 0)  # of that memory, and of windows, since when they do not
 
     def __post_init__(self) -> None:
@@ -77,13 +78,13 @@ class PeerMemory:
     def of_process(self) -> bool:
         """Whether a launch may reach memory of another GPU that this process uses.
 
-        Until a call shows that it does, it uses one of those that it sees: each call that puts work into another context, or lets a context
-        reach another one, is followed.
+        Until a call or a parameter shows that it does, it uses one of those that it sees: each call that puts work into another context, or
+        lets a context reach another one, is followed.
         """
         if self._alone:
             return False
         assert self.contexts is not None
-        return self.streams.needs_none or self.memory.peers or self.contexts.several or self.streams.several_devices
+        return self._met or self.streams.needs_none or self.memory.peers or self.contexts.several or self.streams.several_devices
 
     @property
     def shares(self) -> bool:
@@ -126,6 +127,7 @@ class PeerMemory:
             elif what := self.streams.with_processes.holder(word):
                 yield f"parameter {number} points to {what}"
             elif holder := self.contexts.holder(word):
+                self._met = True
                 yield f"parameter {number} points to memory of {holder}"
 
     def _may_reach(self, prepared: Prepared, entry: str, parameters: Parameters | None) -> bool:
