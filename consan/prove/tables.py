@@ -46,13 +46,13 @@ class SplitAddress:
 
 
 class ThreadTables:
-    """Computes terms for each thread of a block. `threads`: how many there are, numbered along x first."""
+    """Computes terms for each thread of a block. `threads`: how many there are, numbered along x first. `own`: the values of variables."""
 
     def __init__(self, environment: Environment) -> None:
-        self._symbols, block = environment.symbols, environment.block
+        self.symbols, block = environment.symbols, environment.block
         grid = np.meshgrid(*(np.arange(block[axis]) for axis in _AXES), indexing="ij")
         numbers = dict(zip(_AXES, (each.ravel().astype(object) for each in grid), strict=True))
-        self._own = {str(each.term): numbers[axis] for axis, each in enumerate(environment.tid) if each.constant is None}
+        self.own = {str(each.term): numbers[axis] for axis, each in enumerate(environment.tid) if each.constant is None}
         self.threads = block[0] * block[1] * block[2]
         self._known: dict[int, tuple[Formula, Any]] = {}
 
@@ -93,9 +93,9 @@ class ThreadTables:
         return None if how is None or any(part is None for part in parts) else how(parts)
 
     def _variable(self, name: str) -> Any:
-        if name not in self._symbols.quotients:
-            return self._own.get(name)
-        term, by = self._symbols.quotients[name]
+        if name not in self.symbols.quotients:
+            return self.own.get(name)
+        term, by = self.symbols.quotients[name]
         found = self.of(term)
         return None if found is None else found // by
 

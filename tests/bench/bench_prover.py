@@ -3,7 +3,8 @@
     PYTHONPATH=tests:tests/kernels python tests/bench/bench_prover.py [--racy] [--within SECONDS] [FOLDER ...]
 
 `--racy`: the forms with the fault. None of those whose header expects a race may be proven. `plain`: the kernel synchronises by nothing
-but barriers of all threads, `__syncwarp()` and `cp.async`. Seconds are of the processor.
+but barriers of all threads, `__syncwarp()` and `cp.async`. `these integers`: proven for the integers of the header's launch alone, such as
+the width of a matrix, whose rows may overlap for others. Seconds are of the processor.
 """
 
 from __future__ import annotations
@@ -13,18 +14,26 @@ import collections
 import json
 import re
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from test_proven_twins import RACES, grid_of
-from twin_file import kernel, read
+from test_proven_twins import grid_of, races
+from twin_file import KernelFile, kernel, read
 
+from consan._errors import ConsanError
+from consan.backends.virtual import VirtualBackend
 from consan.instrument.ptx import parse
-from consan.prove.proof import prove
+from consan.launching.placement import Placement
+from consan.prove.environment import Environment
+from consan.prove.proof import PROVEN, Assumption, prove
+from consan.prove.solver import Formula, z3
 
 KERNELS: Final = Path(__file__).parents[1] / "kernels"
 FOLDERS: Final = ("twins", "global", "clean", "blackwell")
 _ADDRESS: Final = 8  # bytes of a parameter that may be a pointer
+_STRUCT: Final = 64  # bytes of one with integers
 # Instructions of a kernel that is not plain: other synchronisation, strong accesses, memory of other CTAs, calls.
 _OTHER: Final = re.compile(
     r"\b(atom|red|mbarrier|fence|membar|barrier|mapa|wgmma|tcgen05|tensormap|clusterlaunchcontrol|cp\.async\.bulk|cp\.reduce|st\.async"
@@ -40,16 +49,38 @@ def row(path: Path, within: float, *, racy: bool) -> dict[str, Any]:
     entry = next(each for each in module.functions if each.kind == "entry")
     pointers = [place for place, each in enumerate(entry.params) if each.nbytes == _ADDRESS]
     began = time.process_time()
-    proof = prove(entry, module, given.block, pointers, [lambda environment: grid_of(given, environment)], within)
+    assumed: list[Assumption] = [lambda environment: grid_of(given, environment)]
+    proof = prove(entry, module, given.block, pointers, assumed, within)
+    answer = proof.answer
+    if answer != PROVEN and prove(entry, module, given.block, pointers, [*assumed, *_integers(given)], within).answer == PROVEN:
+        answer = "these integers"
     text = "\n".join(line for line in re.sub(r"//.*", "", ptx).splitlines() if not line.lstrip().startswith("."))
     return {
         "kernel": f"{path.parent.name}/{path.stem}",
-        "races": racy and any(RACES & set(each.kinds) for each in given.expected),
+        "races": racy and races(path),
         "plain": not _OTHER.search(text),
-        "answer": proof.answer,
+        "answer": answer,
         "why": [f"{each.why} {each.lines}" for each in proof.reasons[:3]],
         "seconds": round(time.process_time() - began, 2),
     }
+
+
+def _integers(given: KernelFile) -> Iterator[Assumption]:
+    """Each word of the parameters of the header's launch has its value, where it is an integer."""
+    try:
+        parameters = Placement(VirtualBackend()).parameters(given.parameters(given.fresh_args()), given.path.stem)
+    except ConsanError:  # textures
+        return
+    for place, data in enumerate(parameters):
+        words = ((offset, bits) for bits in (32, 64) for offset in range(0, len(data) - bits // 8 + 1, bits // 8))
+        for offset, bits in words if len(data) <= _STRUCT else ():
+            yield partial(_has_value, place, offset, bits, int.from_bytes(data[offset : offset + bits // 8], "little", signed=True))
+
+
+def _has_value(place: int, offset: int, bits: int, value: int, environment: Environment) -> Formula:
+    """A word of the parameters has a value; a pointer has any."""
+    found = environment.word(place, offset, bits)
+    return z3.BoolVal(True) if found.base is not None else found.term == value
 
 
 def main() -> None:

@@ -87,6 +87,13 @@ WIDENED = (
 # Two warps at barriers of their own, with what each does before, between, and behind them.
 ARMS = "setp.lt.u32 %p1, %r2, 32;\n@%p1 bra $A;\n{}bra $B;\n$A:\n{}$B:\n{}".format
 FIRST_WARP = "setp.ge.u32 %p2, %r2, {};\n@%p2 bra $E;\n{}\n$E:".format
+# Elements that go round with the block, eight rounds, each at a permuted place; and what a thread does with the place.
+PERMUTED = (
+    "mov.u32 %r7, %r2;\n$L:\nshr.u32 %r8, %r7, 3;\nand.b32 %r8, %r8, 7;\nxor.b32 %r8, %r8, %r7;\n{}mad.lo.s32 %r9, %r8, 4, %r4;\n"
+    "st.shared.u32 [%r9], %r7;\n{}add.s32 %r7, %r7, 64;\nsetp.lt.u32 %p1, %r7, 512;\n@%p1 bra $L;"
+).format
+LAST_ROUND = "setp.ge.u32 %p2, %r7, 448;\nselp.b32 %r10, 447, 0, %p2;\nsub.s32 %r8, %r8, %r10;\n"
+OTHER_HALF = "xor.b32 %r8, %r8, 1;\nmad.lo.s32 %r9, %r8, 4, %r4;\nld.shared.u16 %rs1, [%r9+2];\n"
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
 ROWS = "mad.lo.s32 %r6, {}, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
 # The first thread of each CTA stores 256 bytes in bulk, `{}` bytes apart; what is before, what it does then, and what all do then.
@@ -236,6 +243,7 @@ PROVEN = {
     "barriers of one whole warp in rounds": FIRST_WARP(32, COUNTED.format(STORE + ALL + NEAR + ALL)),
     "barriers at two instructions": STORE + ARMS(SYNC, SYNC, OTHER),
     "barriers of two arms before another one": STORE + ARMS(SYNC + NEAR, SYNC, SYNC + STORE),
+    "permuted places of rounds": PERMUTED("", ""),
     "own elements": "st.global.u32 [%rd4], 1;",
     "own elements of a guard": "setp.ge.s32 %p1, %r5, %r1;\n@%p1 bra $E;\nst.global.u32 [%rd4], 1;\n$E:",
     "another array": "st.global.u32 [%rd4], 1;\nld.global.u32 %r7, [%rd2];",
@@ -284,6 +292,8 @@ RACES = {
     "a read before a barrier of the other arm": ARMS(SYNC + SYNC + OTHER, SYNC + STORE + SYNC + STORE, ""),
     "a store of an arm that leaves": ARMS(SYNC + SYNC + OTHER, SYNC + STORE, ""),
     "a copy of a warp before a barrier and behind it": COPY + ALL + "cp.async.wait_all;\n" + NEAR,
+    "permuted places that meet in the last round": PERMUTED(LAST_ROUND, ""),
+    "a half of another thread's permuted place": PERMUTED("", OTHER_HALF),
     "values of threads at one place": "st.shared.u32 [s], %r2;",
     "values of rounds at one place": COUNTED.format("st.shared.u32 [s], %r7;\n"),
     "a value that is loaded at one place": "ld.global.u32 %r7, [%rd4];\nst.shared.u32 [s], %r7;",
