@@ -27,7 +27,7 @@ RACES: Final = "races"  # in shared and global memory
 
 CHECKED, SAMPLED, PROVEN = "checked", "sampled", "proven"
 FOR_ALL: Final = "proven for all launches"
-_NO_RACE: Final = "no race in shared or global memory; barrier misuse is not part of it"
+_NO_RACE: Final = "no race in shared or global memory; not covered: misused barriers, hangs, reads of unwritten memory"
 EXCLUDED: Final = "excluded by the user"
 NOT_CHECKED: Final = "not checked"
 SHOWN: Final = 3  # shapes in a sentence

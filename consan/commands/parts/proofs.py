@@ -11,7 +11,7 @@ from consan.dataclass import dataclass
 
 SCHEMA: Final = "consan.proof/1"
 _ANSWERS: Final = {
-    "proven": "proven: no two threads of a launch race in shared or global memory; barrier misuse is not part of the proof",
+    "proven": "proven: no two threads of a launch race in shared or global memory",
     "counterexample": "counterexample: a launch has a race",
     "unknown": "unknown: not proven",
 }
