@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from consan.dataclass import dataclass
 from consan.prove.environment import Environment
-from consan.prove.rounds import Places, few_rounds, places_of
+from consan.prove.loops.listed import ListedPlaces, few_rounds, places_of
 from consan.prove.solver import Formula, ask, both, either, opposite, z3
 from consan.prove.step import ThreadAccess
 from consan.prove.tables import WARP, SplitAddress, ThreadTables, meet
@@ -70,7 +70,7 @@ class OverlapQuestions:
         self._renamed: dict[tuple[int, int, str], list[Formula]] = {}
         self._of_threads: dict[tuple[int, int, str], tuple[Formula, Formula]] = {}
         self.tables, self._splits = ThreadTables(environment), dict[int, SplitAddress]()
-        self._places = dict[int, tuple[ThreadAccess, Places | None]]()
+        self._places = dict[int, tuple[ThreadAccess, ListedPlaces | None]]()
         self.unordered: Callable[[AccessPair], list[Formula]] = lambda _: []  # what holds where phases do not order a pair
         self._numbers = [each.term for each in (*environment.tid, *environment.cta) if each.constant is None]
 
@@ -97,7 +97,7 @@ class OverlapQuestions:
         if one.rest == other.rest and all(name[0] in pair.shared for name in names):
             how = {"same": (pair.own or pair.of_lanes) and not pair.in_warps, "others": not pair.own, "warps": pair.in_warps}
             return not meet(one, pair.first.nbytes, other, pair.second.nbytes, **how)
-        if one.ends is None or other.ends is None or self._are_listed_apart(pair):
+        if one.ends is None or other.ends is None or self._never_meet_as_listed(pair):
             return True
         asked, places = list(self._assumed_here()), []
         for thread, each, (low, high), access in ((1, one, one.ends, pair.first), (2, other, other.ends, pair.second)):
@@ -109,14 +109,14 @@ class OverlapQuestions:
         asked.append(_meet(places[0], pair.first.nbytes, places[1], pair.second.nbytes, aligned=aligned))
         return ask(asked, seconds / 4) is False
 
-    def _are_listed_apart(self, pair: AccessPair) -> bool:
+    def _never_meet_as_listed(self, pair: AccessPair) -> bool:
         """Whether the places of each thread in each round keep two accesses in loops apart."""
         if pair.own or pair.one_warp or not (pair.first.rounds or pair.second.rounds):
             return False
         one, other = (self._listed(each) for each in (pair.first, pair.second))
         return one is not None and other is not None and one.meet(other, same=pair.of_lanes, warps=pair.in_warps) is False
 
-    def _listed(self, access: ThreadAccess) -> Places | None:
+    def _listed(self, access: ThreadAccess) -> ListedPlaces | None:
         """The places of an access in few rounds; None: they are not known."""
         if id(access) not in self._places:
             rounds = few_rounds(access, lambda condition: self.always(access, condition, _SECONDS))

@@ -12,9 +12,9 @@ from planted import plant
 from proof_cases import RACES, UNKNOWN, answer, kernel as text
 from ring_cases import UNPROVEN, proves
 
-from consan.prove import copies, environment, intervals, kernel, numbers, operations, pairs, proof, rounds, step, tables, uniform, walk
+from consan.prove import copies, environment, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loads import read_only, unused
-from consan.prove.loops import arms, ends, forms, leaving
+from consan.prove.loops import arms, ends, forms, leaving, listed
 from consan.prove.phases import arrays, counters, model, order, products, proxies, warps
 
 # A rule, its module, the fault, and a case that is proven with it.
@@ -72,8 +72,8 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         "a read before a barrier of the other arm",
     ),
     "an arm that leaves": (arms, "in seen | set(_alone(left, behind))", "in seen", "a store of an arm that leaves"),
-    "rounds of a loop": (rounds, "= 1 + bisect_left(", "= bisect_left(", "permuted places that meet in the last round"),
-    "bytes of a place in rounds": (rounds, "range(self.nbytes)", "range(1)", "a half of another thread's permuted place"),
+    "rounds of a loop": (listed, "= 1 + bisect_left(", "= bisect_left(", "permuted places that meet in the last round"),
+    "bytes of a place in rounds": (listed, "range(self.nbytes)", "range(1)", "a half of another thread's permuted place"),
     "branches that do not part a warp": (warps, "(lanes == lanes[:, :1]).all()", "True", "a barrier of half a warp in rounds"),
     "copies in flight at a barrier of the warp": (
         warps, "and one.flight not in progress.before(", "and True or (", "a copy of a warp before a barrier and behind it",

@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 1 << 22
 
 
 @dataclass(frozen=True)
-class Places:
+class ListedPlaces:
     """The first bytes of an access, each with its thread."""
 
     first: Table
@@ -36,7 +36,7 @@ class Places:
         """Whether all are within so many bytes."""
         return not len(self.first) or bool(self.first.min() >= 0 and self.first.max() + self.nbytes <= nbytes)
 
-    def meet(self, other: Places, *, same: bool, warps: bool) -> bool | None:
+    def meet(self, other: ListedPlaces, *, same: bool, warps: bool) -> bool | None:
         """Whether two threads, with `warps` of two warps, or with `same` also one thread, may meet; None: there are too many bytes."""
         if not len(self.first) or not len(other.first):
             return False
@@ -78,7 +78,7 @@ class RoundTables(ThreadTables):
         return super()._variable(name)
 
 
-def places_of(access: ThreadAccess, tables: ThreadTables, rounds: dict[str, int]) -> Places | None:
+def places_of(access: ThreadAccess, tables: ThreadTables, rounds: dict[str, int]) -> ListedPlaces | None:
     """The places of an access; None: they follow from more than the thread and the round."""
     many = tables.threads * math.prod(rounds.values())
     if many > _MOST_PLACES:
@@ -95,7 +95,7 @@ def places_of(access: ThreadAccess, tables: ThreadTables, rounds: dict[str, int]
     places = np.broadcast_to(np.asarray(first, object), (many,))[held]
     if len(places) and max(map(abs, places)) >= _MOST_BYTES:
         return None
-    return Places(places.astype(np.int64), computed.numbers[held], access.nbytes)
+    return ListedPlaces(places.astype(np.int64), computed.numbers[held], access.nbytes)
 
 
 def few_rounds(access: ThreadAccess, always: Callable[[Formula], bool]) -> dict[str, int] | None:
