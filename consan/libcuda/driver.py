@@ -246,6 +246,11 @@ class StandInDriver:
         found = self.session.backend.machine.arena.find(address)
         return (found.address, self.allocations[found.address]) if found is not None and found.address in self.allocations else None
 
+    def variable(self, address: int) -> tuple[int, int] | None:
+        """Begin and size of the variables of a module that an address lies among."""
+        found = self.session.backend.machine.arena.find(address)
+        return None if found is None or found.separate or found.address in self.allocations else (found.address, found.nbytes)
+
     def is_device(self, address: int) -> bool:
         """Whether an address is one of device memory. Addresses of the host may lie in the same range."""
         return self.session.backend.machine.arena.find(address) is not None

@@ -174,7 +174,7 @@ accepted("Q", "cuMemPoolDestroy", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "c
 
 def _pointer_attribute(driver: StandInDriver, attribute: int, address: int) -> bytes | None:
     """The bytes of an attribute; None: the address has none."""
-    begin, nbytes = driver.allocation(address) or (0, 0)
+    begin, nbytes = driver.allocation(address) or driver.variable(address) or (0, 0)
     if attribute == 2:  # memory type
         return struct.pack("<I", _DEVICE) if begin else None
     words = {1: driver.primary, 3: address, 7: begin, 11: begin, 12: nbytes, 17: 0}

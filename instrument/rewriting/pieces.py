@@ -50,7 +50,7 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
 
 
 def _unused(plan: FunctionPlan, target: Operand | None) -> list[bool]:
-    """Of each register of a vector, whether nothing reads it."""
+    """Whether nothing reads it, for each register of a vector."""
     elements = target.elements if isinstance(target, Vector) else ()
     return [isinstance(element, Underscore) or plan.names[element.text] < 2 for element in elements]
 

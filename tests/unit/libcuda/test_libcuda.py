@@ -149,6 +149,11 @@ def test_variables_attributes_and_names(program: Program) -> None:
     address = program("cuModuleGetGlobal_v2", ctypes.byref(size), module, ctypes.c_char_p(b"counter"))
     program.do("cuMemcpyDtoH_v2", ctypes.byref(value), address, 4)
     assert (size.value, value.value) == (4, 7)
+    program.do("cuPointerGetAttribute", ctypes.byref(value), 2, address)
+    assert value.value == 2, "it is device memory, as XLA asks"
+    program.do("cuPointerGetAttribute", ctypes.byref(value), 9, address)
+    assert value.value == 0, "of device 0"
+    assert program.code("cuPointerGetAttribute", ctypes.byref(value), 9, ctypes.addressof(value)) == calls.INVALID_VALUE
     assert program("cuFuncGetAttribute", 1, kernel) == 512
     assert program.launch(kernel, 0, 0, shared=100 << 10) == calls.INVALID_VALUE
     program.do("cuFuncSetAttribute", kernel, 8, 100 << 10)
