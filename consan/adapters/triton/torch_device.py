@@ -104,7 +104,7 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         **classes,
         "current_device": lambda: 0,
         "set_device": lambda device: _name_device(driver, device, sets=True),
-        "device": lambda device: nullcontext(_name_device(driver, device)),
+        "device": lambda device: _inside(driver, device),
         "get_device_capability": driver.get_device_capability,
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: described.name,
@@ -115,6 +115,11 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         "stream": lambda stream: nullcontext() if stream is None else stream,
         "empty_cache": lambda: None,
     }
+
+
+def _inside(driver: VirtualDriver, device: Any) -> nullcontext[None]:
+    _name_device(driver, device)
+    return nullcontext()
 
 
 def _name_device(driver: VirtualDriver, device: Any, *, sets: bool = False) -> None:
