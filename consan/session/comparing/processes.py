@@ -152,7 +152,7 @@ def _is_over(one: FlaggedLaunch, other: FlaggedLaunch) -> bool:
 
 
 class _Races(dict[tuple[tuple[str, int], tuple[str, int]], tuple[list[Conflict], bool]]):
-    """What `racing` finds between the accesses of two launches."""
+    """The conflicts that `racing` finds between the accesses of two launches."""
 
     def of(self, first: _Made, second: _Made) -> tuple[list[Conflict], bool]:
         """The conflicts, and whether there may be others. Launches with the same accesses are compared once."""
