@@ -64,7 +64,7 @@ class SpecialMemory:
     managed: dict[int, int] = field(default_factory=dict)
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
     pinned: dict[int, int] = field(default_factory=dict)
-    shared: dict[int, int] = field(default_factory=dict)  # pinned memory with pages of its own: its bytes, by address
+    shared: dict[int, tuple[int, int]] = field(default_factory=dict)  # of pinned memory: begin and end of the pages that it alone lies on
     is_here: bool = False  # whether the device has managed memory now, and not the program
 
     def is_pinned(self, address: int) -> bool:

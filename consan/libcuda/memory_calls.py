@@ -77,14 +77,19 @@ def _managed_from_now_on(driver: StandInDriver, address: int) -> None:
 
 @serves("Q Q", "_cudaHostRegister")
 def _pinned(driver: StandInDriver, address: int, nbytes: int) -> None:
-    driver.special.pinned[address] = nbytes
+    """Of memory that the program registers, the first page and the last one may hold anything else, too."""
+    _share(driver, address, nbytes, -(-address // mmap.PAGESIZE) * mmap.PAGESIZE, (address + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE)
 
 
 @serves("Q Q", "_consan_pinned")
 def _pinned_pages(driver: StandInDriver, address: int, nbytes: int) -> None:
-    _pinned(driver, address, nbytes)
-    if not driver.memory.is_own:
-        driver.special.shared[address] = nbytes
+    _share(driver, address, nbytes, address, address + nbytes)
+
+
+def _share(driver: StandInDriver, address: int, nbytes: int, begin: int, end: int) -> None:
+    driver.special.pinned[address] = nbytes
+    if begin < end and not driver.memory.is_own:
+        driver.special.shared[address] = begin, end
         driver.session.streams.share_with_host()
 
 
@@ -326,14 +331,13 @@ accepted("", "_consan_ends")
 def in_flight(driver: StandInDriver) -> Iterator[tuple[int, int, int]]:
     """The ranges of managed and pinned memory that work of the device may still use: begin, bytes, and how their pages are closed.
 
-    None in a Python process. Nor of memory that the program registers: its pages may hold anything.
+    None in a Python process.
     """
     if driver.memory.is_own or not (driver.special.managed or driver.special.shared):
         return
     with driver.lock:
-        blocks = {begin: driver.allocations[begin] for begin in driver.special.managed if begin in driver.allocations}
-        blocks |= driver.special.shared
-        found = [*driver.session.streams.in_flight(sorted((begin, begin + nbytes) for begin, nbytes in blocks.items()))]
+        managed = ((begin, begin + driver.allocations[begin]) for begin in driver.special.managed if begin in driver.allocations)
+        found = [*driver.session.streams.in_flight(sorted([*managed, *driver.special.shared.values()]))]
     for begin, end, writes in found[:_MOST]:
         yield begin, end - begin, _CLOSED if writes else _READ_ONLY
 

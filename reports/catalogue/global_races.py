@@ -139,7 +139,7 @@ BETWEEN_LAUNCHES: Final = {
         "a wait of the host for {first_kernel} in {first_stream}: a launch and an asynchronous copy return before their work is done",
         "let the host wait for {first_stream} behind {first_kernel} before it touches the memory: cudaStreamSynchronize,"
         " cudaDeviceSynchronize, or cudaEventSynchronize with an event behind {first_kernel}",
-        "the host has not waited for {first_stream}: its code touches bytes at {second_at} that {first_kernel} may still use at {first_at}",
+        "the host has not waited for {first_stream}: its code touches bytes that {first_kernel} may still use",
     ),
     "memory-given-again": Situation(
         "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",

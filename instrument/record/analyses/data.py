@@ -32,6 +32,7 @@ class OfText(TypedDict):
     again: bool
 
 
+_Step = tuple[int, int, Instruction]  # the node, the place in it
 NEITHER: Final[OfText] = {"data": False, "again": False}
 
 
@@ -52,14 +53,31 @@ def loads_of_data(function: Function) -> frozenset[int]:
 
 
 def retried(function: Function, loads: frozenset[int]) -> frozenset[int]:
-    """Those of some loads in a loop that a strong read may repeat, as of a sequence lock: what they give may be thrown away."""
+    """Those of some loads that stand between two strong reads of a word, or in a loop with one, as of a sequence lock.
+
+    The second read, and the loop, may throw away what they give.
+    """
     graph = graph_of(function) if loads else Graph([])
-    at = [[step.instruction for step in node.steps] for node in graph.nodes]
-    looks = {number for number, steps in enumerate(at) if any(polls(each) and each.start not in loads for each in steps)}
-    wanted = looks | {number for number, steps in enumerate(at) if any(each.start in loads for each in steps)}
-    behind = {number: graph.behind(number) for number in wanted}
-    again = {number for number, after in behind.items() if any(look in after and number in behind[look] for look in looks)}
-    return frozenset(each.start for number in again for each in at[number] if each.start in loads)
+    at = [(number, place, step.instruction) for number, node in enumerate(graph.nodes) for place, step in enumerate(node.steps)]
+    looks = [each for each in at if polls(each[2]) and each[2].start not in loads]
+    wanted = [each for each in at if each[2].start in loads]
+    behind = {number: graph.behind(number) for number, _, _ in (*looks, *wanted)}
+
+    def follows(one: _Step, other: _Step) -> bool:
+        return other[0] in behind[one[0]] or (one[0] == other[0] and one[1] < other[1])
+
+    def again(load: _Step) -> bool:
+        before = {_word(look[2]) for look in looks if follows(look, load)}
+        return any(_word(look[2]) in before for look in looks if follows(load, look))
+
+    return frozenset(each[2].start for each in wanted if again(each))
+
+
+def _word(look: Instruction) -> tuple[object, str]:
+    """The word that a strong read looks at, by its address in the text; an instruction without one is a word of its own."""
+    row = lookup(look.parts)
+    address = row.event(look).first.address if row is not None and row.touches else None
+    return (look.scope, address.text) if address is not None else (None, str(look.start))
 
 
 def counting_stores(function: Function) -> frozenset[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument.ptx import parse
-from consan.instrument.record.analyses.data import loads_of_data
+from consan.instrument.record.analyses.data import loads_of_data, retried
 
 HEAD = """.version 8.0
 .target sm_90
@@ -64,3 +64,24 @@ def test_which_loads_give_data(name: str) -> None:
     (function,) = parse(HEAD + "\n".join(lines) + "\nret;\n}\n").functions
     (load,) = (each.start for each in function.instructions() if each.opcode.startswith("ld.") and "param" not in each.opcode)
     assert (load in loads_of_data(function)) is data
+
+
+LOOK, OTHER = "ld.acquire.gpu.global.u32 %r2, [%rd2];", "ld.acquire.gpu.global.u32 %r2, [%rd1+64];"
+BRACKETS = {
+    "two looks at one word": ([LOOK, LOAD, STORE, LOOK], True),
+    "looks at two words": ([LOOK, LOAD, STORE, OTHER], False),
+    "a look before": ([LOOK, LOAD, STORE], False),
+    "a look behind": ([LOAD, STORE, LOOK], False),
+    "two looks before": ([LOOK, LOOK, LOAD, STORE], False),
+    "a loop": (["again:", LOAD, STORE, LOOK, "setp.eq.u32 %p1, %r2, 0;", "@%p1 bra again;"], True),
+    "looks in two blocks": ([LOOK, "setp.eq.u32 %p1, %r2, 0;", "@%p1 ret;", LOAD, STORE, LOOK], True),
+}
+
+
+@pytest.mark.parametrize("name", BRACKETS)
+def test_which_loads_may_be_thrown_away(name: str) -> None:
+    lines, may_be = BRACKETS[name]
+    (function,) = parse(HEAD + "\n".join(lines) + "\nret;\n}\n").functions
+    loads = frozenset(each.start for each in function.instructions() if each.text.strip().startswith(LOAD[:-1]))
+    assert loads
+    assert (retried(function, loads) == loads) is may_be
