@@ -77,7 +77,7 @@ def _managed_from_now_on(driver: StandInDriver, address: int) -> None:
 
 @serves("Q Q", "_cudaHostRegister")
 def _pinned(driver: StandInDriver, address: int, nbytes: int) -> None:
-    """Of memory that the program registers, the first page and the last one may hold anything else, too."""
+    """The first page and the last one of memory that the program registers may hold anything else, too."""
     _share(driver, address, nbytes, -(-address // mmap.PAGESIZE) * mmap.PAGESIZE, (address + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE)
 
 
