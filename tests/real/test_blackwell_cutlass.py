@@ -103,8 +103,9 @@ def test_a_gemm_takes_over_the_work_of_clusters_that_have_not_started(seed: int,
 @pytest.mark.timeout(1800)
 @each_kernel
 def test_what_is_found(name: str) -> None:
+    ptx = ptx_of(f"cutlass/{name}", ARCH)
     launch = launch_of(name)
-    _, report = run_checked(ptx_of(f"cutlass/{name}", ARCH), launch, Session(SessionOptions(device="cpu", engine="record"), private=True))
+    _, report = run_checked(ptx, launch, Session(SessionOptions(device="cpu", engine="record"), private=True))
     launch.check()
     assert ({kernel.engine for kernel in report.kernels}, report.incomplete) == ({"record"}, ())
     for severity, listed in (("error", FOUND), ("warning", WARNINGS)):
