@@ -143,7 +143,9 @@ class CuteStandIn(Seam):
 def keep_lines(wrappers: Any) -> None:
     """The atomics of CuTe DSL as its other operations: with the line of the statement that calls them."""
     decorated = getattr(wrappers, "dsl_user_op", None)
-    for name in [name for name in vars(wrappers) if name.startswith("atomic_")] if decorated else ():
+    if decorated is None:
+        return
+    for name in [name for name in vars(wrappers) if name.startswith("atomic_")]:
         function = getattr(wrappers, name)
         if not hasattr(function, "__wrapped__"):
             setattr(wrappers, name, decorated(function))

@@ -104,7 +104,7 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         **classes,
         "current_device": lambda: 0,
         "set_device": lambda device: _name_device(driver, device, sets=True),
-        "device": lambda device: _inside(driver, device),
+        "device": lambda device: _on(driver, device),
         "get_device_capability": driver.get_device_capability,
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: described.name,
@@ -117,7 +117,7 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
     }
 
 
-def _inside(driver: VirtualDriver, device: Any) -> nullcontext[None]:
+def _on(driver: VirtualDriver, device: Any) -> nullcontext[None]:
     _name_device(driver, device)
     return nullcontext()
 

@@ -7,6 +7,7 @@ not follow from these numbers is left out: it could only leave out accesses.
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable
@@ -107,5 +108,9 @@ def few_rounds(access: ThreadAccess, always: Callable[[Formula], bool]) -> dict[
     for count in access.rounds:
         if not always(count < _MOST_ROUNDS):
             return None
-        found[str(count)] = 1 + bisect_left(range(1, _MOST_ROUNDS), True, key=lambda most, count=count: always(count < most))
+        found[str(count)] = 1 + bisect_left(range(1, _MOST_ROUNDS), True, key=functools.partial(_is_below, always, count))
     return found
+
+
+def _is_below(always: Callable[[Formula], bool], count: Any, most: int) -> bool:
+    return always(count < most)
