@@ -262,13 +262,9 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["use a plain load: no __ldg, no const __restrict__ on the pointer, no texture"] * 2, *["use a plain load (ld.global)"] * 4
     ),
     "gpu_scope": _row(
-        ".gpu (cuda::thread_scope_device; an atomic function without _block)",
-        ".gpu (cuda::thread_scope_device; an atomic function without _block)",
-        ".gpu",
-        ".gpu",
-        '.gpu (scope="gpu")',
-        ".gpu",
-        dsl='.gpu (scope="gpu")',
+        **dict.fromkeys(("cuda", "cute"), ".gpu (cuda::thread_scope_device; an atomic function without _block)"),
+        **dict.fromkeys(("gluon", "numba", "ptx"), ".gpu"),
+        **dict.fromkeys(("triton", "dsl"), '.gpu (scope="gpu")'),
     ),
     "strong_access": _row(
         "an atomic operation, volatile or cuda::atomic_ref",
