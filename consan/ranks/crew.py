@@ -63,6 +63,9 @@ class HostOperated(Protocol):
     def shares(self, tensor: Any) -> bool:
         """Whether a tensor is of symmetric memory."""
 
+    def begun(self) -> Sequence[Any]:
+        """The bytes that operations of a rank use which are not over for it."""
+
     def done(self, name: str, reads: Sequence[Any], writes: Sequence[Any], *, certain: bool = True, to_host: bool = False) -> None:
         """The rank that runs has made an operation."""
 
@@ -105,6 +108,7 @@ class Crew:
     order: HostOrder | None = None  # who compares launches sets it
     operations: HostOperated | None = None  # the adapter sets it
     executing: bool = False
+    in_stream: Callable[[int], None] | None = None  # hears of each rank that does something in its current stream
 
     def __post_init__(self) -> None:
         """Nobody runs yet."""
@@ -194,8 +198,18 @@ class Crew:
         """A launch, made when the others have come to theirs or wait."""
         self._wait(what=f"the launch of {name}", launch=launch)
 
+    def begun(self) -> Sequence[Any]:
+        """The bytes that operations of a rank use which are not over for it."""
+        return () if self.operations is None else self.operations.begun()
+
+    def uses_stream(self) -> None:
+        """The rank that runs does something in its current stream."""
+        if self.in_stream is not None:
+            self.in_stream(self._turn)
+
     def _wait(self, **how: Any) -> Any:
         rank = self._turn
+        self.uses_stream()
         mine = self._ranks[rank]
         for name, value in how.items():
             setattr(mine, name, value)

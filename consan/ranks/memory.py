@@ -6,6 +6,7 @@ address is a number. A launch gets all allocations, wherever its arguments point
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, Final
@@ -105,6 +106,11 @@ class SymmetricMemory:
 def address_of(array: Array) -> int:
     """The address of the first byte."""
     return int(array.__array_interface__["data"][0])
+
+
+def bytes_of(begin: int, end: int) -> Array:
+    """Memory of the host, which somebody else keeps."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * (end - begin)).from_address(begin))
 
 
 def _aligned(nbytes: int) -> Array:

@@ -81,6 +81,9 @@ OPERATIONS = {
     "torch.zeros_like(peer)": "clean",
     "peer.cpu().fill_(3)": "clean",
     "custom(peer)": "incomplete",
+    "w = dist.all_reduce(other, async_op=True); other.fill_(1); w.wait()": "violations",
+    "w = dist.all_reduce(other, async_op=True); w.wait(); other.fill_(1)": "clean",
+    "side = torch.cuda.Stream()\nwith torch.cuda.stream(side): take[(1,)](other, torch.zeros(64, device='cuda'), 32)": "incomplete",
 }
 
 

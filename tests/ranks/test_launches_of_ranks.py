@@ -36,6 +36,7 @@ if (i == 0) {
 }
 __syncthreads();
 """
+WRITE = "values[i] = 0;"
 NOTHING = "if (i > 99) mine[i] = 0;"
 RACE = ("global-race", "no-rank-edge")
 
@@ -71,6 +72,17 @@ def launches(
             "wait": lambda: handle.wait_signal((rank - 1) % count),
             "begin": lambda: works.append(dist.all_reduce(torch.zeros(1), async_op=True)),
             "end": lambda: works.pop().wait(),
+            "begin all_reduce of values": lambda: works.append(dist.all_reduce(values, async_op=True)),
+            "begin broadcast of values": lambda: works.append(dist.broadcast(values, 0, async_op=True)),
+            "begin send of values": lambda: works.append(dist.isend(values, (rank - 1) % count)),
+            "receive values": lambda: dist.recv(torch.zeros(32), (rank + 1) % count),
+            "send values": lambda: dist.send(values, (rank - 1) % count),
+            "begin receive into values": lambda: works.append(dist.irecv(values, (rank + 1) % count)),
+            "begin send of mine": lambda: works.append(dist.isend(data, (rank - 1) % count)),
+            "begin all_reduce of mine": lambda: works.append(dist.all_reduce(data, async_op=True)),
+            "fill values": lambda: values.fill_(3),
+            "read values": lambda: values + 1,
+            "other values": lambda: torch.zeros(32).fill_(1),
             "synchronize": torch.cuda.synchronize,
             "broadcast from 0": lambda: dist.broadcast(torch.zeros(1), 0),
             "broadcast from 1": lambda: dist.broadcast(torch.zeros(1), 1),
@@ -159,6 +171,42 @@ def test_two_launches(program: str) -> None:
     assert report.verdict == ("clean" if right else "violations"), str(report)
 
 
+# What a rank does with its memory before an operation that it has begun is over. By program: whether it is right.
+BEGUN: dict[str, tuple[bool, tuple[str, ...]]] = {
+    "a launch that writes what is reduced": (False, ("begin all_reduce of values", WRITE, "end")),
+    "a launch that reads what is reduced": (False, ("begin all_reduce of values", FILL, "end")),
+    "a launch behind the wait": (True, ("begin all_reduce of values", "end", WRITE, FILL)),
+    "a launch before": (True, (WRITE, "begin all_reduce of values", "end")),
+    "a launch behind a wait for the device": (True, ("begin all_reduce of values", "synchronize", WRITE, "end")),
+    "another operation of the same stream": (True, ("begin all_reduce of values", "begin all_reduce of values", "end", "end", NOTHING)),
+    "an operation of torch that writes": (False, ("begin all_reduce of values", "fill values", "end")),
+    "an operation of torch that reads": (False, ("begin all_reduce of values", "read values", "end")),
+    "an operation of torch on other memory": (True, ("begin all_reduce of values", "other values", "end", NOTHING)),
+    "a launch on other memory": (True, ("begin all_reduce of values", NOTHING, "end")),
+    "the target of a broadcast": (False, ("begin broadcast of values", FILL, "end")),
+    "a launch that writes what is sent": (False, ("begin send of values", WRITE, "receive values", "end")),
+    "a launch that reads what is sent": (True, ("begin send of values", FILL, "receive values", "end")),
+    "what is sent at once": (True, ("send values", WRITE, "receive values")),
+    "a launch that reads what is received": (False, ("send values", "begin receive into values", FILL, "end")),
+    "the same behind the wait": (True, ("send values", "begin receive into values", "end", FILL)),
+    "symmetric memory that is reduced twice": (True, ("begin all_reduce of mine", "begin all_reduce of mine", "end", "end", NOTHING)),
+    "symmetric memory that is reduced": (False, ("begin all_reduce of mine", "mine[i] = 0;", "end")),
+    "symmetric memory that is sent": (False, ("begin send of mine", "mine[i] = 0;", "receive values", "end")),
+}  # fmt: skip
+FIRST = (
+    "a launch that writes what is reduced", "a launch behind the wait", "an operation of torch that writes",
+    "a launch that reads what is sent",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", [pytest.param(each, marks=() if each in FIRST else pytest.mark.slow) for each in BEGUN])
+def test_memory_of_operations_that_are_not_over(program: str) -> None:
+    right, steps = BEGUN[program]
+    report = launches(*steps, "barrier")
+    assert situations(report) == (set() if right else {("global-race", "no-stream-edge")}), str(report)
+    assert report.verdict == ("clean" if right else "violations"), str(report)
+
+
 @pytest.mark.parametrize(("steps", "right"), [(("pair",), False), (("pair", "other pairs"), True)])
 def test_groups_of_some_ranks(steps: tuple[str, ...], *, right: bool) -> None:
     """Each rank takes from the next one."""
@@ -193,7 +241,7 @@ def test_a_rank_that_ends_while_others_use_its_memory(steps: tuple[str, ...], *,
     assert {finding.severity for finding in report.findings} <= {"warning"}
 
 
-@pytest.mark.parametrize(("wait", "kept"), [(("end",), 0), ((), 10)])
+@pytest.mark.parametrize(("wait", "kept"), [(("end",), 0), ((), 50)])  # ten launches, and what the works of both ranks read and write
 def test_launches_that_all_come_behind_are_forgotten(wait: tuple[str, ...], kept: int) -> None:
     counts: list[int] = []
 
@@ -234,7 +282,9 @@ MUTANTS = {
     "all of a rank is over": ("if reached & begins else first", "if True else first", "no barrier"),
     "a rank is not behind itself": ("[1 << rank for rank in range(self.count)]", "[0] * self.count", "the first ends with a barrier"),
     "no meeting": ("self._made.clear()", "pass", "a barrier"),
-    "what some come behind is forgotten": ("any(each.behind", "all(each.behind", "a broadcast"),
+    "what a rank has begun is over": ("not earlier.behind[rank] >> rank & 1", "False", "a launch that writes what is reduced"),
+    "what a rank begins is beside": ("bool(later.behind[rank] >> rank & 1)", "True", "another operation of the same stream"),
+    "what some come behind is forgotten": ("if any(~each.behind", "if all(~each.behind", "a broadcast"),
     "a message is a word alone": ("each.behind[end] |= 1 << rank", "pass", "messages"),
 }
 
@@ -243,5 +293,5 @@ MUTANTS = {
 def test_a_fault_in_the_comparison(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, program = MUTANTS[mutant]
     plant(monkeypatch, rank_launches, old, new)
-    right, steps = PROGRAMS[program]
+    right, steps = {**PROGRAMS, **BEGUN}[program]
     assert (situations(launches(*steps, "barrier")) == set()) is not right

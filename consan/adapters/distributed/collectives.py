@@ -13,7 +13,7 @@ import functools
 import inspect
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
@@ -140,7 +140,7 @@ class Collectives:
             "GroupMember": SimpleNamespace(WORLD=self.world, NON_GROUP_MEMBER=_NO_MEMBER),
             "ReduceOp": SimpleNamespace(**{name: name for name in REDUCTIONS}),
             "Work": BegunWork,
-            "send": lambda *args, **how: self._isend(*args, **how) and None,
+            "send": lambda *args, **how: self._isend(*args, **how, begins=False).wait() and None,
             "isend": self._isend,
             "recv": self._recv,
             "irecv": self._irecv,
@@ -154,10 +154,11 @@ class Collectives:
 
         @functools.wraps(collective)
         def made(*args: Any, **how: Any) -> Any:
-            group = parameters.bind(*args, **how).arguments.get("group")
+            given = parameters.bind(*args, **how).arguments
+            group, begins = given.get("group"), list(_tensors(given.values())) if given.get("async_op") else ()
             if isinstance(group, int) and group == _NO_MEMBER:
                 return None
-            with self._operations.part_of(f"torch.distributed.{name}", pending=True) as begun:
+            with self._operations.part_of(f"torch.distributed.{name}", pending=True, begins=begins) as begun:
                 work = collective(*args, **how)
             if isinstance(work, BegunWork):
                 work.then(lambda: self._operations.over(begun))
@@ -287,16 +288,21 @@ class Collectives:
 
     # -- messages ------------------------------------------------------------------------------------------------------------------------
 
-    def _isend(self, tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> BegunWork:
+    def _isend(
+        self, tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None, *, begins: bool = True
+    ) -> BegunWork:  # fmt: skip
         message = (self._crew.rank, self._root(group, dst, group_dst), tag, self._of(group).group_name)
         self._sent[message] += 1
         order = self._crew.order
         with self._operations.part_of("torch.distributed.send"):
             given = tensor.clone()
         self._messages[message, self._sent[message]] = given, None if order is None else order.sent(self._crew.rank)
-        return BegunWork(lambda: None)
+        begun = self._operations.begins("torch.distributed.isend", [tensor], []) if begins else []
+        return self._begun_work(lambda: self._operations.over(begun))
 
-    def _irecv(self, tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> BegunWork:
+    def _irecv(
+        self, tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None, *, begins: bool = True
+    ) -> BegunWork:  # fmt: skip
         if src is None and group_src is None:
             raise NotSupported("torch.distributed.recv: with --ranks it needs the rank that sends")
         me = self._crew.rank
@@ -304,7 +310,10 @@ class Collectives:
         self._taken[message] += 1
         key = message, self._taken[message]
 
+        begun = self._operations.begins("torch.distributed.irecv", [], [tensor]) if begins else []
+
         def take() -> None:
+            self._operations.over(begun)
             self._crew.until(lambda: key in self._messages, f"a message of rank {message[0]}")
             given, sent = self._messages.pop(key)
             if sent is not None and self._crew.order is not None:
@@ -315,11 +324,20 @@ class Collectives:
         return self._begun_work(take)
 
     def _recv(self, tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-        self._irecv(tensor, src, group, tag, group_src).wait()
+        self._irecv(tensor, src, group, tag, group_src, begins=False).wait()
         return self._root(group, src, group_src)
 
     def _batch(self, ops: Sequence[PointToPoint]) -> list[BegunWork]:
         return [each.op(each.tensor, self._root(each.group, each.peer, each.group_peer), each.group, each.tag) for each in ops]
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Any]:
+    """The tensors among arguments, and in lists of them."""
+    for each in values:
+        if isinstance(each, (list, tuple)):
+            yield from _tensors(each)
+        elif hasattr(each, "data_ptr"):
+            yield each
 
 
 def _name(op: Any) -> str:

@@ -9,9 +9,9 @@ from consan.ranks.crew import Crew
 from consan.session.comparing.rank_launches import RankLaunches
 
 
-def order_of(crew: Crew, session: Any) -> RankLaunches | None:
-    """The comparison of the launches of a crew; None where its ranks share no memory that is looked at."""
-    if crew.order is None and crew.memory.own and session.options.looks_at_global:
+def order_of(crew: Crew, session: Any, *, needed: bool = False) -> RankLaunches | None:
+    """The comparison of the launches of a crew; None where its ranks share no memory that is looked at, if it is not `needed`."""
+    if crew.order is None and (crew.memory.own or needed) and session.options.looks_at_global:
         session.recording.accesses.wanted, crew.order = True, RankLaunches(session.comparisons, crew.count)
     return crew.order if isinstance(crew.order, RankLaunches) else None
 

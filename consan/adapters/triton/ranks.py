@@ -92,7 +92,8 @@ class RankLaunch:
             if checked and order is not None:
                 copies = [Copied(array, memory.address(address_of(array))) for _, array, _ in crew.memory.named()]
                 shape = LaunchShape(entry, (x * ctas, y, z * crew.count), (metadata.num_warps * 32, 1, 1), Memory(copies, shared=False))
-                order.launched(prepared, shape, z, launches.keys())
+                begun = [Copied(each, address) for each in crew.begun() if (address := memory.address(address_of(each)))]
+                order.launched(prepared, shape, z, launches.keys(), Memory(begun, shared=False))
 
     def module(self, ranks: int, stride: int) -> Module:
         """Its module. With a `stride` its `multimem` instructions are accesses to the memory of each rank, so far apart."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -49,6 +49,7 @@ def redirect(
     patches.set(operator, "register_kernel", _for_the_cpu(operator.register_kernel))
     patches.set(torch, "compile", _uncompiled(session))
     if (crew := current()) is not None:  # each rank is a thread, which ends with the mode
+        crew.in_stream = lambda rank: driver.session.streams.used(driver.now.get(), rank)
         crew.in_each(mode.__enter__)
         return lambda: None
     mode.__enter__()

@@ -86,6 +86,7 @@ class ProgramStream(Stream):
             self._reached[self.kind] = self._timeline.left(self._reached.get(self.kind, NONE) | self._over)
 
 
+_OF_A_RANK: Final = "a rank has used several streams: what they may do at the same time was not compared"
 _DEVICES: Final = (
     "the program names the devices {} and {}, which are one on the virtual machine: their launches were not compared as those of two"
 )
@@ -107,6 +108,7 @@ class ProgramStreams:
     """By rank: the current device, and the one that it has named first."""
     shared: bool = False  # the host may touch memory that work of the device uses
     _signals: Numbers = NONE  # work that the host may know of by a flag in memory
+    _used: dict[int, ProgramStream] = field(default_factory=dict)  # by rank: the stream that it has used first
     _busy: bool = False  # the default stream has done something before there was another one
 
     def __post_init__(self) -> None:
@@ -129,6 +131,11 @@ class ProgramStreams:
         self._devices[rank] = device if sets else current, found if first is None else first
         if None not in (first, found) and first != found and self.looks_at_global:
             self.comparisons.incomplete(_DEVICES.format(first, found))
+
+    def used(self, stream: ProgramStream, rank: int) -> None:
+        """A rank does something in a stream. What its streams do is compared as in one."""
+        if self._used.setdefault(rank, stream) is not stream and self.looks_at_global:
+            self.comparisons.incomplete(_OF_A_RANK)
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream."""

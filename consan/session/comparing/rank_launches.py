@@ -5,16 +5,17 @@ each later one, rank by rank, until all ranks have met on the host. An access is
 later in the stream of that rank is behind it, and so is what another rank does after it has seen a later launch of that rank begin. The
 checker says of each access which ranks have begun before it and which end behind it (consan/checker/source/global_memory/rank_order.hpp).
 
-An operation of the host of a rank on tensors is a launch of that rank alone.
+An operation of the host of a rank on tensors is a launch of that rank alone. One that the rank has begun, and has not waited for, is also
+compared with what the rank itself does then.
 
-Not handled: several streams of a rank; whether a copy of an asynchronous proxy is over when another rank
+Not handled: several streams of a rank, and whether a copy of an asynchronous proxy is over when another rank
 ends: it is incomplete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from consan.reports.source.names import function_name
 from consan.session.comparing.array_rows import HOST, Placed, rows_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import MOST_ROWS
-from consan.session.comparing.launch_memory import LaunchShape
+from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class _MadeTogether:
     what: str = ""  # of an operation
     where: tuple[str, int] = ("", 0)  # the line of the program
     is_end: bool = False
+    is_own: bool = False  # compared with what the same rank does: the rank goes on before it is over
 
     @property
     def name(self) -> str:
@@ -69,7 +71,8 @@ class _MadeTogether:
 
     def repeats(self, last: _MadeTogether) -> bool:
         """Whether it is the operation that came last, made once more."""
-        alike = (self.ranks, self.what, self.where, self.behind) == (last.ranks, last.what, last.where, last.behind)
+        kinds = [(each.ranks, each.what, each.where, each.behind, each.is_own) for each in (self, last)]
+        alike = kinds[0] == kinds[1]
         if not alike or last.shape is not None:
             return False
         return self.rows is last.rows or (self.rows is not None and last.rows is not None and np.array_equal(self.rows, last.rows))
@@ -146,12 +149,18 @@ class RankLaunches:
                 each.behind[end] |= 1 << rank
         self._forget()
 
-    def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, ranks: Collection[int]) -> None:
-        """Compare a launch of some ranks, the last one that was made, with those before it, and keep it."""
+    def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, ranks: Collection[int], begun: Memory) -> None:
+        """Compare a launch of some ranks, the last one that was made, with those before it, and keep it.
+
+        `begun`: memory that operations of a rank use which are not over for it.
+        """
         retained = self.by.accesses.last
-        rows = self._with_room(None if retained is None else shape.memory.rows(retained.rows))
+        rows, others = (None if retained is None else each.rows(retained.rows) for each in (shape.memory, begun))
         own = [1 << rank for rank in range(self.count)]
-        made = _MadeTogether(ranks, rows, own, self.by.sites_of(prepared), shape, prepared.address_name, rank_grid)
+        made = _MadeTogether(ranks, self._with_room(rows), own, self.by.sites_of(prepared), shape, prepared.address_name, rank_grid)
+        for earlier in self._made:
+            if earlier.is_own:
+                self._compare(earlier, replace(made, rows=others, is_own=True))
         self._add(made, () if retained is None else retained.begun)
 
     def ended(self, rank: int, arrays: Sequence[Placed]) -> None:
@@ -164,19 +173,19 @@ class RankLaunches:
 
     def operated(
         self, rank: int, what: str, reads: Sequence[Placed], writes: Sequence[Placed], where: tuple[str, int],
-        *, names: AddressName, over: bool = True, certain: bool = True,
+        *, names: AddressName, over: bool = True, certain: bool = True, own: bool = False,
     ) -> Signalled:  # fmt: skip
         """The host of a rank reads and writes memory, in its stream, where it comes behind what the rank has done before.
 
         `over`: what the rank does next comes behind it. Else it is over once it is `completed`, or as its own signal says.
-        `certain`: it touches all these bytes. `names`: what a report calls them.
+        `certain`: it touches all these bytes. `names`: what a report calls them. `own`: it is compared with what the rank itself does.
         """
         rows = self._with_room(rows_of(*([(address + HOST, array) for address, array in arrays] for arrays in (reads, writes))))
         if rows is not None:
             rows["begins"] = rows["ends"] = 1 << rank
             rows["flags"] |= 0 if certain else int(RetainedFlag.POSSIBLE)
         behind = [1 << each if over else 0 for each in range(self.count)]
-        made = _MadeTogether([rank], rows, behind, what=what, where=where, names=names)
+        made = _MadeTogether([rank], rows, behind, what=what, where=where, names=names, is_own=own)
         last = self._made[-1] if self._made else None
         if last is not None and made.repeats(last):
             return [(last, 1 << rank)]
@@ -204,7 +213,7 @@ class RankLaunches:
     def _forget(self) -> None:
         """Launches that all later ones come behind are compared with none."""
         every = (1 << self.count) - 1
-        self._made = [each for each in self._made if any(each.behind[rank] != every for rank in each.ranks)]
+        self._made = [each for each in self._made if any(~each.behind[rank] & (1 << rank if each.is_own else every) for rank in each.ranks)]
 
     def _compare(self, earlier: _MadeTogether, later: _MadeTogether) -> None:
         if earlier.rows is not None and later.rows is not None:
@@ -219,7 +228,7 @@ class RankLaunches:
     def _races(self, earlier: _MadeTogether, later: _MadeTogether) -> Iterator[Finding]:
         for first_rank, ends, first in earlier.groups("ends"):
             for rank, begins, second in later.groups("begins"):
-                if rank == first_rank:
+                if not (_are_own if rank == first_rank else _are_of_two)(earlier, later, rank):
                     continue
                 reached = earlier.reached(ends)
                 alone = first[first["flags"] & RetainedFlag.ASYNCHRONOUS != 0] if reached & begins else first
@@ -235,14 +244,26 @@ class RankLaunches:
                     self._unknown(earlier, later, "which bytes an operation of torch touches is not known")
 
 
+def _are_own(earlier: _MadeTogether, later: _MadeTogether, rank: int) -> bool:
+    """Whether a rank does something before what it has begun is over; what it begins comes one after the other."""
+    return earlier.is_own and later.is_own and not earlier.behind[rank] >> rank & 1 and bool(later.behind[rank] >> rank & 1)
+
+
+def _are_of_two(earlier: _MadeTogether, later: _MadeTogether, _: int) -> bool:
+    return not (earlier.is_own or later.is_own)
+
+
 def _race(earlier: _MadeTogether, later: _MadeTogether, ranks: tuple[int, int], each: Conflict) -> Finding:
     first, second = (earlier, each.first), (later, each.second)
     ended = next((made for made, _ in (first, second) if made.is_end), None)
     if ended is later:
         first, second, ranks = second, first, ranks[::-1]
     sides = first[0].side(first[1], each.reach), second[0].side(second[1], each.reach)
+    situation = words.NO_RANK_EDGE if ended is None else words.RANK_ENDED
+    edge = words.StreamEdge(f"rank {ranks[0]}", f"rank {ranks[1]}", "")
+    if ranks[0] == ranks[1]:
+        situation, edge = words.NO_STREAM_EDGE, words.StreamEdge(f"the stream of {earlier.name}", f"rank {ranks[1]}", ": work.wait()")
     return words.launch_race(
-        *sides, words.NO_RANK_EDGE if ended is None else words.RANK_ENDED,
-        words.StreamEdge(f"rank {ranks[0]}", f"rank {ranks[1]}", ""), ahead=int(second[1]["address"]) - int(first[1]["address"]),
+        *sides, situation, edge, ahead=int(second[1]["address"]) - int(first[1]["address"]),
         count=each.count, ctas=each.ctas, same_value=each.same_value,
     )  # fmt: skip

@@ -207,3 +207,15 @@ def test_devices_that_are_one(named: list[tuple[int | None, int | None]], *, com
             current().session.streams.names_device(device, rank)
         p.run("produce", p.a)
     assert (sanitizer.report.incomplete == ()) is complete
+
+
+def test_streams_of_a_rank_are_one() -> None:
+    reasons = []
+    for second in ("a", "b"):
+        with consan.check(device="cpu", seed=0) as sanitizer:
+            p = Program()
+            for stream in (p.a, getattr(p, second)):
+                current().session.streams.used(stream.order, 0)
+            p.run("produce", p.a)
+        reasons.append([why for why in sanitizer.report.incomplete if "several streams" in why])
+    assert [len(each) for each in reasons] == [0, 1]
