@@ -117,7 +117,7 @@ class HostOperations:
         return made
 
     def _before_over(self, order: RankLaunches, what: str, reads: Sequence[Any], writes: Sequence[Any], *, certain: bool) -> None:
-        """What an operation touches before what the rank has begun is over."""
+        """Compare an operation with those that the rank has begun, and which are not over."""
         found = [[each for each in some if self._is_begun(each)] for some in (reads, writes)]
         if any(found):
             read, written = ([_placed(each) for each in some] for some in found)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
