@@ -239,7 +239,7 @@ class Unmodelled:
 
 @dataclass(frozen=True)
 class Schedules:
-    """The effects of the schedule on a kernel. `holds`: nothing, since no thread observes what others do; else `why` it may.
+    """The effects of the schedule on a kernel. `holds`: nothing follows from what threads observe of others; else `why` it may.
 
     `explored`: other schedules that were run. An observation is an instruction by which a thread sees what others do. It has two outcomes:
     `outcomes` says how many were seen in all. `ended`: why not all planned schedules have run.

@@ -299,7 +299,7 @@ OUTCOMES: Final = 2  # of an observation
 def schedule_sentence(schedules: Schedules) -> str:
     """`holds for every schedule`; else why another schedule may do otherwise, and which were run."""
     if schedules.holds:
-        return f"{HOLDS}: no thread observes what others do, but for the synchronisation that all threads share"
+        return f"{HOLDS}: no order, branch or address follows from what others do, but for the synchronisation that all share"
     return "; ".join(filter(None, (f"may depend on it: {schedules.why}", _explored(schedules))))
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from consan import late
 from consan.reports.model import Finding, Report
 
+_NOTE: Final = "note"
+
 
 def unknown_to(report: Report, found: Iterable[Finding]) -> list[Finding]:
-    """Those of the findings for which the report has nothing at both places.
+    """Those of the findings for which the report has nothing at both places; a note, as of one value, stands for notes only.
 
     A place without a line, as in a function for `atomicCAS` that is not inlined, may be any.
     """
-    known = set(map(_places, report.findings))
-    return [each for each in found if not any(_may_be(_places(each), places) for places in known)]
+    known = {(_places(each), each.severity == _NOTE) for each in report.findings}
+    return [
+        each for each in found if not any(_may_be(_places(each), places) and (each.severity == _NOTE or not note) for places, note in known)
+    ]
 
 
 def _may_be(places: frozenset[tuple[str, int]], known: frozenset[tuple[str, int]]) -> bool:

@@ -18,6 +18,7 @@ from consan.session.planning import options as planned
 FOLDER = Path(__file__).parent / "unoptimised"
 IN_BOTH = "barrier_before_dead_load"  # the kernel as it runs has a race, too
 REMOVED = sorted(path for path in FOLDER.glob("*.cu") if path.stem != IN_BOTH)
+KEPT_IN_PART = 'extern "C" __global__ void k(int* y) {\n    y[0] = threadIdx.x, y[0] = 1;\n}\n'
 QUICK = ("weight_of_zero",)  # the others are slow
 PARAMETERS = [pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in REMOVED]
 
@@ -54,6 +55,15 @@ def test_its_repair_is_clean_in_both_texts(path: Path, tmp_path: Path) -> None:
     consan.launch(twin_file.kernel(path, racy=False), spec.grid, spec.block, spec.parameters(args), device="cpu")
     for name in spec.results:
         np.testing.assert_array_equal(args[name], spec.reference(name))
+
+
+def test_a_note_at_its_line_does_not_hide_it(tmp_path: Path) -> None:
+    """The compiler keeps the last of two stores on one line, which stores one value."""
+    source = tmp_path / "k.cu"
+    source.write_text("// launch: grid=1 block=64\n// arg: y i32[1]=zeros\n" + KEPT_IN_PART)
+    report = _checked(source, tmp_path, "--unoptimized", "on")
+    assert {each["severity"] for each in report["findings"] if each.get("unoptimized")} == {"warning"}
+    assert {each["severity"] for each in report["findings"] if not each.get("unoptimized")} == {"note"}
 
 
 def test_a_comment_that_covers_it_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
