@@ -24,6 +24,9 @@ _SAME: Final = {
     "cudaMallocAsync": "cuMemAllocAsync",
     "cudaFreeAsync": "cuMemFreeAsync",
     "cudaMallocPitch": "cuMemAllocPitch_v2",
+    "cudaMallocFromPoolAsync": "cuMemAllocFromPoolAsync",
+    **{f"cudaDevice{part}MemPool": f"cuDevice{part}MemPool" for part in ("GetDefault", "Get", "Set")},
+    **{f"cudaMemPool{part}": f"cuMemPool{part}" for part in ("Create", "Destroy", "SetAttribute", "GetAttribute", "TrimTo", "SetAccess")},
     "cudaMemGetInfo": "cuMemGetInfo_v2",
     "cudaMemset": "cuMemsetD8_v2",
     "cudaMemsetAsync": "cuMemsetD8Async",
@@ -155,6 +158,7 @@ def _kernel_node(driver: StandInDriver, params: int) -> Any:
 
 graph_calls.adds(_kernel_node, "_cudaGraphAddKernelNode")
 graph_calls.sets(_kernel_node, "_cudaGraphKernelNodeSetParams", "_cudaGraphExecKernelNodeSetParams")
+graph_calls.sets(graph_calls.memset_node, "_cudaGraphMemsetNodeSetParams", "_cudaGraphExecMemsetNodeSetParams")
 
 # -- memory --------------------------------------------------------------------------------------------------------------------------
 
@@ -186,6 +190,44 @@ def _copy_rows(
     memory_calls.copied(driver, rows, width, stream[0] if stream else 0, _ends(kind), waits=not stream and kind != 3)
 
 
+def _described(driver: StandInDriver, place: int) -> tuple[list[tuple[int, int]], int, memory_calls.Ends]:
+    """The rows, their bytes and the ends of a copy that a cudaMemcpy3DParms at an address describes. Raises CallFailed."""
+    words = _COPY.unpack(driver.memory.read(place, _COPY.size))
+    if words[0] or words[8]:
+        raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in runtime has no arrays")
+    to, source = (_plane(words[at + 1 : at + 8]) for at in (8, 0))
+    width, height, depth, kind = words[16:20]
+    return memory_calls.rows_of(to, source, height, depth), width, _ends(kind)
+
+
+def _plane(words: tuple[int, ...]) -> memory_calls.Plane:
+    """An end: its position, then a cudaPitchedPtr."""
+    x, y, z, address, pitch, _, height = words
+    return memory_calls.Plane(memory_calls.Plane(address, pitch, height).at(y, z) + x, pitch, height)
+
+
+_COPY: Final = struct.Struct("<19Qi4x")
+
+
+def _copy_box(driver: StandInDriver, place: int, *stream: int) -> None:
+    rows, nbytes, ends = _described(driver, place)
+    memory_calls.copied(driver, rows, nbytes, stream[0] if stream else 0, ends, waits=not stream and ends is not memory_calls.WITHIN)
+
+
+def _box_node(driver: StandInDriver, place: int) -> Any:
+    return memory_calls.copying(driver, *_described(driver, place))
+
+
+def _copy_node(driver: StandInDriver, to: int, source: int, nbytes: int, kind: int) -> Any:
+    return memory_calls.copying(driver, [(to, source)], nbytes, _ends(kind))
+
+
+serves("Q", "_cudaMemcpy3D")(_copy_box)
+serves("Q Q", "_cudaMemcpy3DAsync")(_copy_box)
+graph_calls.adds(_box_node, "_cudaGraphAddMemcpyNode")
+graph_calls.sets(_box_node, "_cudaGraphMemcpyNodeSetParams", "_cudaGraphExecMemcpyNodeSetParams")
+graph_calls.adds(_copy_node, "_cudaGraphAddMemcpyNode1D", layout="Q Q Q i")
+graph_calls.sets(_copy_node, "_cudaGraphMemcpyNodeSetParams1D", "_cudaGraphExecMemcpyNodeSetParams1D", "Q Q Q i")
 serves("Q Q Q Q Q Q i", "_cudaMemcpy2D")(_copy_rows)
 serves("Q Q Q Q Q Q i Q", "_cudaMemcpy2DAsync")(_copy_rows)
 serves("Q Q Q i", "_cudaMemcpy")(_copy)

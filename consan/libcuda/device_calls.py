@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import DriverContext, StandInDriver
@@ -209,3 +210,38 @@ def _limit(driver: StandInDriver, limit: int) -> int:
 @serves("", "cuCtxSynchronize")
 def _synchronize(driver: StandInDriver) -> None:
     driver.session.streams.synchronize()
+
+
+# -- pools of memory ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class DriverPool:
+    """A pool. Memory of all pools is the device's."""
+
+    handle: int = 0
+
+
+@serves(">Q i", "cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
+def _pool_of_device(driver: StandInDriver, device: int) -> int:
+    found = next((handle for handle, value in driver.handles.items() if isinstance(value, DriverPool)), 0)
+    return found or driver.made(DriverPool())
+
+
+@serves(">Q Q i", "cuMemGetDefaultMemPool", "cuMemGetMemPool")
+def _pool_of_place(driver: StandInDriver, place: int, kind: int) -> int:
+    return _pool_of_device(driver, 0)  # type: ignore[no-any-return]
+
+
+@serves(">Q Q", "cuMemPoolCreate")
+def _pool(driver: StandInDriver, properties: int) -> int:
+    return driver.made(DriverPool())
+
+
+@serves("Q i Q", "cuMemPoolGetAttribute")
+def _pool_attribute(driver: StandInDriver, pool: int, attribute: int, place: int) -> None:
+    wide = attribute > 3  # the first three are numbers of 32 bits
+    driver.memory.write(place, bytes(8 if wide else 4))
+
+
+accepted("Q", "cuMemPoolDestroy", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuMemPoolSetAccess", "cuDeviceSetMemPool", "cuMemSetMemPool")

@@ -3,7 +3,7 @@
 A node is what its call would do in a stream. A launch of a graph does it in the launch's stream, and in streams of the graph where nodes
 have no order. So nodes without an order are compared as work of two streams is, and launches of one graph come one after the other.
 
-Not handled: nodes that copy, allocate or call the host, and attributes of kernel nodes. Captured work may copy.
+Not handled: nodes that allocate or call the host, and attributes of kernel nodes.
 Conditional nodes are there for adapters only: `cudaGraphSetConditional` of a program's own kernels is in a library of machine code.
 """
 
@@ -277,30 +277,30 @@ def _create(driver: StandInDriver, flags: int) -> int:
     return driver.made(DriverGraph())
 
 
-NodeWork = Callable[[StandInDriver, int], StreamWork]
+NodeWork = Callable[..., StreamWork]
 
 
-def adds(work_of: NodeWork, *names: str) -> None:
-    """These calls add a node, which does what the parameters at an address say."""
+def adds(work_of: NodeWork, *names: str, layout: str = "Q") -> None:
+    """These calls add a node, which does what its parameters say: mostly those at an address."""
 
-    @serves(">Q Q Q Q Q", *names)
-    def add(driver: StandInDriver, graph: int, after: int, count: int, params: int) -> int:
-        return driver.of(graph, DriverGraph).add(driver, work_of(driver, params), _nodes(driver, after, count)).handle  # type: ignore[no-any-return]
+    @serves(f">Q Q Q Q {layout}", *names)
+    def add(driver: StandInDriver, graph: int, after: int, count: int, *params: int) -> int:
+        return driver.of(graph, DriverGraph).add(driver, work_of(driver, *params), _nodes(driver, after, count)).handle  # type: ignore[no-any-return]
 
 
-def sets(work_of: NodeWork, node: str, executable: str) -> None:
+def sets(work_of: NodeWork, node: str, executable: str, layout: str = "Q") -> None:
     """These calls change what a node does, in its graph or in an executable one."""
 
-    @serves("Q Q", node)
-    def change(driver: StandInDriver, node: int, params: int) -> None:
-        driver.of(node, DriverNode).work = work_of(driver, params)
+    @serves(f"Q {layout}", node)
+    def change(driver: StandInDriver, node: int, *params: int) -> None:
+        driver.of(node, DriverNode).work = work_of(driver, *params)
 
-    @serves("Q Q Q", executable)
-    def change_executable(driver: StandInDriver, executable: int, node: int, params: int) -> None:
+    @serves(f"Q Q {layout}", executable)
+    def change_executable(driver: StandInDriver, executable: int, node: int, *params: int) -> None:
         works = driver.of(executable, GraphExecutable).works
         if (found := driver.of(node, DriverNode)) not in works:
             raise CallFailed(calls.INVALID_VALUE)
-        works[found] = work_of(driver, params)
+        works[found] = work_of(driver, *params)
 
 
 def kernel_node(driver: StandInDriver, place: int, kernel_of: Callable[[StandInDriver, int], int] | None = None) -> StreamWork:
@@ -310,7 +310,8 @@ def kernel_node(driver: StandInDriver, place: int, kernel_of: Callable[[StandInD
     return kernel_work(driver, handle, DriverLaunch((x, y, z), (bx, by, bz), shared, 0), params, extra)
 
 
-def _memset_node(driver: StandInDriver, place: int) -> StreamWork:
+def memset_node(driver: StandInDriver, place: int) -> StreamWork:
+    """The fill that the parameters of a memset node describe."""
     address, pitch, value, element, width, height = _MEMSET.unpack(driver.memory.read(place, _MEMSET.size))
     rows = [memory_calls.filling(driver, element, address + row * pitch, value, width) for row in range(height)]
     return _all(rows)
@@ -335,10 +336,13 @@ def _empty_node(driver: StandInDriver, params: int) -> StreamWork:
 
 
 adds(kernel_node, "cuGraphAddKernelNode_v2", "cuGraphAddKernelNode")
-adds(_memset_node, "cuGraphAddMemsetNode")
+adds(memset_node, "cuGraphAddMemsetNode")
+adds(memory_calls.copy_node, "cuGraphAddMemcpyNode")
 adds(child_node, "cuGraphAddChildGraphNode")
 adds(_empty_node, "cuGraphAddEmptyNode")
 sets(kernel_node, "cuGraphKernelNodeSetParams_v2", "cuGraphExecKernelNodeSetParams_v2")
+sets(memory_calls.copy_node, "cuGraphMemcpyNodeSetParams", "cuGraphExecMemcpyNodeSetParams")
+sets(memset_node, "cuGraphMemsetNodeSetParams", "cuGraphExecMemsetNodeSetParams")
 
 
 @serves("Q Q Q Q", "cuGraphAddDependencies")

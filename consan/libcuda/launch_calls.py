@@ -23,6 +23,9 @@ _ATTRIBUTE: Final = struct.Struct("<i4x3I52x")  # CUlaunchAttribute: its id, and
 _COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
 _MOST_THREADS, _DYNAMIC = 1024, 8
 _END, _BUFFER, _SIZE = 0, 1, 2  # of `extra`
+_PINNED: Final = (
+    "a kernel is given pinned memory of the host; without a GPU it has that only if it is mapped (cudaHostAlloc, cudaHostAllocMapped)"
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params:
         raise CallFailed(calls.INVALID_VALUE)
     session, prepared, entry = driver.session, kernel.module.prepared, kernel.function.name
     values = _parameters(driver, kernel, params, extra)
+    if any(driver.special.is_pinned(each) and not driver.is_device(each) for each in _addresses(values)):
+        raise CallFailed(calls.NOT_SUPPORTED, _PINNED)
     grid = scaled(asked.grid, unit_of(kernel.function))
     names = name_addresses(prepared, entry, list(_buffers(driver, entry, values)))
     shape = LaunchShape(entry, grid, asked.block, driver.of_framework.copies or Memory([], shared=True))
@@ -128,12 +133,18 @@ def _word(driver: StandInDriver, address: int) -> int:
     return int.from_bytes(driver.memory.read(address, 8), "little")
 
 
+def _addresses(values: list[bytes]) -> Iterator[int]:
+    """The words of parameters, also within a struct: some are addresses."""
+    for value in values:
+        yield from (word for (word,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]))
+
+
 def _buffers(driver: StandInDriver, entry: str, values: list[bytes]) -> Iterator[Argument]:
     """The buffers that the framework has named, and the allocations to which other parameters point, also from within a struct."""
     yield from driver.of_framework.buffers
     named, names = {each.begin for each in driver.of_framework.buffers}, driver.parameter_names.get(entry, ())
     for number, value in enumerate(values, 1):
-        for (address,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]):
+        for address in _addresses([value]):
             found = driver.allocation(address)
             if found is not None and address not in named:
                 name = names[number - 1] if number <= len(names) else ""

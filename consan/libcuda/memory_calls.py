@@ -16,14 +16,7 @@ from consan.libcuda.driver import StandInDriver, StreamWork
 from consan.session.comparing.array_rows import rows_between
 
 _PITCH: Final = 512
-_HOST, _DEVICE = 1, 2  # CUmemorytype
-
-
-@dataclass(eq=False)
-class DriverPool:
-    """A pool. Memory of all pools is the device's."""
-
-    handle: int = 0
+_HOST, _DEVICE, _UNIFIED = 1, 2, 4  # CUmemorytype
 
 
 # -- allocation ------------------------------------------------------------------------------------------------------------------------
@@ -98,7 +91,7 @@ def _is_mapped(driver: StandInDriver, address: int) -> int:
     return int(address in driver.special.managed)
 
 
-@serves("Q >Q", "_consan_device_pointer")
+@serves("Q >Q", "_cuMemHostGetDevicePointer")
 def _device_pointer(driver: StandInDriver, address: int) -> int:
     """Only memory that was allocated as mapped lies at the device's addresses, too."""
     found = driver.allocation(address)
@@ -149,30 +142,6 @@ def _range(driver: StandInDriver, address: int) -> tuple[int, int]:
         raise CallFailed(calls.INVALID_VALUE)
     return found
 
-
-@serves(">Q i", "cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
-def _pool_of_device(driver: StandInDriver, device: int) -> int:
-    found = next((handle for handle, value in driver.handles.items() if isinstance(value, DriverPool)), 0)
-    return found or driver.made(DriverPool())
-
-
-@serves(">Q Q i", "cuMemGetDefaultMemPool", "cuMemGetMemPool")
-def _pool_of_place(driver: StandInDriver, place: int, kind: int) -> int:
-    return _pool_of_device(driver, 0)  # type: ignore[no-any-return]
-
-
-@serves(">Q Q", "cuMemPoolCreate")
-def _pool(driver: StandInDriver, properties: int) -> int:
-    return driver.made(DriverPool())
-
-
-@serves("Q i Q", "cuMemPoolGetAttribute")
-def _pool_attribute(driver: StandInDriver, pool: int, attribute: int, place: int) -> None:
-    wide = attribute > 3  # the first three are numbers of 32 bits
-    driver.memory.write(place, bytes(8 if wide else 4))
-
-
-accepted("Q", "cuMemPoolDestroy", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuMemPoolSetAccess", "cuDeviceSetMemPool", "cuMemSetMemPool")
 
 # -- pointers ----------------------------------------------------------------------------------------------------------------------------
 
@@ -233,7 +202,13 @@ def copier(ends: Ends, *, waits: bool) -> Callable[..., None]:
 
 def copied(driver: StandInDriver, rows: list[tuple[int, int]], nbytes: int, stream: int, ends: Ends, *, waits: bool) -> None:
     """Copy so many bytes in each row: where they go, and whence they come."""
-    captured = stream in driver.captures
+    driver.work(stream, copying(driver, rows, nbytes, ends, waits=waits, captured=stream in driver.captures))
+
+
+def copying(
+    driver: StandInDriver, rows: list[tuple[int, int]], nbytes: int, ends: Ends, *, waits: bool = False, captured: bool = True
+) -> StreamWork:
+    """A copy as work of a stream. `captured`: as a node of a graph, for which no host waits."""
 
     def work(current: Any) -> None:
         done = [_copied_row(driver, to, source, nbytes, ends) for to, source in rows]
@@ -242,7 +217,7 @@ def copied(driver: StandInDriver, rows: list[tuple[int, int]], nbytes: int, stre
         if rows:
             _operated(driver, _named(driver, *rows[0]), current, reads, writes, waits=waits or to_pageable)
 
-    driver.work(stream, work)
+    return work
 
 
 def _copied_row(driver: StandInDriver, to: int, source: int, nbytes: int, ends: Ends) -> tuple[list[Any], list[Any]]:
@@ -279,6 +254,66 @@ def _operated(driver: StandInDriver, name: str, stream: Any, reads: list[Any], w
     driver.session.streams.operated(name, stream, reads, writes)
     if waits:
         driver.session.streams.host_waits(stream)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """An end of a copy of rows, of which `height` make a slice."""
+
+    address: int
+    pitch: int
+    height: int = 1
+
+    def at(self, y: int, z: int) -> int:
+        """The address of a row of a slice."""
+        return self.address + (z * self.height + y) * self.pitch
+
+
+def rows_of(to: Plane, source: Plane, height: int, depth: int) -> list[tuple[int, int]]:
+    """The rows of a copy between two ends."""
+    return [(to.at(y, z), source.at(y, z)) for z in range(depth) for y in range(height)]
+
+
+def _described(driver: StandInDriver, place: int, dimensions: int) -> tuple[list[tuple[int, int]], int, Ends]:
+    """The rows, their bytes and the ends of a copy that a CUDA_MEMCPY2D or a CUDA_MEMCPY3D at an address describes. Raises CallFailed."""
+    of_end = {2: 7, 3: 11}[dimensions]
+    words = struct.unpack(f"<{2 * of_end + dimensions}Q", driver.memory.read(place, 8 * (2 * of_end + dimensions)))
+    (source, from_host), (to, to_host) = (_end(words[at : at + of_end], dimensions) for at in (0, of_end))
+    width, height, *depth = words[2 * of_end :]
+    return rows_of(to, source, height, depth[0] if depth else 1), width, Ends(to_host, from_host)
+
+
+def _end(words: tuple[int, ...], dimensions: int) -> tuple[Plane, bool | None]:
+    """An end of a copy, and whether it is device memory; None: by its address."""
+    x, y, z = (*words[:dimensions], 0)[:3]
+    kind, host, device, _array, *rest = words[2:] if dimensions == 2 else words[4:]
+    kind &= 0xFFFFFFFF  # the rest is padding
+    if kind not in _OF_KIND:
+        raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver has no arrays")
+    pitch, height = (rest[0], 1) if dimensions == 2 else rest[1:3]
+    plane = Plane(host if kind == _HOST else device, pitch, height)
+    return Plane(plane.at(y, z) + x, pitch, height), _OF_KIND[kind]
+
+
+_OF_KIND: Final = {_HOST: False, _DEVICE: True, _UNIFIED: None}
+
+
+def _copied_as(dimensions: int, *, waits: bool) -> Callable[..., None]:
+    def copy(driver: StandInDriver, place: int, stream: int = 0) -> None:
+        rows, nbytes, ends = _described(driver, place, dimensions)
+        copied(driver, rows, nbytes, stream, ends, waits=waits)
+
+    return copy
+
+
+for _dimensions in (2, 3):
+    serves("Q", f"cuMemcpy{_dimensions}D_v2", *("cuMemcpy2DUnaligned_v2",) * (_dimensions == 2))(_copied_as(_dimensions, waits=True))
+    serves("Q Q", f"cuMemcpy{_dimensions}DAsync_v2")(_copied_as(_dimensions, waits=False))
+
+
+def copy_node(driver: StandInDriver, place: int) -> StreamWork:
+    """The copy of a node of a graph, by a CUDA_MEMCPY3D at an address. Raises CallFailed."""
+    return copying(driver, *_described(driver, place, 3))
 
 
 for _name, _ends in (("cuMemcpy", _ANY), ("cuMemcpyHtoD", TO_DEVICE), ("cuMemcpyDtoH", TO_HOST), ("cuMemcpyDtoD", WITHIN)):

@@ -16,7 +16,7 @@ int main(int count, char **) {
     cudaEvent_t forked, joined;
     cudaGraph_t graph, by_hand;
     cudaGraphExec_t executable;
-    cudaGraphNode_t filled, added;
+    cudaGraphNode_t filled, added, copied;
     cudaStreamCaptureStatus status;
     OK(cudaStreamCreate(&stream));
     OK(cudaStreamCreate(&other));
@@ -54,9 +54,10 @@ int main(int count, char **) {
     cudaKernelNodeParams kernel = {};
     kernel.func = (void *)add, kernel.gridDim = dim3(1), kernel.blockDim = dim3(N), kernel.kernelParams = params;
     OK(cudaGraphAddKernelNode(&added, by_hand, &filled, 1, &kernel));
+    OK(cudaGraphAddMemcpyNode1D(&copied, by_hand, &added, 1, found, values, BYTES, cudaMemcpyDeviceToHost));
     OK(cudaGraphInstantiate(&executable, by_hand, 0));
     OK(cudaGraphLaunch(executable, stream));
-    OK(cudaMemcpy(found, values, BYTES, cudaMemcpyDeviceToHost));
+    OK(cudaStreamSynchronize(stream));
     for (int each : found)
         if (each != seven) return 4;
     OK(cudaMallocManaged(&shared, BYTES));

@@ -141,7 +141,7 @@ EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
 }
 EXPORT int cuMemHostGetDevicePointer_v2(word *device, void *memory, unsigned flags) {
     const word words[16] = {(word)(uintptr_t)memory, (word)(uintptr_t)device, flags};
-    return call("_consan_device_pointer", words);
+    return call("_cuMemHostGetDevicePointer", words);
 }
 EXPORT int cuMemFreeHost(void *memory) {
     word device = 0;

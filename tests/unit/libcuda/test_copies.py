@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from test_graphs import Graphs
+from test_graphs import Graphs, copy_words
+from test_libcuda import Word
 
 from consan.libcuda import calls, library
 from consan.session.session import Session
@@ -100,8 +101,16 @@ def test_rows_beside_rows(program: Graphs, session: Session, name: str, column: 
 def test_a_call_that_is_not_served_is_a_gap(program: Graphs, session: Session) -> None:
     program.add(program.origin)
     assert session.report().verdict == "clean"
-    assert library.driver().call("cuMemcpy3DAsync_v2", (0, 0)) == calls.NOT_SUPPORTED
+    assert library.driver().call("cuMemcpyAtoH_v2", (0, 0)) == calls.NOT_SUPPORTED
     assert session.report().verdict == "incomplete"
+
+
+def test_pinned_memory_that_is_not_mapped_is_no_kernels(program: Graphs, session: Session) -> None:
+    pinned = program("cuMemAllocHost_v2", BYTES)
+    assert program.launch(program.kernel, pinned, stream=program.origin) == calls.NOT_SUPPORTED
+    report = session.report()
+    assert (report.verdict, report.findings) == ("incomplete", ())
+    assert any("pinned memory of the host" in note for note in report.notes)
 
 
 def test_memory_that_was_freed_is_no_longer_anybodys(program: Graphs, session: Session) -> None:
@@ -109,3 +118,35 @@ def test_memory_that_was_freed_is_no_longer_anybodys(program: Graphs, session: S
     program.launch(program.kernel, program.memory, stream=program.origin)
     (finding,) = session.report().findings
     assert (finding.kind, finding.situation) == ("out-of-bounds", "freed")
+
+
+def test_a_copy_of_a_box(program: Graphs, session: Session) -> None:
+    """Of two slices with three rows each, the bytes 4 to 19 of each row."""
+    given, found = np.arange(192, dtype=np.uint8), np.zeros(192, np.uint8)
+    source, to = program("cuMemAlloc_v2", 192), program("cuMemAlloc_v2", 192)
+    program.do("cuMemcpyHtoD_v2", source, given.ctypes.data, 192)
+    program.do("cuMemsetD8_v2", to, 0, 192)
+    program.do("cuMemcpy3D_v2", copy_words(to, source, pitch=32, width=16, height=3, depth=2, x=4))
+    program.do("cuMemcpyDtoH_v2", found.ctypes.data, to, 192)
+    wanted = np.zeros((6, 32), np.uint8)
+    wanted[:, :16] = given.reshape(6, 32)[:, 4:20]
+    assert (found.reshape(6, 32) == wanted).all()
+    assert kinds(session) == set()
+
+
+@pytest.mark.parametrize("overlaps", [False, True])
+def test_columns_beside_columns(program: Graphs, session: Session, overlaps: bool) -> None:
+    """Two streams copy columns: those of the second are bytes 8 to 15 of each row, or begin one byte earlier."""
+    to, source = program("cuMemAlloc_v2", BYTES), program("cuMemAlloc_v2", BYTES)
+    at = 7 if overlaps else 8
+    for stream, first in ((program.origin, 0), (program.other, at)):
+        of_source = (0, 0, 2, 0, source, 0, 16)
+        words = (Word * 16)(*of_source, first, 0, 2, 0, to, 0, 16, 8, 32)
+        program.do("cuMemcpy2DAsync_v2", words, stream)
+    assert kinds(session) == ({("global-race", "WAW")} if overlaps else set())
+
+
+def test_a_copy_to_an_array_is_refused(program: Graphs, session: Session) -> None:
+    words = (Word * 16)(0, 0, 2, 0, program.memory, 0, 16, 0, 0, 3, 0, 0, 1, 16, 8, 2)
+    assert program.code("cuMemcpy2D_v2", words) == calls.NOT_SUPPORTED
+    assert any("has no arrays" in note for note in session.report().notes)

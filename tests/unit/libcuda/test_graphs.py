@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,6 +41,13 @@ class Graphs(Program):
         self.do("cuCtxSynchronize")
         self.origin, self.other, self.third = (self("cuStreamCreate", 1) for _ in range(3))
         self.event = self("cuEventCreate", 2)
+
+    @contextlib.contextmanager
+    def kernel_words(self) -> Iterator[ctypes.Array[Word]]:
+        """The parameters of a node that launches the kernel: the call reads them."""
+        address = Word(self.memory)
+        places = (ctypes.c_void_p * 1)(ctypes.addressof(address))
+        yield (Word * 8)(self.kernel, 1 | 1 << 32, 1 | 128 << 32, 1 | 1 << 32, 0, ctypes.addressof(places), 0, 0)
 
     def add(self, stream: int) -> None:
         assert self.launch(self.kernel, self.memory, stream=stream) == 0
@@ -105,18 +113,38 @@ def test_a_launch_beside_a_graph_is_compared_with_it(program: Graphs, session: S
 
 @pytest.mark.parametrize("racy", [False, True])
 def test_a_graph_that_is_made_node_by_node(program: Graphs, session: Session, racy: bool) -> None:
-    graph, address = program("cuGraphCreate", 0), Word(program.memory)
-    places = (ctypes.c_void_p * 1)(ctypes.addressof(address))
-    words = (Word * 8)(program.kernel, 1 | 1 << 32, 1 | 128 << 32, 1 | 1 << 32, 0, ctypes.addressof(places), 0, 0)
+    graph = program("cuGraphCreate", 0)
     fill = (Word * 5)(program.memory, 0, 5 | 4 << 32, 128, 1)
     first = program("cuGraphAddMemsetNode", graph, 0, 0, fill, 0)
-    second = program("cuGraphAddKernelNode_v2", graph, 0, 0, words)
+    with program.kernel_words() as words:
+        second = program("cuGraphAddKernelNode_v2", graph, 0, 0, words)
     if not racy:
         program.do("cuGraphAddDependencies", graph, (Word * 1)(first), (Word * 1)(second), 1)
     program.do("cuGraphLaunch", program("cuGraphInstantiateWithFlags", graph, 0), program.origin)
     assert racy or program.counted == {6}
     report = session.report()
     assert (report.verdict, {each.kind for each in report.findings}) == (("violations", {"global-race"}) if racy else ("clean", set()))
+
+
+def copy_words(to: int, source: int, *, pitch: int, width: int, height: int, depth: int = 1, x: int = 0) -> ctypes.Array[Word]:
+    """A CUDA_MEMCPY3D between two places of the device. `x`: bytes that its source is behind the beginning of each row."""
+    of_source = (x, 0, 0, 0, 2, 0, source, 0, 0, pitch, height)
+    return (Word * 25)(*of_source, 0, 0, 0, 0, 2, 0, to, 0, 0, pitch, height, width, height, depth)
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_node_that_copies(program: Graphs, session: Session, racy: bool) -> None:
+    graph, other = program("cuGraphCreate", 0), program("cuMemAlloc_v2", 512)
+    with program.kernel_words() as words:
+        node = program("cuGraphAddKernelNode_v2", graph, 0, 0, words)
+    copy = copy_words(other, program.memory, pitch=512, width=512, height=1)
+    program("cuGraphAddMemcpyNode", graph, (Word * 1)(node), 0 if racy else 1, copy, 0)
+    program.do("cuGraphLaunch", program("cuGraphInstantiateWithFlags", graph, 0), program.origin)
+    program.do("cuCtxSynchronize")
+    found = np.zeros(128, np.uint32)
+    program.do("cuMemcpyDtoH_v2", found.ctypes.data, other, 512)
+    assert {(each.kind, each.hazard) for each in session.report().findings} == ({("global-race", "RAW")} if racy else set())
+    assert racy or set(found.tolist()) == {1}
 
 
 def test_what_a_capture_does_not_permit(program: Graphs) -> None:
