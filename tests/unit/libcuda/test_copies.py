@@ -121,7 +121,7 @@ def test_memory_that_was_freed_is_no_longer_anybodys(program: Graphs, session: S
 
 
 def test_a_copy_of_a_box(program: Graphs, session: Session) -> None:
-    """Of two slices with three rows each, the bytes 4 to 19 of each row."""
+    """Two slices with three rows each: bytes 4 to 19 of each row are copied."""
     given, found = np.arange(192, dtype=np.uint8), np.zeros(192, np.uint8)
     source, to = program("cuMemAlloc_v2", 192), program("cuMemAlloc_v2", 192)
     program.do("cuMemcpyHtoD_v2", source, given.ctypes.data, 192)
