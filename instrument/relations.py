@@ -249,6 +249,13 @@ class Relations(Protocol):
         """
         ...
 
+    def awaited_count(self, first: Site, second: Site) -> tuple[SyncPoint, SyncPoint] | None:
+        """Where a thread adds to a counter between two accesses, and where it then waits for that counter, on every path to the second.
+
+        Of the first thread of a CTA. None if the text shows no such pair.
+        """
+        ...
+
     def barrier_behind(self, entry: str, line: int, later: int) -> Place | None:
         """A barrier of the whole CTA that comes only after the instruction of a PTX line, and that every path to that of `later` passes.
 

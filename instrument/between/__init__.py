@@ -34,7 +34,7 @@ from consan.instrument.between.undefined_values import UndefinedValues
 from consan.instrument.between.value_uses import ValueUses
 from consan.instrument.control_flow import graph_of
 from consan.instrument.ptx import Module
-from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, Thread, Threads, UndefinedUse, ValueUse, Warp
+from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, SyncPoint, Thread, Threads, UndefinedUse, ValueUse, Warp
 from consan.instrument.sites import Place, Site
 
 __all__ = ["TextRelations"]
@@ -111,6 +111,11 @@ class TextRelations:
         """See `relations.Relations`."""
         flow = self._flow(entry)
         return flow.follows(line, later) if flow is not None else None
+
+    def awaited_count(self, first: Site, second: Site) -> tuple[SyncPoint, SyncPoint] | None:
+        """See `relations.Relations`."""
+        flow = self._flow(first.function) if first.function == second.function else None
+        return flow.awaited_count(flow.on_line(first.ptx_line), flow.on_line(second.ptx_line)) if flow is not None else None
 
     def barrier_behind(self, entry: str, line: int, later: int) -> Place | None:
         """See `relations.Relations`."""

@@ -13,7 +13,7 @@ from typing import Final
 from consan.instrument.between.lane_sums import LaneSums
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
 from consan.instrument.control_flow import Key, definitions, key_of
-from consan.instrument.isa import combines_from, compares, compares_and_swaps, finds_larger, row_of
+from consan.instrument.isa import combines_from, compares, compares_and_swaps, finds_larger, is_move, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset, Vector
 from consan.instrument.relations import Counted, Stores, SyncPoint, Value, is_plain
@@ -50,6 +50,18 @@ class DataFlow:
     def _written_by(self, register: Key) -> Instruction | None:
         found = self._definitions.get(register, ())
         return found[0] if len(found) == 1 else None
+
+    def origin(self, user: Instruction, register: str) -> Key:
+        """The register that one is a copy of, also as an address of another state space."""
+        key = key_of(user.scope, register)
+        for _ in range(_DEPTH):
+            made = self._written_by(key)
+            if made is None or made.predicate is not None or not (is_move(made) or row_of(made).converts_address):
+                break
+            if not isinstance(made.operands[-1], Register):
+                break
+            key = key_of(made.scope, made.operands[-1].text)
+        return key
 
     def load(self, line: int) -> Instruction | None:
         """The load of a PTX line."""

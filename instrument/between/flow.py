@@ -18,7 +18,7 @@ from consan.instrument.between.synchronising import BARRIERS, SynchronisingCalls
 from consan.instrument.control_flow import Graph, Guard, graph_of, guard_of
 from consan.instrument.control_flow.paths import closure, postorder
 from consan.instrument.isa import row_of
-from consan.instrument.ptx import Function, Instruction, Module
+from consan.instrument.ptx import Address, Function, Instruction, Module
 from consan.instrument.relations import Order, Stretches, SyncPoint, Thread, Threads
 from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Place, Site
@@ -137,7 +137,9 @@ class Flow:
     def checks(self, write: Site) -> frozenset[int]:
         """See `relations.Relations`."""
         lines = {self.instructions[vertex].line for vertex in self.at(write)}
-        return frozenset(load for line in lines for load in self.data.checks(line) if self.follows(load, line))
+        walls = self._walls("cta")  # behind a barrier a test is of what was there before it
+        found = ((load, line) for line in lines for load in self.data.checks(line))
+        return frozenset(load for load, line in found if self._reaches(self.on_line(load), self.on_line(line), walls))
 
     def combines(self, write: Site) -> bool:
         """See `relations.Relations`."""
@@ -224,6 +226,31 @@ class Flow:
         if lines not in self.loops:
             self.loops[lines] = loop_around(self.module, self.function, lines)
         return self.loops[lines]
+
+    def awaited_count(self, first: Vertices, second: Vertices) -> tuple[SyncPoint, SyncPoint] | None:
+        """See `relations.Relations`."""
+        edges = self.edges((0, 0, 0))
+        between = closure(edges.out, first, second) & closure(edges.into, second, first)
+        named = [(vertex, *self._counted(vertex)) for vertex in sorted(between, key=lambda vertex: self.ranks[vertex])]
+        for arrival, counter, adds in named:
+            for wait, other, _ in named if adds and counter is not None else ():
+                polls = wait != arrival and other == counter and bool(closure(edges.out, {wait}, first | second | {arrival}) & {wait})
+                if polls and not closure(edges.out, first, {wait}) & second and not closure(edges.out, first, {arrival}) & {wait}:
+                    return self._point(arrival), self._point(wait)
+        return None
+
+    def _counted(self, vertex: int) -> tuple[object, bool]:
+        """The place of a strong access, and whether it adds to a counter there."""
+        instruction = self.instructions.get(vertex)
+        row = row_of(instruction) if instruction is not None else None
+        if instruction is None or row is None or not (row.is_update or (row.is_load and row.describe(instruction).is_strong)):
+            return None, False
+        address = next((each for each in instruction.operands if isinstance(each, Address)), None)
+        place = None if address is None or address.index is not None else (self.data.origin(instruction, address.base.text), address.offset)
+        return place, row.is_update and "op" in row.modifiers(instruction.parts)
+
+    def _point(self, vertex: int) -> SyncPoint:
+        return SyncPoint(self.instructions[vertex].opcode, place_of(self.module, self.instructions[vertex]))
 
     def barrier_behind(self, line: int, later: int) -> Place | None:
         """See `relations.Relations`. If there are many barriers, only the first few are looked at."""

@@ -58,23 +58,24 @@ DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
 }
 
 // Counts a warp's arrival at a partial barrier. The word holds the generation, the number of arrived threads, and the thread count that
-// the first arrival gave. All arrivals must give the same count (R-BAR2; ISA "bar").
+// the first arrival gave, also of the last generation. All arrivals must give the same count (R-BAR2; ISA "bar").
 // `unordered`: 1 + a thread of the previous generation with which this arrival is unordered; 0 if there is none.
 DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count, u32 noted, u32 unordered) {
     u64 at = FIELD(slot, Slot, named) + 8 * named_place(slot, me, id), old = load64(at);
     u64 sites = FIELD(slot, Slot, named_sites) + 4 * named_place(slot, me, id);
     for (;;) {
-        u32 arrived = low_word(old) & 0xffff, wanted = arrived ? low_word(old) >> 16 : count, generation = high_word(old);
-        u64 next = arrived + 32 >= wanted ? pack(0, generation + 1) : pack(arrived + 32 | wanted << 16, generation);
+        u32 arrived = low_word(old) & 0xffff, last = low_word(old) >> 16, wanted = arrived ? last : count, generation = high_word(old);
+        u64 next = arrived + 32 >= wanted ? pack(wanted << 16, generation + 1) : pack(arrived + 32 | wanted << 16, generation);
         u64 seen = swap64(at, old, next);
         if (seen != old) { old = seen; continue; }
         if (generation != noted && !unordered) unordered = me + 1;
+        bool disagree = last && last != count;
         if (unordered) {
             u32 first = load32(sites);  // not written yet if its warp arrived concurrently
-            report_named(slot, state, me, site, id, REASON_SHARED_ID, first ? first : site, unordered - 1);
+            report_named(slot, state, me, site, id, disagree ? REASON_COUNTS_DISAGREE : REASON_SHARED_ID, first ? first : site, unordered - 1);
         }
         if (!arrived) store32(sites, site);
-        else if (wanted != count) report_named(slot, state, me, site, id, REASON_COUNTS_DISAGREE, load32(sites), me);
+        else if (disagree && !unordered) report_named(slot, state, me, site, id, REASON_COUNTS_DISAGREE, load32(sites), me);
         return;
     }
 }

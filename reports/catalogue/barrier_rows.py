@@ -29,7 +29,8 @@ BARRIER_MISUSE: Final = {
     ),
     "counts-disagree": Situation(
         "one thread count for all that meet at {barrier}",
-        "give the same count at {both_at}: all threads that arrive or wait, a multiple of 32",
+        "give the same count at {both_at}: all threads that arrive or wait, a multiple of 32; or, where these are groups of warps that have"
+        " nothing to do with each other, give each group a barrier of its own",
         "{barrier} is used with different thread counts at {both_at}",
     ),
     "divergent": Situation(

@@ -58,7 +58,12 @@ def blame(
     if around is None:
         return finding
     words, signals = words_of(finding, facts, framework), relations.signals(finding.kernel)
-    case = Case(finding, name, around, facts, words, signals, lambda: relations.stretches(first, second or first, (None, None)))
+    last = second or first
+    case = Case(
+        finding, name, around, facts, words, signals,
+        lambda: relations.stretches(first, last, (None, None)),
+        lambda: relations.awaited_count(first, last) or relations.awaited_count(last, first),
+    )  # fmt: skip
     blamed = next((_blamed(case, rule, found, framework) for rule in rules if (found := rule.find(case)) is not None), finding)
     return replace(blamed, accesses=tuple(_with_barrier(access, finding.kernel, relations) for access in blamed.accesses))
 

@@ -25,6 +25,7 @@ class Case:
     words: Mapping[str, str]  # words for the sentences, in the framework's spelling
     signals: tuple[Signal, ...] = ()  # of the kernel
     around_any: Callable[[], Stretches | None] = lambda: None  # as `around`, for any threads
+    awaited_count: Callable[[], tuple[SyncPoint, SyncPoint] | None] = lambda: None  # relations.Relations, in either direction
 
     @property
     def first(self) -> Access:

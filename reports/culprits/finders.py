@@ -137,6 +137,15 @@ def leaves(case: Case) -> Culprit:
     return last, {"number": str(number), "newest": newest[0], "one_of_these": newest[1]}
 
 
+def waits_for_own(case: Case) -> Culprit:
+    """The last wait of the thread of (2), where that of (1) has it, too, and no barrier comes behind: nothing makes it cover (1)."""
+    points = case.around.before_second
+    wait = last_of(points, lambda point: point in group_waits(case, points))
+    if wait is None or case.first.thread == case.second.thread or not same(wait, case.around.after_first):
+        return None
+    return None if any(map(is_barrier, points[points.index(group_waits(case, points)[0]) :])) else wait
+
+
 def late_wait(case: Case) -> Culprit:
     """The wait for (1), if it comes only after (2) in the thread that issued (1)."""
     around = case.around

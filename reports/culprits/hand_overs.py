@@ -18,6 +18,7 @@ from consan.reports.culprits.cases import (
     is_wait,
     last_of,
     named,
+    same,
 )
 from consan.reports.source.names import variable_name
 from consan.reports.words.wording import place, place_of
@@ -26,14 +27,23 @@ from consan.reports.words.wording import place, place_of
 def released_early(case: Case) -> Culprit:
     """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait.
 
-    If the thread of the read arrives nowhere there, another lane may do so for its warp.
+    If the thread of the read arrives nowhere there, another lane may do so for its warp; or it arrives for the others.
     """
-    found = _released_early(case, case.around, "")
-    any_thread = None if found else case.around_any()
-    return found if any_thread is None else _released_early(case, any_thread, f", with {case.words['warp_barrier']} between the two")
+    found, any_thread, synced = (
+        _released_early(case, case.around, ""),
+        case.around_any(),
+        f", with {case.words['warp_barrier']} between the two",
+    )
+    if any_thread is None:
+        return found
+    if found is None:
+        return _released_early(case, any_thread, synced)
+    arrival, words = found
+    of_any = [point for point in (*any_thread.before_first, *any_thread.before_second) if same(arrival, [point])]
+    return (arrival, {**words, "with_between": synced}) if arrival.always and not any(point.always for point in of_any) else found
 
 
-def _released_early(case: Case, around: Stretches, between: str) -> Culprit:
+def _released_early(case: Case, around: Stretches, between: str) -> tuple[SyncPoint, dict[str, str]] | None:
     for access, before, after, other in (
         (case.first, around.before_first, around.after_first, around.before_second),
         (case.second, around.before_second, around.after_second, around.before_first),
@@ -62,6 +72,12 @@ def _may_wait_for(arrival: SyncPoint, point: SyncPoint) -> bool:
 
 def _is_bar_arrival(point: SyncPoint) -> bool:
     return is_barrier(point) and not is_wait(point)
+
+
+def ends_early(case: Case) -> Culprit:
+    """The wait for a counter between the accesses of two CTAs, where nothing that the other one has added was waited for."""
+    found = case.awaited_count()
+    return (found[1], {"arrival_at": place_of(found[0].place)}) if found is not None else None
 
 
 def heard_by_nobody(case: Case) -> Culprit:

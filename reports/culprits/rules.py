@@ -38,9 +38,10 @@ from consan.reports.culprits.finders import (
     two_barriers,
     unfenced,
     wait_of_another,
+    waits_for_own,
     warp_barrier,
 )
-from consan.reports.culprits.hand_overs import announced_alone, heard_by_nobody, not_waited_for, published_early, released_early
+from consan.reports.culprits.hand_overs import announced_alone, ends_early, heard_by_nobody, not_waited_for, published_early, released_early
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
@@ -175,6 +176,12 @@ _WAITS: Final = (
         commit_after_wait,
         "the {culprit} at {culprit_at} comes after the {the_wait} at {wait_at}, which waits for committed groups only",
         "move the {culprit} at {culprit_at} before the {the_wait} at {wait_at}",
+    ),
+    (
+        ("not-waited", "global-not-waited"),
+        waits_for_own,
+        "the {culprit} at {culprit_at} waits for the groups of its own thread only, and no barrier comes after it",
+        "put {cta_barrier} after the {culprit} at {culprit_at} and before {second_at}",
     ),
     (
         _GROUPS,
@@ -354,11 +361,21 @@ _SCOPES: Final = (
         "write fence.acq_rel.cluster, or __threadfence(), in place of the {culprit} at {culprit_at}",
     ),
 )
+_GLOBAL: Final = (
+    (
+        ("no-synchronisation", "no-synchronisation/WAW"),
+        ends_early,
+        "the {culprit} at {culprit_at} waits for the counter to which each CTA adds at {arrival_at}, and has ended before the other CTA"
+        " has added its own: the value that it waits for is too small",
+        "let the wait at {culprit_at} go on until all CTAs have added to the counter at {arrival_at}: as many as wait for each other, times"
+        " the rounds so far",
+    ),
+)
 RULES: Final = tuple(
     CulpritRule(kind, *row)
     for kind, rows in (
         *(("data-race", _RACES), ("missing-wait", _WAITS), ("missing-proxy-fence", _FENCES)),
-        *(("scope", _SCOPES), ("lifetime", _EXITS)),
+        *(("scope", _SCOPES), ("lifetime", _EXITS), ("global-race", _GLOBAL)),
     )
     for row in rows
 )

@@ -23,6 +23,7 @@ LONGEST: Final = 72  # a longer kernel name loses its template arguments in a ti
 _LIBRARIES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib", "libc++.1.dylib")
 _VERSIONS: Final = re.compile(r"\b(?:_INTERNAL_\w+|_GLOBAL__N_\w*|_V_\d+\w*|(?:CUB|THRUST)_\d+\w*|__\d+)::|\[abi:\w+\]")
 _WARP: Final = re.compile(r"_[0-9a-f]{8}_cuda_kernel_forward$")  # the adjoint kernel keeps its long name
+_PART: Final = re.compile(r"(?<=\w)_\$_\d+$")  # of an array that the compiler has split
 _LAMBDA: Final = re.compile(r"\{lambda\(.*?\)#(\d+)\}")
 _OPERATOR: Final = re.compile(r"operator ?(?:\(\)|<<=?|>>=?|<=>|<=?|>=?|->\*?)")
 _ELEMENT: Final = re.compile(r"(?:bytes? [\d.]+ of )?(?P<base>[^\[.]*?)(?:[\[.].*?)?(?P<owner>(?: of the CTA of rank \d+)?)")
@@ -62,8 +63,8 @@ def function_name(symbol: str) -> str:
 
 
 def variable_name(symbol: str) -> str:
-    """`tile` for `_ZZ1kPfE4tile`: a local variable without its function."""
-    text = _bare(_VERSIONS.sub("", demangled(symbol)), "(<")
+    """`tile` for `_ZZ1kPfE4tile`, and for its part `_ZZ1kPfE4tile_$_1`: a local variable without its function."""
+    text = _bare(_VERSIONS.sub("", demangled(_PART.sub("", symbol))), "(<")
     return text.rsplit("::", 1)[-1] if symbol.startswith("_ZZ") else text
 
 

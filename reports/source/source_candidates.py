@@ -33,7 +33,10 @@ def moves(source: str, fix: str, file: str) -> Iterator[tuple[FixStep, ...]]:
     released = [(int(own), "after", int(line)) for line, own in _RELEASE.findall(fix)]
     text = source.splitlines()
     met = [(own, where, line + 1) for own, where, line in released if line < len(text) and next(calls_of(text[line], "sync"), None)]
-    for own, where, line in named + released + met:
+    ahead = [
+        (int(line), "before", int(own) - 1) for line, own in _RELEASE.findall(fix) if next(calls_of(text[int(own) - 2], "fence"), None)
+    ]
+    for own, where, line in named + ahead + released + met:
         step = FixStep("move", f"line {own}", where, "", file, line, 0, "", own)
         yield (step,)
         if where == "after" and _SYNCED in fix:

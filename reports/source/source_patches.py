@@ -49,6 +49,7 @@ _REPLACED: Final = re.compile(r"with \d+ in place of (\d+)$")
 _ENDS: Final = re.compile(r"[;{}:]$|^#(?!\s*pragma)|^$")
 _SELECTS: Final = re.compile(r"#\s*(?:if|else|el|endif)")  # what stands above it may go on behind it
 _NUMBER: Final = re.compile(r"(?<![\w.%])\d+(?![\w.])")
+_ARITHMETIC: Final = re.compile(r"[-+*/%]")
 # The number that a step wants, from the one that is there.
 _WANTED: Final[tuple[tuple[re.Pattern[str], Callable[[int, re.Match[str]], int]], ...]] = (
     (re.compile(r"wait_group\S* (\d+)$"), lambda _, new: int(new[1])),
@@ -131,6 +132,11 @@ def between(source: str, accesses: Iterable[int]) -> list[int]:
     first, last = own[0], min(own[-1], len(depths))
     inside = sorted(range(first, last), key=lambda line: depths[line - 1])[:1]
     return list(dict.fromkeys((*([first] if first < last else []), *inside, *([last - 1] if first < last else []), first - 1, last)))
+
+
+def outside(source: str, line: int) -> int:
+    """The first line from one on behind which the blocks of its kernel are closed: all threads come there."""
+    return next((at for at, depth in enumerate(_depths(source), 1) if at >= line and depth <= 1), line)
 
 
 def _edits(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
@@ -292,9 +298,14 @@ def _as_statement(lines: list[str], step: FixStep) -> str:
 def _with_number(line: str, instruction: str) -> str:
     code, replaced = COMMENT.sub(lambda found: " " * len(found[0]), line), _REPLACED.search(instruction)
     there = [each for each in _NUMBER.finditer(code) if replaced is None or each[0] == replaced[1]]
-    old = there[0] if len(there) == 1 else None
+    old = there[0] if len(there) == 1 and not _is_operand(code, there[0]) else None
     wanted = next((new(int(old[0]), found) for pattern, new in _WANTED if old and (found := pattern.search(instruction))), -1)
     return f"{line[: old.start()]}{wanted}{line[old.end() :]}" if old and wanted >= 0 and old[0] != str(wanted) else ""
+
+
+def _is_operand(code: str, number: re.Match[str]) -> bool:
+    """Whether a number is only a part of the value: `STAGES - 2`."""
+    return _ARITHMETIC.search(code[: number.start()].rstrip()[-1:] + code[number.end() :].lstrip()[:1]) is not None
 
 
 def _with_word(line: str, instruction: str) -> str:

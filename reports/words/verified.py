@@ -152,9 +152,18 @@ def turn_of(text: str, fix: VerifiedFix, framework: str) -> tuple[int, ...]:
         for step in fix.steps
     )
     is_named = names(text, fix)
+    # A wait that is there, for fewer groups in flight, is a smaller repair than one more.
+    if all(is_tighter_wait(text, step) for step in fix.steps):
+        return (0, 0, int(is_named))
     if not is_named and (wider == fix.steps or not names(text, replace(fix, steps=wider))):
         return NOT_NAMED
     return (0, len({step.instruction for step in fix.steps if step.action != "alter"}), int(is_named))
+
+
+def is_tighter_wait(text: str, step: FixStep) -> bool:
+    """Whether a step is a wait for groups that is there, and leaves fewer in flight, where the words ask for a wait, also elsewhere."""
+    is_wait = step.action == "alter" and _GROUP_WAIT.search(step.instruction) is not None
+    return is_wait and re.search(rf"\b(?:wait with|write) {re.escape(step.instruction.split()[0])}\b", text) is not None
 
 
 def own_words(finding: Finding) -> str:

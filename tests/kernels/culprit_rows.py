@@ -22,6 +22,8 @@ CULPRITS = (
     ("mbarrier_relaxed_wait_for_copy", "RELAXED", "acquires nothing", "write .acquire"),
     ("mbarrier_released_early", "ARRIVE(&empty)", "comes before the read", "move the mbarrier.arrive"),
     ("mbarrier_leader_releases_early", "ARRIVE(&empty)", "comes before the read", "with __syncwarp() between the two"),
+    ("mbarrier_leader_reads_late", "ARRIVE(&empty)", "comes before the read", "with __syncwarp() between the two"),
+    ("cp_async_waits_for_own", "wait_group", "its own thread only, and no barrier comes after it", "put __syncthreads() after the"),
     ("mbarrier_copies_arrive_early", "COPIES_ARRIVE_NOINC", "signals only the copies that came", "after the asynchronous copy at"),
     ("bulk_store_arrive_before_fill", "arrive(full)", "publishes only what came before it", ", with fence.proxy.async between the two"),
     ("mbarrier_lanes_release", "ARRIVE(&empty)", "comes before the read", "move the mbarrier.arrive"),

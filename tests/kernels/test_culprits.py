@@ -18,7 +18,7 @@ from consan.instrument.ptx import parse
 from consan.reports.model import CULPRIT
 from consan.reports.words.verified import own_words
 
-TWINS = Path(__file__).parent / "twins"
+TWINS, GLOBAL = (Path(__file__).parent / folder for folder in ("twins", "global"))
 READ = Path(__file__).parents[1] / "reports_read" / "kernels"
 SEEDS = range(8)
 
@@ -37,7 +37,7 @@ ORDERS = (
 
 
 def _racy(name: str, seeds: Any = (0,)) -> list[Any]:
-    spec = twin_file.read(TWINS / f"{name}.cu")
+    spec = twin_file.read(next(path for path in (TWINS / f"{name}.cu", GLOBAL / f"{name}.cu") if path.exists()))
     kernel = twin_file.kernel(spec.path, racy=True)
     launch = {"smem": spec.smem, "device": "cpu", "policy": spec.policy}
     return [consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), seed=seed, **launch) for seed in seeds]

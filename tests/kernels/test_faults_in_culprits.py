@@ -21,8 +21,9 @@ from consan.reports.culprits.finders import (
     phase_in_loop,
     unfenced,
     wait_of_another,
+    waits_for_own,
 )
-from consan.reports.culprits.hand_overs import announced_alone, not_waited_for, published_early, released_early
+from consan.reports.culprits.hand_overs import announced_alone, ends_early, not_waited_for, published_early, released_early
 from consan.reports.decoding import branches
 from consan.reports.words import ordering
 
@@ -45,6 +46,8 @@ FINDERS = {
     (published_early,): ("named_barrier_early_publication", "publishes only what came before it"),
     (not_waited_for,): ("mbarrier_arrival_not_waited", "does not wait for that phase"),
     (wait_of_another,): ("mbarrier_warp_waits", "does not execute the mbarrier.try_wait"),
+    (waits_for_own,): ("cp_async_waits_for_own", "waits for the groups of its own thread only, and no barrier comes after it"),
+    (ends_early,): ("grid_barrier_one_too_few", "has ended before the other CTA has added its own"),
     (unfenced,): ("wgmma_filled_no_fence", "orders the threads only"),
 }
 
@@ -76,7 +79,7 @@ def _warp_barrier_behind_the_branch(patch: pytest.MonkeyPatch) -> None:
 
 
 def _each_lane_for_itself(patch: pytest.MonkeyPatch) -> None:
-    plant(patch, hand_overs, "None if found else case.around_any()", "None")
+    plant(patch, hand_overs, "case.around_any()", "None")
 
 
 def _no_widened_index(patch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,8 @@ DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
     ("NOT_COMMITTED", True): ("cp_async_no_wait", True),
     ("WAITED_NO_BARRIER", False): ("ldmatrix_of_own_copy", True),
     ("WAITED_NO_BARRIER", True): ("cp_async_no_wait", True),
+    ("SHARED_ID", False): ("named_barrier_shared_id", True),
+    ("SHARED_ID", True): ("named_barrier_counts_of_two_rounds", True),
     ("COUNTS_DISAGREE", False): ("named_barrier_counts_disagree", True),
     ("COUNTS_DISAGREE", True): ("war_loop", True),
     ("INIT_NOT_PUBLISHED", False): ("launch_before_peer", True),

@@ -39,12 +39,14 @@ class PhaseForms(Forms):
         yield from self.altered((effects.MbarrierWait,), _flipped, lambda event: f"{self.opcode(event)} with the other parity")
 
     def counts(self, most: float = math.inf) -> Iterator[Repair]:
-        """Other counts at an init, `most` more or less: by one, by a warp's, and as many as the CTA has threads."""
+        """Other counts at an init, `most` more or less: by one, by a warp's; as many as the CTA has threads or warps; one warp less."""
+        threads = math.prod(self.questions.launched.block)
+        totals = (threads, threads // 32, threads // 32 - 1, threads - 32)
         for spots in self.places.by_statement(lambda event: isinstance(event, effects.MbarrierInit)).values():
             event: Any = self.places[spots[0]]
             count = event.count.number
-            more = (31 * count, math.prod(self.questions.launched.block) - count, count // 32 - count) if count else ()
-            for step in dict.fromkeys((1, -1, 32, -32, *more)):
+            more = (31 * count, *(total - count for total in totals), count // 32 - count) if count else ()
+            for step in filter(None, dict.fromkeys((1, -1, 32, -32, *more))):
                 change = self.places.altered(spots, functools.partial(_more, step))
                 if abs(step) <= most and (not event.count.is_known or count + step > 0):
                     words = f"a count of {count + step}" if event.count.is_known else f"a count that differs by {step:+}"

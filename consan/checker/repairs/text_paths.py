@@ -35,7 +35,10 @@ _SIGNALS: Final = (
 )
 OF_BARRIERS: Final = ("barrier-misuse", "deadlock")
 _RANKS: Final = (0, 1)
-_SYNCHRONISING: Final = {"no-warp-sync": ("bar.warp.sync 0xffffffff",), "cluster": ("barrier.cluster.arrive", "barrier.cluster.wait")}
+_CLUSTER: Final = ("barrier.cluster.arrive", "barrier.cluster.wait")
+_SYNCHRONISING: Final = {"no-warp-sync": ("bar.warp.sync 0xffffffff",), "cluster": _CLUSTER, "after-exit": _CLUSTER}
+_ONE_FOR_ALL: Final = ("released-by-other", "other-threads")  # one thread releases or acquires a flag for its CTA
+_FLAGS: Final = (effects.Fence, effects.Atomic, effects.Read, effects.Write)
 _OF_ORDER: Final = ("data-race", "global-race", "missing-wait", "uninitialized-read", "barrier-misuse")
 
 
@@ -125,7 +128,7 @@ class PathForms:
 
     def _around_branches(self) -> Iterator[TextRepair]:
         """A barrier where the branch around an access begins, or where it ends: of the warp, if lanes race; of the cluster; of the CTA."""
-        if self.kind not in _OF_ORDER:
+        if self.kind not in _OF_ORDER and self.situation != "after-exit":
             return
         narrow = next((barrier for situation, barrier in _SYNCHRONISING.items() if self.situation.startswith(situation)), ())
         barriers = (narrow, ("bar.sync 0",)) if narrow else (("bar.sync 0",),)
@@ -134,6 +137,24 @@ class PathForms:
                 for each in filter(None, (branch, _behind(function, branch))):
                     steps = tuple(RepairStep("add", instruction, "before", self._site(function, each)) for instruction in barrier)
                     yield TextRepair(steps, ((each.start, each.start, "".join(f"{instruction}; " for instruction in barrier)),))
+
+    def _around_flags(self) -> Iterator[TextRepair]:
+        """A barrier of the CTA where a branch around a release or an acquire begins, or ends: in all copies of a function."""
+        if self.situation not in _ONE_FOR_ALL:
+            return
+        around: dict[object, dict[int, tuple[Function, Instruction]]] = {}
+        for function, flag in self._of_kinds(_FLAGS):
+            for branch in _branches_around(function, flag)[-1:] if row_of(flag).is_fence or _is_strong(flag) else ():
+                around.setdefault(self._line(function, branch), {})[branch.start] = (function, branch)
+        for choose, copies in itertools.product((_itself, _behind), around.values()):
+            at = [(function, each) for function, branch in copies.values() if (each := choose(function, branch)) is not None]
+            steps = {self._line(*each): RepairStep("add", "bar.sync 0", "before", self._site(*each)) for each in at}
+            yield TextRepair(tuple(steps.values()), tuple((each.start, each.start, "bar.sync 0; ") for _, each in at))
+
+    def _line(self, function: Function, instruction: Instruction) -> object:
+        """The line of an instruction, of the function that it was inlined from."""
+        site = self.places.sites[self._site(function, instruction)]
+        return (site.file, site.line) if site.line else site.ptx_line
 
     def _out_of_branches(self) -> Iterator[TextRepair]:
         """A barrier of the finding, all copies of it in an unrolled loop, goes to where the branch around it ends, or begins."""
@@ -218,6 +239,11 @@ def _branches_around(function: Function, instruction: Instruction) -> list[Instr
         if leaves or (end > instruction.start and not _goes_back(function, each.start, end)):
             found.append(each)
     return found
+
+
+def _is_strong(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    return row.is_update or (bool(row.touches) and row.describe(instruction).is_strong)
 
 
 def is_for_all(module: Module, start: int) -> bool:

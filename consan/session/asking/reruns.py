@@ -46,10 +46,10 @@ from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.source.patches import fixed
 from consan.reports.source.places import waiting_places
 from consan.reports.source.source_candidates import branches, moves, waits
-from consan.reports.source.source_patches import between, block_of, patched
+from consan.reports.source.source_patches import between, block_of, outside, patched
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.reports.words.frameworks import CUDA
-from consan.reports.words.verified import NOT_NAMED, misses_cause, names, own_words, turn_of, with_fix
+from consan.reports.words.verified import NOT_NAMED, is_tighter_wait, misses_cause, names, own_words, turn_of, with_fix
 from consan.session.asking import outcomes
 from consan.session.executing.repairs import described
 
@@ -74,7 +74,7 @@ _KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS:
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
 _OF_TENSOR_MEMORY: Final = re.compile(r"tcgen05\.(mma|cp|shift|ld|st)\b")
 
-_ORDERS: Final = re.compile(r"fence\.(?:sc|acq_rel)\.|bar\.warp\.sync |bar\.sync 0$")
+_ORDERS: Final = re.compile(r"fence\.(?:sc|acq_rel|proxy)\b|bar\.warp\.sync |bar\.sync 0$|(?:cp\.async|wgmma)\.\S*(?:commit|wait)_group\b")
 _OF_CLUSTER: Final = words_of(CLUSTER[0])
 _PHASES: Final = re.compile(r"\b(?:wait for|phase|parity)\b")
 _OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found
@@ -226,7 +226,7 @@ class Reruns:
         named = [fix for turn, fix in sorted(zip(turns, listed, strict=True), key=operator.itemgetter(0)) if turn != NOT_NAMED]
         lines = itertools.chain(self._spelled(text, finding), self._lines(finding, listed)) if self.source and not base.steps else ()
         seen: set[object] = set()
-        whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
+        whole = [fix for fix in replayed if self._is_whole(fix) and not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
         moves_one = own_words(finding).startswith("move the ")  # a line that moves is the better repair
         short = [fix for fix in named if not any(COUNTED in step.instruction for step in fix.steps)]
         first = (short, lines, named, whole) if moves_one else (whole, short, lines, named)
@@ -256,8 +256,8 @@ class Reruns:
         pieces = list(dict.fromkeys(words))[:MOST_PIECES]
         own = [access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(self.source.file)]
         for line, piece in itertools.product(between(self.source.text, own), pieces):
-            steps = (FixStep("add", word, "after", "", self.source.file, line, 0, spelled) for word, spelled in piece)
-            yield VerifiedFix(tuple(steps))
+            at = outside(self.source.text, line) if any(_OF_CLUSTER in word for word, _ in piece) else line
+            yield VerifiedFix(tuple(FixStep("add", word, "after", "", self.source.file, at, 0, spelled) for word, spelled in piece))
 
     @property
     def _spent(self) -> bool:
@@ -334,8 +334,8 @@ class Reruns:
         for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
             yield from filter(self._is_whole, filter(None, pair))
 
-    def _is_whole(self, repair: TextRepair) -> bool:
-        """Whether all CTAs come to a barrier of the cluster that is added: one that has exited counts as arrived."""
+    def _is_whole(self, repair: TextRepair | VerifiedFix) -> bool:
+        """Whether all threads come to a barrier of the cluster that is added: one that has exited counts as arrived."""
         return all(is_for_all(self.module, start) for start, end, text in repair.edits if start == end and _OF_CLUSTER in text)
 
     def _edited(self, text: TextPlaces, repairs: Iterable[Repair]) -> Iterator[TextRepair]:
@@ -354,8 +354,9 @@ def _is_named(step: FixStep, finding: Finding) -> bool:
 
 
 def _is_named_order(fix: VerifiedFix, finding: Finding) -> bool:
-    """Whether a repair is fences and barriers that the finding's fix names: with them, threads do what they may do without."""
-    return all(_is_named(step, finding) and _ORDERS.match(step.instruction) for step in fix.steps)
+    """Whether a repair is fences, barriers and waits that the finding's fix names: with them, threads do what they may do without."""
+    named = (_is_named(step, finding) or is_tighter_wait(own_words(finding), step) for step in fix.steps)
+    return all(named) and all(_ORDERS.match(step.instruction) for step in fix.steps)
 
 
 def _is_of_phases(finding: Finding) -> bool:

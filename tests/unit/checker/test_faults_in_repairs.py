@@ -55,7 +55,7 @@ def test_a_lane_that_has_left_is_not_kept() -> None:
     ("old", "new", "asked"),
     [
         (' if [operand.text for operand in each.operands] != ["0"]', "", lambda: _unaligned("0")),
-        ('() if self.situation == "lane-gone" else forms', "forms", lambda: bool(repairs("0", "lane-gone"))),
+        ('() if self.situation == "lane-gone" else (*first, *forms)', "forms", lambda: bool(repairs("0", "lane-gone"))),
     ],
     ids=["syncthreads", "a lane that has left"],
 )

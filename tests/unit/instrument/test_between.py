@@ -113,6 +113,7 @@ def test_an_update_stores_what_it_has_loaded_and_changed(lines: tuple[str, ...],
 
 LOOK = "ld.shared.u32 %r3, [%r1];"
 TEST = ("setp.ne.s32 %p1, %r3, 0;", "@%p1 bra $M;", WRITE, "$M:")
+BEHIND = (LOOK, *TEST[:2], "bar.sync 0;", *TEST[2:])
 POLL = ("@%p2 bra $W;", "$P:", LOOK, TEST[0], "@!%p1 bra $P;", "bra $E;", "$W:", WRITE, "$E:")
 
 
@@ -124,6 +125,7 @@ POLL = ("@%p2 bra $W;", "$P:", LOOK, TEST[0], "@!%p1 bra $P;", "bra $E;", "$W:",
         ((LOOK, "setp.ne.s32 %p1, %r5, 0;", *TEST[1:]), False),  # another value decides
         ((LOOK, TEST[0], WRITE), False),  # nothing depends on it
         (POLL, False),  # no path leads from the look to the write
+        (BEHIND, False),  # a barrier lies between: all threads have looked when the first one writes
     ],
 )
 def test_a_check_decides_whether_its_bytes_are_written(lines: tuple[str, ...], checks: bool) -> None:
@@ -137,9 +139,13 @@ def test_a_fault_in_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         plant(patch, data, "if loads and self._decides(each, write):", "if loads:")
         with pytest.raises(AssertionError):
             test_a_check_decides_whether_its_bytes_are_written((LOOK, TEST[0], WRITE), checks=False)
-    plant(monkeypatch, flow, "if self.follows(load, line))", ")")
+    with monkeypatch.context() as patch:
+        plant(patch, flow, "if self._reaches(self.on_line(load), self.on_line(line), walls))", ")")
+        with pytest.raises(AssertionError):
+            test_a_check_decides_whether_its_bytes_are_written(POLL, checks=False)
+    plant(monkeypatch, flow, 'walls = self._walls("cta")', "walls = set()")
     with pytest.raises(AssertionError):
-        test_a_check_decides_whether_its_bytes_are_written(POLL, checks=False)
+        test_a_check_decides_whether_its_bytes_are_written(BEHIND, checks=False)
 
 
 SUM = ("$L:", "add.u32 %r2, %r2, %r5;", WRITE, "@%p1 bra $L;")

@@ -26,13 +26,17 @@ MOVES = {
     "a wait": ("move the wgmma.wait_group at a-b.cu:31 after a-b.cu:29", [(31, "after", 29)]),
     "a release": ("let the read at k.cu:3 come before the release at k.cu:2; or not", [(2, "after", 3)]),
     "a release behind lanes that meet": ("let the read at k.cu:6 come before the release at k.cu:2", [(2, "after", 6), (2, "after", 7)]),
+    "a release by a fence and a flag": (
+        "let the write at k.cu:9 come before the release at k.cu:8; a fence",
+        [(9, "before", 7), (8, "after", 9)],
+    ),
     "nothing": ("put __syncthreads() before k.cu:4", []),
 }
 
 
 @pytest.mark.parametrize(("words", "moved"), MOVES.values(), ids=MOVES)
 def test_words_that_move_a_line(words: str, moved: list[tuple[int, str, int]]) -> None:
-    text = SOURCE.replace("WAIT(&full[k % 2], k / 2 & 1)", "__syncwarp()")
+    text = SOURCE.replace("WAIT(&full[k % 2], k / 2 & 1)", "__threadfence()" if "fence" in words else "__syncwarp()")
     assert [(step.own_line, step.where, step.line) for (step,) in moves(text, words, "k.cu")] == moved
 
 

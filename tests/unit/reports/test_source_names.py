@@ -47,7 +47,13 @@ def test_kernel_name(symbol: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("symbol", "name"),
-    [("tile", "tile"), ("_ZZ1kPfE4tile", "tile"), ("_ZZ1kIfLi128EEvPKT_PS0_E4temp", "temp"), ("_ZN3foo4ringE", "foo::ring")],
+    [
+        ("tile", "tile"),
+        ("_ZZ1kPfE4tile", "tile"),
+        ("_ZZ1kIfLi128EEvPKT_PS0_E4temp", "temp"),
+        ("_ZN3foo4ringE", "foo::ring"),
+        ("_ZZ1kE4stat_$_1", "stat"),
+    ],
 )
 def test_variable_name(symbol: str, name: str) -> None:
     assert names.variable_name(symbol) == name

@@ -8,7 +8,7 @@ import pytest
 
 from consan.reports.model import FixStep, VerifiedFix
 from consan.reports.source.source_candidates import branches, moves
-from consan.reports.source.source_patches import between, patched
+from consan.reports.source.source_patches import between, outside, patched
 
 SOURCE = """__global__ void k() {
     if (threadIdx.x == 0)
@@ -130,6 +130,9 @@ NOT_WRITTEN = {
 
 
 REWORDED = {
+    "a number that is a part of a value": (
+        'asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2));', "cp.async.wait_group 0", '"cp.async.wait_group 0;"'
+    ),
     "a fence of wider scope": ("__threadfence_block();", "fence.sc.cta of a wider scope (.gpu)", "__threadfence();"),
     "a wider scope of libcu++": (
         "cuda::atomic_ref<int, cuda::thread_scope_block> a(x);", "atom.cta.add.u32 of a wider scope (.gpu)",
@@ -207,6 +210,11 @@ def test_places_between_two_lines_outside_of_nested_blocks_come_early() -> None:
     assert between(lines, [6, 3]) == [3, 4, 5, 2, 6]  # behind the write, behind its branch, before the read, around both
     assert between(lines, [6, 6]) == [5, 6]
     assert between(lines, []) == between(lines, [0, 0]) == []
+
+
+@pytest.mark.parametrize(("line", "behind"), [(3, 4), (2, 4), (6, 6), (1, 1)])
+def test_the_first_line_behind_the_blocks_of_a_line(line: int, behind: int) -> None:
+    assert outside("void k() {\n if (a) {\n  s = 1;\n }\n // }}}\n b = s;\n}\n", line) == behind
 
 
 ELSES = {

@@ -84,7 +84,7 @@ class Barriers {
         std::vector<u32> passing;
     };
     struct Generation {
-        u32 count = NOTHING, site = 0, last_site = 0;
+        u32 count = NOTHING, site = 0, last_site = 0, last_count = NOTHING;
         std::vector<Past> pasts, last;
         std::vector<u32> waiting, warps;  // warps: what those that are counted have published, each as one thread
         std::unordered_map<u32, Partial> partial;  // by warp
@@ -127,6 +127,7 @@ class Barriers {
         }
         released.insert(released.end(), generation.waiting.begin(), generation.waiting.end());
         generation.last_site = generation.site;
+        generation.last_count = generation.count;
         generation.last.swap(generation.pasts);
         generation.last_joined = std::move(joined);
         generation.pasts.clear();
@@ -147,7 +148,9 @@ class Barriers {
         if (!generation.last_joined || forgets_ > generation.forgets || clocks_.seen(arrival.thread) == generation.last_joined.seen) return;
         for (const Past &past : generation.last) {
             if (past.thread / LANES == arrival.thread / LANES || clocks_.before(past.thread, past.time, arrival.thread)) continue;
-            return misuse(arrival, SHARED_ID, generation.last_site, past.thread);
+            // In another schedule the two rounds meet: R-BAR2 then.
+            bool agree = decided<SHARED_ID>(needed(generation.last_count) == needed(arrival.count));
+            return misuse(arrival, agree ? SHARED_ID : COUNTS_DISAGREE, generation.last_site, past.thread);
         }
     }
 
