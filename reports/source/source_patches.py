@@ -180,9 +180,12 @@ def statement(step: FixStep) -> str:
 
 
 def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...]:
-    """A new line, indented as its neighbour; none within a statement. A place in the PTX, but not of the condition, is under that."""
+    """A new line, indented as its neighbour, or as what follows a directive; none within a statement. A place in the PTX, but not of the
+    condition, is under that.
+    """
     line, at = lines[step.line - 1], step.line - (step.where == "before")
-    indent = line[: len(line) - len(line.lstrip())]
+    neighbour = next((each for each in lines[step.line - 1 :] if each.strip() and not each.startswith("#")), line)
+    indent = neighbour[: len(neighbour) - len(neighbour.lstrip())]
     is_inside = step.action == "add" and step.ptx_line and not step.at_condition
     if is_inside and (found := _behind_condition(line)):
         start, end = found

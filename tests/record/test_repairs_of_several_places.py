@@ -11,7 +11,7 @@ import twin_file
 from planted import plant
 
 from consan.__main__ import main
-from consan.checker.repairs import text_repairs
+from consan.checker.repairs import phases, text_repairs
 from consan.reports.source import source_candidates
 from consan.session.asking import reruns
 
@@ -54,3 +54,40 @@ def test_a_fix_and_a_fault(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert words in _fix(name, tmp_path)
     plant(monkeypatch, module, old, new)
     assert words not in _fix(name, tmp_path)
+
+
+ROWS = """#include "mbarrier.cuh"
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ u64 full;
+    __shared__ __align__(128) float rows[4][64];
+    float sum = 0;
+    if (threadIdx.x == 0) INIT(&full, 1);
+    __syncthreads();
+    for (int k = 0; k < 2; k++) {
+        if (threadIdx.x == 0) {
+            ARRIVE_EXPECT(&full, 256);
+#pragma unroll 1
+            for (int r = 0; r < 4; r++) BULK_LOAD(rows[r], x + 256 * k + 64 * r, 256, &full);
+        }
+        WAIT(&full, k & 1);
+        for (int r = 0; r < 4; r++) sum += rows[r][threadIdx.x];
+        __syncthreads();
+    }
+    out[threadIdx.x] = sum;
+}
+"""
+
+
+def _announced(folder: Path) -> str:
+    (folder / "k.cu").write_text(ROWS)
+    shape = ("-I", str(KERNELS), "--grid", "1", "--block", "64", "--arch", "sm_90", "--device", "cpu", "--explore", "0s")
+    words = (*shape, "--arg", "f32[512]=arange", "--arg", "f32[64]=zeros", "--format", "json", "-o", str(folder / "report.json"))
+    main(["check", str(folder / "k.cu"), *words])
+    finding = json.loads((folder / "report.json").read_text())["findings"][0]
+    return str(finding["fix"]) if "verified" in finding else ""
+
+
+def test_as_many_bytes_are_announced_as_four_copies_bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "with 768 bytes more at" in _announced(tmp_path)
+    plant(monkeypatch, phases, "number in (1, 2, 4, 3)", "number in (1, 2)")
+    assert _announced(tmp_path) == ""

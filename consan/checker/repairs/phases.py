@@ -53,13 +53,13 @@ class PhaseForms(Forms):
                     yield Repair((RepairStep("alter", f"{self.opcode(event)} with {words}", "at", event.site),), change)
 
     def bytes_expected(self) -> Iterator[Repair]:
-        """More or fewer bytes announced: by those of an operation, or twice as many; or as many as one or two operations have."""
+        """More or fewer bytes announced: by those of an operation, or twice as many; or as many as one to four operations have."""
         for spots in self.places.by_statement(self._expects).values():
             event = self.places[spots[0]]
             if self._is_computed(event):
                 yield from self._constant_bytes(event, spots)
             announced, sizes = self._announced(event), self.questions.walked.sizes
-            exact = [number * size - announced for size in sorted(sizes) for number in (1, 2) if announced]
+            exact = [number * size - announced for number in (1, 2, 4, 3) for size in sorted(sizes) if announced]
             around = [step for size in sorted({*sizes, announced}) for step in (size, -size)]
             for step in dict.fromkeys((*exact, *around)):
                 if step:

@@ -208,6 +208,8 @@ class Repairs(PhaseForms):
         if self.reason in (Reason.OTHER_CALL, Reason.OUT_OF_STEP):
             yield from self.moved_across(effects.CtaBarrier)
             return
+        if self.reason is Reason.BYTES_NOT_ANNOUNCED:
+            yield from self.bytes_expected()
         yield from self.parities()
         yield from self.bytes_expected()
         yield from self.counts()

@@ -225,6 +225,14 @@ ELSES = {
 }
 
 
+@pytest.mark.parametrize(("where", "line"), [("after", 4), ("before", 2)])
+def test_a_new_line_beside_a_directive_is_indented_as_what_follows(where: str, line: int) -> None:
+    source = "void k() {\n#if A\n    f();\n#endif\n    g();\n}\n"
+    assert "\n    __syncthreads();\n" in patched(
+        source, [VerifiedFix((_step("add", "bar.sync 0", where, line, spelling="__syncthreads()"),))], "k.cu"
+    )
+
+
 @pytest.mark.parametrize("source", ELSES.values(), ids=ELSES)
 def test_a_condition_with_an_else_stays(source: str) -> None:
     """The rest would not compile."""
