@@ -1,8 +1,10 @@
 // The parity does not flip from one tile to the next: the second wait is for the phase that is over already (R-M6).
+// If the second phase is over, too, that wait is for the third one: for ever.
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[64]=arange
 // arg: out f32[32]=zeros
 // expect: data-race RAW @write @read severity=error
+// allow: deadlock severity=error
 // result: out = x[31::-1] + x[:31:-1]
 #include "../mbarrier.cuh"
 #ifdef RACY
