@@ -8,6 +8,13 @@ from planted import leaf
 # schedule that shows it.
 RULES = {
     "G1: same bytes": ("race_rule.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
+    "races: a word is no flag between its own accesses": (
+        "global_races.hpp",
+        "if (own_flag(item.access, now, explained.deficit)) return (void)(found.reason = WEAK_ACCESS);",
+        "",
+        "counter_reset_beside_tickets",
+        True,
+    ),
     "races: an acquire may come early": (
         "global_races.hpp",
         "if (found != cells_.end()) compare(found->second.writes, mask, now(read));",

@@ -308,18 +308,23 @@ class GlobalRaces : GlobalRaceItems {
     // Between two CTAs.
     void explain(const Item &item, const RacingAccess &now, Record &found) {
         const Explained &explained = this->explained(item, now, true);
+        if (own_flag(item.access, now, explained.deficit)) return (void)(found.reason = WEAK_ACCESS);
         found.reason = decided<OTHER_THREADS>(explained.others) ? OTHER_THREADS : reason_of(explained.deficit);
         if (explained.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         tell_flag(explained.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
     }
 
-    // Between two threads of a CTA. A strong access that races with a weak one of the same bytes is no flag between the two.
+    // Between two threads of a CTA.
     void explain_within(const Item &item, const RacingAccess &now, Record &found) {
-        const RacingAccess &old = item.access;
         Deficit deficit = explained(item, now, false).deficit;
+        if (!own_flag(item.access, now, deficit)) tell_side(deficit, found);
+    }
+
+    // A strong access that races with a weak one of the same bytes is no flag between the two.
+    bool own_flag(const RacingAccess &old, const RacingAccess &now, const Deficit &deficit) const {
         u32 strong = old.strong == now.strong ? 0 : edges_.site((old.strong ? old : now).flag);
-        if (!strong || (deficit.write_site != strong && deficit.read_site != strong)) tell_side(deficit, found);
+        return strong && (deficit.write_site == strong || deficit.read_site == strong);
     }
 
     // Nothing leads from the one to the other: one of them accesses a flag weakly or in part, or what the one's CTA has published does not
