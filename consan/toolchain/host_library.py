@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -25,6 +26,7 @@ from consan.toolchain.cache import Cache, key
 _TIMEOUT: Final = 600  # seconds: zig builds its C++ library first
 FOLDER: Final = "built"  # of the package: the libraries that were built with it
 _LOADED: Final = itertools.count()  # libraries from memory
+_OPEN: Final[list[contextlib.ExitStack]] = []  # the files of those whose paths others open
 _BUILT: Final = Path(__file__).parent.parent / FOLDER
 
 
@@ -141,19 +143,23 @@ class HostLibrary:
 def _in_process(library: HostLibrary) -> ctypes.CDLL:
     built = library.file(_BUILT, library.sources())
     try:
-        return ctypes.CDLL(str(built)) if built.is_file() else loaded(library.data(), library.name)
+        return ctypes.CDLL(str(built)) if built.is_file() else loaded(library.data(), library.name, stays=True)
     except OSError as error:
         raise EnvironmentFailure(f"{library.need}: cannot load consan's library: {error}") from None
 
 
-def loaded(data: bytes, name: str) -> ctypes.CDLL:
-    """A library, from memory where the system can do that: no folder for temporary files is needed then."""
+def loaded(data: bytes, name: str, *, stays: bool = False) -> ctypes.CDLL:
+    """A library, from memory where the system can do that: no folder for temporary files is needed then. `stays`: others open its path."""
     if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create(f"consan_{name}"), "wb") as file:
+        with contextlib.ExitStack() as until:
+            file = until.enter_context(os.fdopen(os.memfd_create(f"consan_{name}"), "wb"))
             file.write(data)
             file.flush()
             # dlopen takes a path that it has seen for the same library, and numbers of files come again.
-            return ctypes.CDLL(f"/proc/self/fd/{'./' * next(_LOADED)}{file.fileno()}")
+            library = ctypes.CDLL(f"/proc/self/fd/{'./' * next(_LOADED)}{file.fileno()}")
+            if stays:
+                _OPEN.append(until.pop_all())
+            return library
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"consan_{name}.so"
         path.write_bytes(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import os
@@ -82,3 +83,12 @@ def test_libraries_from_memory_are_apart() -> None:
     texts = {"one.cpp": 'extern "C" int one() { return 1; }'}, {"one.cpp": 'extern "C" int two() { return 2; }'}
     first, second = (loaded(ONE.compiled(text), "test") for text in texts)
     assert (first.one(), second.two()) == (1, 2)
+
+
+def test_a_library_that_stays_has_a_path_that_others_open() -> None:
+    """CuTe DSL links the stand-in driver by its path, also where it was compiled at first use."""
+    data = ONE.compiled({"one.cpp": 'extern "C" { int count; int one() { return ++count; } }'})
+    stays, gone = loaded(data, "test", stays=True), loaded(data, "test")
+    assert stays.one() == 1
+    assert ctypes.CDLL(stays._name).one() == 2, "the same library"
+    assert not Path(gone._name).exists()
