@@ -142,7 +142,7 @@ class Placement:
             return self.texture(value).to_bytes(HANDLE_BYTES, "little")
         self.owns_all &= not isinstance(value, OnDevice) and not (isinstance(value, TensorMap) and value.on_device)
         if isinstance(value, TensorMap):
-            return self.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
+            return self._mapped(value, label, name)
         if isinstance(value, Multicast):
             return self._multicast(value, label)
         if isinstance(value, ArrayStruct):
@@ -151,6 +151,15 @@ class Placement:
         if label and found.nbytes is not None:
             self.buffers.append(Argument(label, found.begin, found.nbytes, name, found.element))
         return found.data
+
+    def _mapped(self, value: TensorMap, label: str, name: str) -> bytes:
+        """A tensor map, and the name of the array behind it."""
+        if value.on_device:
+            return self.tensor_map(value.info)
+        array, address = value.array, self.address(value.array)
+        if label:
+            self.buffers.append(Argument(label, address, array.nbytes, name, array.itemsize))
+        return self.tensor_map(value.at(address))
 
     def lay_out(self, windows: Iterable[Symmetric], stride: int, above: int) -> None:
         """Place symmetric memory of the ranks, at equal distances, before any argument names it.

@@ -54,6 +54,7 @@ def test_a_tensor_map_is_of_the_copy_and_checked() -> None:
     placement, array = Placement(VirtualBackend()), np.zeros((16, 64), np.float16)
     described = TensorMap(array, (8, 64))
     assert placement.parameter(described, "argument 1") == placement.tensor_map(described.at(placement.address(array)))
+    assert placement.buffers == [Argument("argument 1", placement.address(array), 2048, element=2)]
     with pytest.raises(UsageError, match="tensor map"):
         placement.tensor_map(described.at(8))
 
