@@ -3,10 +3,9 @@ took called hooks, did not end, left its path, or could have gone another way.
 
 A repair is written into the PTX and the kernel is run with it, in each of 20 schedules, three of a large kernel, or one if its threads
 observe nothing of each other (consan/session/planning/observations.py). It counts if no run has an error or a warning, and all leave the
-same results. Where nothing else counts, results may differ (who gets a lock first?) with fences and barriers that the finding's fix names.
-What it names is also tried as new lines of the CUDA source.
-What removes a finding and leaves others is kept, and repairs of the others are tried together with it. Findings are compared by their
-places in the source, which edits do not move.
+same results. Where nothing else counts, results may differ (who gets a lock first?) with order that the finding's fix names. Its words are
+also tried as new lines of the CUDA source. A repair that leaves other findings is kept, and repairs of these are tried together with it.
+Findings are compared by their places in the source, which edits do not move.
 
 The search is bounded by work, so that runs are equal on all machines of ordinary speed; and in processor time, so that a user does not
 wait for a fix that does not exist. A busy machine finds the same fixes, unless the search takes `BUSY` times as long there.
@@ -355,8 +354,8 @@ def _is_named(step: FixStep, finding: Finding) -> bool:
 
 def _is_named_order(fix: VerifiedFix, finding: Finding) -> bool:
     """Whether a repair is fences, barriers and waits that the finding's fix names: with them, threads do what they may do without."""
-    named = (_is_named(step, finding) or is_tighter_wait(own_words(finding), step) for step in fix.steps)
-    return all(named) and all(_ORDERS.match(step.instruction) for step in fix.steps)
+    words = own_words(finding)
+    return all((_is_named(step, finding) or is_tighter_wait(words, step)) and _ORDERS.match(step.instruction) for step in fix.steps)
 
 
 def _is_of_phases(finding: Finding) -> bool:
