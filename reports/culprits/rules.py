@@ -253,6 +253,7 @@ _WAITS: Final = (
     (("not-waited",), announced_alone, *_ALONE),
     (("not-waited", "waited-no-barrier"), constant_parity_of_first, *_CONSTANT),
     (("not-waited", "refilled"), constant_parity, *_CONSTANT),
+    (("not-waited",), heard_by_nobody, *_UNHEARD),
     (("not-waited",), phase_in_loop, _EARLIER, _FOLLOW),
     (
         ("not-waited",),

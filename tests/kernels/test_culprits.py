@@ -15,6 +15,8 @@ from sampled import one_in
 import consan
 from consan.instrument.between import TextRelations, data
 from consan.instrument.ptx import parse
+from consan.reports import culprits
+from consan.reports.culprits.hand_overs import heard_by_nobody
 from consan.reports.model import CULPRIT
 from consan.reports.words.verified import own_words
 
@@ -395,3 +397,41 @@ def test_a_statement_whose_sum_others_read_needs_two_barriers_of_the_warp() -> N
     assert first.verified is None
     assert first.fix.startswith("put __syncwarp() between the read and the write of the statement")
     assert first.fix.endswith("and another one behind it, before other threads read what it has stored")
+
+
+PUSHED = """#include "mbarrier.cuh"
+#include "cluster.cuh"
+extern "C" __global__ void __cluster_dims__(2) exchange(u32* out) {
+    __shared__ u32 slot[32];
+    __shared__ u64 full, empty;
+    u32 t = threadIdx.x, other = cluster_rank() ^ 1, value = t;
+    if (t == 0) {
+        INIT(&full, 1);
+        INIT(&empty, 32);
+        FENCE_INIT();
+    }
+    CLUSTER_SYNC();
+    for (int i = 0; i < 4; i++) {
+        if (t == 0) ARRIVE_EXPECT(&full, sizeof slot);
+        PUT_ASYNC(peer(&slot[31 - t], other), value + i, peer(&full, other));
+        WAIT_CLUSTER(&full, i & 1);
+        value = slot[t];
+        ARRIVE_THERE(peer(&empty, other));
+    }
+    out[blockIdx.x * 32 + t] = value;
+    CLUSTER_SYNC();
+}
+"""
+
+
+def test_an_empty_mbarrier_that_nobody_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "k.cu").write_text(PUSHED)
+    kernel = consan.Kernel(tmp_path / "k.cu", arch="sm_90a", include_dirs=[str(Path(__file__).parent)])
+
+    def said() -> str:
+        return consan.launch(kernel, 2, 32, [np.zeros(64, np.uint32)], device="cpu").findings[0].message
+
+    assert "no instruction waits for empty, on which the" in said()
+    rest = tuple(rule for rule in culprits.RULES if rule.find is not heard_by_nobody)
+    monkeypatch.setattr(culprits, "RULES", rest)
+    assert "no instruction waits for empty" not in said()
