@@ -50,6 +50,7 @@ DIFFER = {
     "mbarrier_result_ignored": "record: it tells the read that comes before the load, too",
     "mixed_size_atomics": "record: each of two read-modify-writes is performed as a whole, so it is a warning",
     "named_barrier_counts_disagree": "record: inline has lost one of the two sites, and does not see the deadlock in each schedule",
+    "named_barrier_counts_of_two_rounds": "both: which arrivals share a round of the barrier is luck",
     "named_barrier_shared_id": "both: which warps share a round of the barrier is luck; inline tells a race of its schedule besides",
     "named_barrier_too_many_warps": "record: it tells a race of one of its two orders besides",
 }
