@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from affine_programs import BulkMaker, CopyMaker, DelayMaker, WarpMaker, wrong, wrong_as_launched
+from arm_programs import wrong_arms
 from proof_cases import ALIKE, HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer, kernel
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
 from ring_programs import ring_of_groups, wrong_rings
@@ -129,6 +130,19 @@ def test_no_random_program_of_many_whose_warps_race_is_proven() -> None:
     found, proven = wrong(range(40, 640), WarpMaker, 64)
     assert found == []
     assert proven > 150
+
+
+def test_no_random_program_of_two_warps_that_races_is_proven() -> None:
+    found, proven = wrong_arms(range(24))
+    assert found == []
+    assert proven > 6
+
+
+@pytest.mark.slow
+def test_no_random_program_of_many_of_two_warps_that_races_is_proven() -> None:
+    found, proven = wrong_arms(range(24, 824))
+    assert found == []
+    assert proven > 200
 
 
 def test_no_random_program_whose_bulk_copies_race_is_proven() -> None:

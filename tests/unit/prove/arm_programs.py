@@ -1,0 +1,131 @@
+"""Random programs of two warps with barriers of the CTA and of warps, also in branches that whole warps take; and whether they race.
+
+An access is compared with those of all other threads by counts: the barriers of the CTA, and of the warp, that each thread has passed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from proof_cases import answer
+
+WARP, THREADS = 32, 64
+_PLACES: dict[str, Callable[[int], int]] = {
+    "mov.u32 %r17, %r2;\n": lambda t: t,
+    "xor.b32 %r17, %r2, 1;\n": lambda t: t ^ 1,
+    "xor.b32 %r17, %r2, 16;\n": lambda t: t ^ 16,
+    "xor.b32 %r17, %r2, 32;\n": lambda t: t ^ 32,
+    "add.s32 %r17, %r2, 1;\n": lambda t: t + 1,
+    "add.s32 %r17, %r2, 64;\n": lambda t: t + 64,
+}
+_GUARDS: dict[str, Callable[[int], bool]] = {
+    "setp.ge.u32 %p5, %r2, 0;\n": lambda _: True,
+    "setp.lt.u32 %p5, %r2, 32;\n": lambda t: t < WARP,
+    "setp.lt.u32 %p5, %r2, 16;\n": lambda t: t < WARP // 2,
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """An access of shared memory."""
+
+    place: str
+    guard: str
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Arms:
+    """What the first warp does, and the second one."""
+
+    first: tuple[Step, ...]
+    second: tuple[Step, ...]
+
+
+Step = Access | Arms | str
+"""A string is a barrier."""
+_BARRIERS = ("bar.warp.sync -1;\n", "bar.sync 0;\n")
+
+
+@dataclass
+class Passed:
+    """The barriers that a thread has passed, and its accesses: those counts, the place, and whether it writes."""
+
+    cta: int = 0
+    warp: int = 0
+    accesses: list[tuple[int, int, int, bool]] = field(default_factory=list)
+
+    def run(self, steps: Iterable[Step], thread: int) -> Passed:
+        """What a thread does."""
+        for each in steps:
+            if isinstance(each, Arms):
+                self.run(each.first if thread < WARP else each.second, thread)
+            elif isinstance(each, str):
+                self.cta += each == _BARRIERS[1]
+                self.warp += 1
+            elif _GUARDS[each.guard](thread):
+                self.accesses.append((self.cta, self.warp, _PLACES[each.place](thread), each.writes))
+        return self
+
+
+def steps_of(rng: random.Random, most: int, *, arms: bool) -> tuple[Step, ...]:
+    """Some random steps."""
+    return tuple(_step(rng, arms=arms) for _ in range(rng.randint(1, most)))
+
+
+def _step(rng: random.Random, *, arms: bool) -> Step:
+    if arms and rng.random() < 0.3:
+        return Arms(steps_of(rng, 4, arms=False), steps_of(rng, 4, arms=False))
+    if rng.random() < 0.4:
+        return rng.choice(_BARRIERS)
+    return Access(rng.choice([*_PLACES]), rng.choice([*_GUARDS]), rng.random() < 0.5)
+
+
+def text_of(steps: Iterable[Step], label: str = "") -> str:
+    """The steps as PTX."""
+    return "".join(_text(each, f"{label}_{number}") for number, each in enumerate(steps))
+
+
+def _text(step: Step, label: str) -> str:
+    if isinstance(step, str):
+        return step
+    if isinstance(step, Access):
+        how = "st.shared.u32 [%r19], %r2" if step.writes else "ld.shared.u32 %r20, [%r19]"
+        return f"{step.place}mad.lo.s32 %r19, %r17, 4, %r4;\n{step.guard}@%p5 {how};\n"
+    first, second = text_of(step.first, label), text_of(step.second, label)
+    return f"setp.lt.u32 %p6, %r2, 32;\n@%p6 bra $A{label};\n{second}bra $J{label};\n$A{label}:\n{first}$J{label}:\n"
+
+
+def races(steps: tuple[Step, ...]) -> bool:
+    """Whether two threads race."""
+    lives = [Passed().run(steps, thread) for thread in range(THREADS)]
+    places = defaultdict[int, list[tuple[int, tuple[int, int, int, bool]]]](list)
+    for thread, life in enumerate(lives):
+        for each in life.accesses:
+            places[each[2]].append((thread, each))
+    return any(_meet(lives, found) for found in places.values())
+
+
+def _meet(lives: list[Passed], found: list[tuple[int, tuple[int, int, int, bool]]]) -> bool:
+    for place, (thread, (cta, warp, _, writes)) in enumerate(found):
+        for other, (its_cta, its_warp, _, also) in found[place + 1 :]:
+            lanes = thread // WARP == other // WARP and warp != its_warp
+            first = thread if cta < its_cta else other  # barriers do not wait for a thread that has left
+            between = cta != its_cta and lives[first].cta > min(cta, its_cta)
+            if thread != other and (writes or also) and not lanes and not between:
+                return True
+    return False
+
+
+def wrong_arms(seeds: Iterable[int]) -> tuple[list[int], int]:
+    """The programs with a race that are proven, and how many are proven."""
+    proven = [seed for seed, steps in _programs(seeds) if answer(text_of(steps), seconds=5).answer == "proven"]
+    return [seed for seed, steps in _programs(proven) if races(steps)], len(proven)
+
+
+def _programs(seeds: Iterable[int]) -> Iterator[tuple[int, tuple[Step, ...]]]:
+    for seed in seeds:
+        yield seed, steps_of(random.Random(seed), 5, arms=True)
