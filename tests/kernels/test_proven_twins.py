@@ -32,7 +32,6 @@ QUICK = (
     "pair_read_as_one_word",
     "histogram_plain_add",
     "bulk_load_producer_phase",
-    "ldmatrix_of_own_copy",
     "reduction_no_syncwarp",
 )
 CLEAN = (
@@ -43,7 +42,6 @@ CLEAN = (
     "war_loop",
     "histogram_plain_add",
     "bulk_load_producer_phase",
-    "ldmatrix_of_own_copy",
     "reduction_no_syncwarp",
     "divergent_barrier",
 )
