@@ -111,6 +111,13 @@ def test_may_differ(name: str) -> None:
     assert not is_same(DIFFER[name])
 
 
+def test_values_that_are_used_twice_at_each_of_many_steps() -> None:
+    """Each step is looked at once, and not once for each way to it."""
+    steps_before = "add.u32 %r4, %r4, %r4; " * 5000
+    assert is_same(f"ld.global.u32 %r4, [%d4]; {steps_before} {SUM}")
+    assert not is_same(f"ld.global.u32 %r4, [%d4]; {steps_before} st.shared.u32 [%r7], %r4;")
+
+
 @pytest.mark.parametrize(("old", "new"), [(".reqntid 64, 1, 1", ""), ("64, 1, 1", "40, 1, 1"), (".visible .entry", ".visible .func")])
 def test_warps_may_lack_lanes_or_the_function_is_called(old: str, new: str) -> None:
     assert not is_same(SUM, KERNEL.replace(old, new, 1))
@@ -153,13 +160,13 @@ def test_two_warps_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 FAULTS = {
     "any operation": ("if not takes_either_order(made) or", "if", "differences"),
-    "products": (" and not _is_rounded(steps, taken, steps[taken], source)", " and False", "products"),
-    "any step": ("return equal | _moved(equal, distance)", "return _ALL_LANES", "a step is missing"),
-    "any operand": ("found &= _equal(steps, at, made, each)", "found |= _equal(steps, at, made, each)", "the number of the lane behind"),
+    "products": (" and not self._is_rounded(taken, self.steps[taken], source)", " and False", "products"),
+    "any step": ("return self._group[taken] | _moved(self._group[taken], distance)", "return _ALL_LANES", "a step is missing"),
+    "any operand": ("found &= self.group(at, made, each)", "found |= self.group(at, made, each)", "the number of the lane behind"),
     "the own value may change": ("if unchanged and", "if", "the own value changes"),
     "any mask": ("mask & _ALL_LANES != _ALL_LANES", "False", "fewer lanes"),
     "any clamp": ("clamp != _CLAMP or ", "", "half of a warp"),
-    "guards": ("at is None or steps[at].predicate is not None", "at is None", "a guard"),
+    "guards": ("last is None or self.steps[last].predicate is not None", "last is None", "a guard"),
     "loops": (" or self._graph.repeats(node)", "", "a loop"),
 }
 
@@ -173,5 +180,5 @@ def test_a_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cta_that_differs_is_not_looked_at_if_all_count_as_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, exchanged, "_equal(steps, at, store, value) == _ALL_LANES", "True")
+    plant(monkeypatch, exchanged, "ways[node].group(ways[node].place(store), store, value) == _ALL_LANES", "True")
     assert launched(DIFFER["a step is missing"] + " // planted").verdict == "clean"

@@ -10,6 +10,7 @@ stand on one way without branches that no path leads back to, in a kernel whose 
 
 from __future__ import annotations
 
+import bisect
 import math
 
 from consan.dataclass import dataclass
@@ -34,9 +35,10 @@ class ExchangedValues:
         node = self._places.get(store.start)
         if node is None or not isinstance(value, Register) or self._graph.repeats(node):
             return False
-        steps = _before(self._graph, node)
-        at = next(at for at, each in enumerate(steps) if each.start == store.start)
-        return _equal(steps, at, store, value) == _ALL_LANES
+        ways = self.function.once(_ways)
+        if node not in ways:
+            ways[node] = _Way(_before(self._graph, node))
+        return ways[node].group(ways[node].place(store), store, value) == _ALL_LANES
 
     @property
     def _graph(self) -> Graph:
@@ -55,6 +57,11 @@ def _places(function: Function) -> dict[int, int]:
     return {step.instruction.start: number for number, node in enumerate(graph_of(function).nodes) for step in node.steps}
 
 
+def _ways(_function: Function) -> dict[int, _Way]:
+    """The ways to nodes, as they are needed."""
+    return {}
+
+
 def _before(graph: Graph, node: int) -> list[Instruction]:
     """The steps of a node, and of the nodes on the one way to it: labels for debuggers are no places where ways meet."""
     way = [node]
@@ -63,34 +70,85 @@ def _before(graph: Graph, node: int) -> list[Instruction]:
     return [step.instruction for each in reversed(way) for step in graph.nodes[each].steps]
 
 
-def _equal(steps: list[Instruction], before: int, user: Instruction, operand: Operand | None) -> int:
-    """The g for which an operand is equal in lanes i and i ^ g, where so many steps of its block are behind."""
-    if isinstance(operand, Immediate):
-        return _ALL_LANES
-    if not isinstance(operand, Register):
-        return _NOBODY
-    if not user.scope.is_register(operand.name):
-        return _ALL_LANES if operand.name.partition(".")[0] in _OF_CTA else _NOBODY
-    at = _last(steps, before, key_of(user.scope, operand.name))
-    if at is None:
-        return _NOBODY
-    made = steps[at]
-    if _distance(made) is not None:
-        return _equal(steps, at, made, made.operands[1])
-    if not computes(made) or len(made.operands) < 2:
-        return _NOBODY
-    found = _joined(steps, at)
-    if found is None:
-        found = _ALL_LANES
-        for each in made.operands[1:]:
-            found &= _equal(steps, at, made, each)
-    return found
+class _Way:
+    """The steps to a node, looked at once and in their order: what each gives follows from what earlier ones have given.
 
+    `_group`: of each step, the g for which its result is equal in lanes i and i ^ g. `_rounded`: whether that is a sum or a loaded
+    value. An assembler may join a product and the sum behind it, and each lane rounds another way.
+    """
 
-def _last(steps: list[Instruction], before: int, key: Key) -> int | None:
-    """The step that has given a register its value: the last one that writes it, if it always does."""
-    at = next((at for at in range(before - 1, -1, -1) if key in written(steps[at])), None)
-    return None if at is None or steps[at].predicate is not None else at
+    def __init__(self, steps: list[Instruction]) -> None:
+        self.steps, self._group, self._rounded = steps, list[int](), list[bool]()
+        self._writers: dict[Key, list[int]] = {}
+        for at, made in enumerate(steps):
+            self._group.append(self._made(at, made))
+            self._rounded.append(
+                sums_reals(made) or row_of(made).is_load or (is_move(made) and self._is_rounded(at, made, made.operands[1]))
+            )
+            for key in written(made):
+                self._writers.setdefault(key, []).append(at)
+
+    def place(self, instruction: Instruction) -> int:
+        """The number of a step."""
+        return next(at for at, each in enumerate(self.steps) if each.start == instruction.start)
+
+    def group(self, at: int, user: Instruction, operand: Operand | None) -> int:
+        """The g for which an operand of a step is equal in lanes i and i ^ g."""
+        if isinstance(operand, Immediate):
+            return _ALL_LANES
+        if not isinstance(operand, Register):
+            return _NOBODY
+        if not user.scope.is_register(operand.name):
+            return _ALL_LANES if operand.name.partition(".")[0] in _OF_CTA else _NOBODY
+        writer = self._writer(at, user, operand)
+        return _NOBODY if writer is None else self._group[writer]
+
+    def _made(self, at: int, made: Instruction) -> int:
+        """The group of the result of a step."""
+        if _distance(made) is not None:
+            return self.group(at, made, made.operands[1])
+        if not computes(made) or len(made.operands) < 2:
+            return _NOBODY
+        found = self._joined(at, made)
+        if found is None:
+            found = _ALL_LANES
+            for each in made.operands[1:]:
+                found &= self.group(at, made, each)
+        return found
+
+    def _joined(self, at: int, made: Instruction) -> int | None:
+        """The group of a step that combines a value with the one of another lane. None: it is no such step."""
+        if not takes_either_order(made) or len(made.operands) != 3:
+            return None
+        for own, other in (made.operands[1:], made.operands[:0:-1]):
+            if not (isinstance(own, Register) and isinstance(other, Register)):
+                return None
+            taken = self._writer(at, made, other)
+            distance = None if taken is None else _distance(self.steps[taken])
+            if taken is None or distance is None or not isinstance(source := self.steps[taken].operands[1], Register):
+                continue
+            if sums_reals(made) and not self._is_rounded(taken, self.steps[taken], source):
+                return None
+            key = key_of(made.scope, own.name)
+            unchanged = (self._last(at, key) or 0) <= taken and key not in written(self.steps[taken])
+            if unchanged and made.scope.is_register(own.name) and key_of(self.steps[taken].scope, source.name) == key:
+                return self._group[taken] | _moved(self._group[taken], distance)
+        return None
+
+    def _is_rounded(self, at: int, user: Instruction, operand: Operand | None) -> bool:
+        writer = self._writer(at, user, operand) if isinstance(operand, Register) else None
+        return writer is not None and self._rounded[writer]
+
+    def _writer(self, at: int, user: Instruction, operand: Register) -> int | None:
+        """The step that has given a register its value: the last one that writes it, if it always does."""
+        last = self._last(at, key_of(user.scope, operand.name))
+        return None if last is None or self.steps[last].predicate is not None else last
+
+    def _last(self, at: int, key: Key) -> int | None:
+        """The last step before another one that writes a register."""
+        writers = self._writers.get(key, [])
+        number = bisect.bisect_left(writers, at)
+        return writers[number - 1] if number else None
 
 
 def _distance(instruction: Instruction) -> int | None:
@@ -102,39 +160,6 @@ def _distance(instruction: Instruction) -> int | None:
     if distance is None or clamp != _CLAMP or mask is None or mask & _ALL_LANES != _ALL_LANES:
         return None
     return distance % _LANES
-
-
-def _joined(steps: list[Instruction], at: int) -> int | None:
-    """The lanes with equal results of a step that combines a value with the one of another lane. None: it is no such step."""
-    made = steps[at]
-    if not takes_either_order(made) or len(made.operands) != 3:
-        return None
-    for own, other in (made.operands[1:], made.operands[:0:-1]):
-        if not (isinstance(own, Register) and isinstance(other, Register)):
-            return None
-        taken = _last(steps, at, key_of(made.scope, other.name))
-        distance = None if taken is None else _distance(steps[taken])
-        if taken is None or distance is None or not isinstance(source := steps[taken].operands[1], Register):
-            continue
-        key = key_of(made.scope, own.name)
-        unchanged = not any(key in written(each) for each in steps[taken:at])
-        if sums_reals(made) and not _is_rounded(steps, taken, steps[taken], source):
-            return None
-        if unchanged and made.scope.is_register(own.name) and key_of(steps[taken].scope, source.name) == key:
-            equal = _equal(steps, taken, steps[taken], source)
-            return equal | _moved(equal, distance)
-    return None
-
-
-def _is_rounded(steps: list[Instruction], before: int, user: Instruction, value: Register) -> bool:
-    """Whether a value is a sum or a loaded one. An assembler may join a product and the sum behind it, and each lane rounds another way."""
-    at = _last(steps, before, key_of(user.scope, value.name))
-    if at is None:
-        return False
-    made = steps[at]
-    if is_move(made) and isinstance(moved := made.operands[1], Register):
-        return _is_rounded(steps, at, made, moved)
-    return sums_reals(made) or row_of(made).is_load
 
 
 def _moved(group: int, distance: int) -> int:
