@@ -11,13 +11,14 @@ two barriers, "t" nobody. What is known of a variable goes with it into each que
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
 
 from consan.dataclass import dataclass
-from consan.prove.solver import Formula, choice, either, opposite, z3
+from consan.prove.solver import Formula, choice, either, once_each, opposite, z3
 
 SMALL: Final = 64
 _WORD: Final = 32
@@ -200,16 +201,19 @@ class Symbols:
 
     def intervals(self, term: Formula) -> tuple[Interval, Interval]:
         """The interval of a sum of products, and the one in all small launches."""
+        return once_each(self._intervals, term)
+
+    def _intervals(self, term: Formula, of: Callable[[Formula], tuple[Interval, Interval]]) -> tuple[Interval, Interval]:
         if z3.is_int_value(term):
             return ((value := term.as_long()), value), (value, value)
         if z3.is_const(term) and str(term) in self.ranges:
             return self.ranges[str(term)]
         if z3.is_add(term) or z3.is_mul(term):
             make = _sum if z3.is_add(term) else _product
-            parts = [self.intervals(each) for each in term.children()]
+            parts = [of(each) for each in term.children()]
             return reduce(make, (part[0] for part in parts)), reduce(make, (part[1] for part in parts))
         if z3.is_app_of(term, z3.Z3_OP_ITE):
-            (one, small), (other, other_small) = map(self.intervals, term.children()[1:])
+            (one, small), (other, other_small) = map(of, term.children()[1:])
             return hull(one, other), hull(small, other_small)
         return (-_FAR, _FAR), (-_FAR, _FAR)
 
@@ -252,20 +256,18 @@ class Symbols:
 
     def factor(self, term: Formula) -> int:
         """A power of two that divides a term."""
+        return once_each(self._factor, term)
+
+    def _factor(self, term: Formula, of: Callable[[Formula], int]) -> int:
         if z3.is_int_value(term):
             value = term.as_long()
             return value & -value if value else 1 << 64
         if z3.is_mul(term):
-            found = 1
-            for each in term.children():
-                found *= self.factor(each)
-            return min(found, 1 << 64)
-        if z3.is_add(term) or z3.is_sub(term):
-            return min(map(self.factor, term.children()))
+            return min(math.prod(map(of, term.children())), 1 << 64)
+        if z3.is_add(term) or z3.is_sub(term) or z3.is_app_of(term, z3.Z3_OP_UMINUS):
+            return min(map(of, term.children()))
         if z3.is_app_of(term, z3.Z3_OP_ITE):
-            return min(map(self.factor, term.children()[1:]))
-        if z3.is_app_of(term, z3.Z3_OP_UMINUS):
-            return self.factor(term.arg(0))
+            return min(map(of, term.children()[1:]))
         return self.factors.get(str(term), 1) if z3.is_const(term) else 1
 
     def quotient(self, value: Number, by: int) -> Number:

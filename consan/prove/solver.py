@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from consan._errors import EnvironmentFailure
 
@@ -19,8 +19,23 @@ try:
 except ImportError:
     z3 = None  # what needs it asks `require` first
 
-__all__ = ["MISSING", "Formula", "ask", "both", "choice", "conjuncts", "differing", "either", "opposite", "require", "until", "z3"]
+__all__ = [
+    "MISSING",
+    "Formula",
+    "ask",
+    "both",
+    "choice",
+    "conjuncts",
+    "differing",
+    "either",
+    "once_each",
+    "opposite",
+    "require",
+    "until",
+    "z3",
+]
 
+_Found = TypeVar("_Found")
 Formula = Any
 """A formula or a term of the solver."""
 
@@ -88,6 +103,19 @@ def both(*formulas: Formula) -> Formula:
     if any(each is False or z3.is_false(each) for each in left):
         return z3.BoolVal(False)
     return z3.BoolVal(True) if not left else left[0] if len(left) == 1 else z3.And(*left)
+
+
+def once_each(look: Callable[[Formula, Callable[[Formula], _Found]], _Found], term: Formula) -> _Found:
+    """What `look` gives for a term, by what it gives for the parts. Each is looked at once, wherever it stands."""
+    known: dict[int, _Found] = {}
+
+    def of(each: Formula) -> _Found:
+        key = each.get_id()
+        if key not in known:
+            known[key] = look(each, of)
+        return known[key]
+
+    return of(term)
 
 
 def conjuncts(formula: Formula) -> dict[int, Formula]:
