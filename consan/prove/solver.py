@@ -35,7 +35,7 @@ __all__ = [
     "z3",
 ]
 
-_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
 Formula = Any
 """A formula or a term of the solver."""
 
@@ -105,11 +105,11 @@ def both(*formulas: Formula) -> Formula:
     return z3.BoolVal(True) if not left else left[0] if len(left) == 1 else z3.And(*left)
 
 
-def once_each(look: Callable[[Formula, Callable[[Formula], _Found]], _Found], term: Formula) -> _Found:
-    """What `look` gives for a term, by what it gives for the parts. Each is looked at once, wherever it stands."""
-    known: dict[int, _Found] = {}
+def once_each(look: Callable[[Formula, Callable[[Formula], _Value]], _Value], term: Formula) -> _Value:
+    """The value that `look` gives a term, by those of its parts: each is looked at once, wherever it stands."""
+    known: dict[int, _Value] = {}
 
-    def of(each: Formula) -> _Found:
+    def of(each: Formula) -> _Value:
         key = each.get_id()
         if key not in known:
             known[key] = look(each, of)
