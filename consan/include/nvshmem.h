@@ -142,7 +142,7 @@ CONSAN_DEVICE uint64_t nvshmem_signal_wait_until(uint64_t *signal, int cmp, uint
     return seen;
 }
 
-// Barriers and collectives. All ranks come to the next one: each tells the others its number. A row for each rank has what each has sent it of
+// Barriers and collectives. All ranks come to the next one, and each sends the others its number. A row for each rank has what each has sent it of
 // barriers, how many it has begun, and the same of collectives. One thread of a rank, or one group, is in one at a time ("Collective
 // Communication" in the NVSHMEM specification).
 enum { CONSAN_BARRIERS = 0, CONSAN_COLLECTIVES };

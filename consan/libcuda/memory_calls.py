@@ -258,7 +258,7 @@ def _operated(driver: StandInDriver, name: str, stream: Any, reads: list[Any], w
 
 @dataclass(frozen=True)
 class Plane:
-    """An end of a copy of rows, of which `height` make a slice."""
+    """An end of a copy of rows; `height` of them make a slice."""
 
     address: int
     pitch: int

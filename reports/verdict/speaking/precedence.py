@@ -34,7 +34,7 @@ def speaking(found: Iterable[F], table: Iterable[Silences[F]], others: Sequence[
 
 
 def rank(finding: Finding) -> tuple[int, bool, int, bool]:
-    """Where a finding comes in a report: the worst first. Within a severity those whose value is discarded come last."""
+    """The place of a finding in a report: the worst come first. Within a severity those whose value is discarded come last."""
     discarded = finding.value is not None and not finding.value.end
     order = next((place for place, which in ORDER if which.has(finding)), 0)
     return SEVERITIES.index(finding.severity), discarded, order, MILDER.has(finding)

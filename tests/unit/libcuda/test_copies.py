@@ -68,7 +68,7 @@ def test_pinned_memory_that_was_freed_is_another_ones(program: Graphs, session: 
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("what", ["allocation", "free"])
 def test_memory_in_the_order_of_a_stream(program: Graphs, session: Session, what: str, waits: bool) -> None:
-    """What uses it comes behind its allocation and before its free, also where nothing else gets the memory."""
+    """Its uses come behind its allocation and before its free, also where nothing else gets the memory."""
     first, second = (program.origin, program.other) if what == "allocation" else (program.other, program.origin)
     memory = program("cuMemAllocAsync", BYTES, program.origin)
     if waits or what == "free":

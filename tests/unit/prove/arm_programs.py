@@ -39,7 +39,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Arms:
-    """What the first warp does, and the second one."""
+    """The steps of the first warp, and of the second one."""
 
     first: tuple[Step, ...]
     second: tuple[Step, ...]
@@ -59,7 +59,7 @@ class Passed:
     accesses: list[tuple[int, int, int, bool]] = field(default_factory=list)
 
     def run(self, steps: Iterable[Step], thread: int) -> Passed:
-        """What a thread does."""
+        """The steps of a thread."""
         for each in steps:
             if isinstance(each, Arms):
                 self.run(each.first if thread < WARP else each.second, thread)
