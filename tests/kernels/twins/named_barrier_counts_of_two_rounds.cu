@@ -27,7 +27,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
         } else {
             asm volatile("barrier.sync %0, %1;" :: "n"(FULL), "n"(COUNT) : "memory");  /*@wait*/
             sum += buffer[63 - t];
-            if (i < 3) asm volatile("barrier.arrive %0, 128;" :: "n"(FREE) : "memory");  /*@free*/
+            if (i < 3) asm volatile("barrier.arrive %0, 128;" :: "n"(FREE) : "memory");
         }
     }
     if (threadIdx.x >= 64) out[t] = sum;
