@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 from bench_jit import JitProgram, calls, settled  # noqa: E402 - needs Triton
 from bench_launch import NullLibrary  # noqa: E402
 
-MOST_CALLS = 18  # of functions of consan in a launch (32 before the metadata of launches that no hook gets were left out)
+MOST_CALLS = 24  # of functions of consan in a launch (18 before C had launches of which it does not see the order: Python looks at each)
 
 
 @pytest.fixture
