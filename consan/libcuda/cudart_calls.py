@@ -179,15 +179,21 @@ def _ends(kind: int) -> memory_calls.Ends:
     return _KINDS[kind]
 
 
+def _copied(driver: StandInDriver, rows: list[tuple[int, int]], nbytes: int, ends: memory_calls.Ends, stream: tuple[int, ...]) -> None:
+    """Copy rows. Without a stream the host waits, but for a copy within the device."""
+    waits = not stream and ends is not memory_calls.WITHIN
+    memory_calls.copied(driver, rows, nbytes, stream[0] if stream else 0, ends, waits=waits)
+
+
 def _copy(driver: StandInDriver, to: int, source: int, nbytes: int, kind: int, *stream: int) -> None:
-    memory_calls.copier(_ends(kind), waits=not stream and kind != 3)(driver, to, source, nbytes, *stream)
+    _copied(driver, [(to, source)], nbytes, _ends(kind), stream)
 
 
 def _copy_rows(
     driver: StandInDriver, to: int, to_pitch: int, source: int, pitch: int, width: int, height: int, kind: int, *stream: int
 ) -> None:
-    rows = [(to + row * to_pitch, source + row * pitch) for row in range(height)]
-    memory_calls.copied(driver, rows, width, stream[0] if stream else 0, _ends(kind), waits=not stream and kind != 3)
+    rows = memory_calls.rows_of(memory_calls.Plane(to, to_pitch), memory_calls.Plane(source, pitch), height, 1)
+    _copied(driver, rows, width, _ends(kind), stream)
 
 
 def _described(driver: StandInDriver, place: int) -> tuple[list[tuple[int, int]], int, memory_calls.Ends]:
@@ -203,15 +209,14 @@ def _described(driver: StandInDriver, place: int) -> tuple[list[tuple[int, int]]
 def _plane(words: tuple[int, ...]) -> memory_calls.Plane:
     """An end: its position, then a cudaPitchedPtr."""
     x, y, z, address, pitch, _, height = words
-    return memory_calls.Plane(memory_calls.Plane(address, pitch, height).at(y, z) + x, pitch, height)
+    return memory_calls.Plane(address, pitch, height).moved(x, y, z)
 
 
 _COPY: Final = struct.Struct("<19Qi4x")
 
 
 def _copy_box(driver: StandInDriver, place: int, *stream: int) -> None:
-    rows, nbytes, ends = _described(driver, place)
-    memory_calls.copied(driver, rows, nbytes, stream[0] if stream else 0, ends, waits=not stream and ends is not memory_calls.WITHIN)
+    _copied(driver, *_described(driver, place), stream)
 
 
 def _box_node(driver: StandInDriver, place: int) -> Any:

@@ -268,6 +268,10 @@ class Plane:
         """The address of a row of a slice."""
         return self.address + (z * self.height + y) * self.pitch
 
+    def moved(self, x: int, y: int, z: int) -> Plane:
+        """The end that begins at a position of this one. `x`: bytes."""
+        return Plane(self.at(y, z) + x, self.pitch, self.height)
+
 
 def rows_of(to: Plane, source: Plane, height: int, depth: int) -> list[tuple[int, int]]:
     """The rows of a copy between two ends."""
@@ -278,9 +282,9 @@ def _described(driver: StandInDriver, place: int, dimensions: int) -> tuple[list
     """The rows, their bytes and the ends of a copy that a CUDA_MEMCPY2D or a CUDA_MEMCPY3D at an address describes. Raises CallFailed."""
     of_end = {2: 7, 3: 11}[dimensions]
     words = struct.unpack(f"<{2 * of_end + dimensions}Q", driver.memory.read(place, 8 * (2 * of_end + dimensions)))
-    (source, from_host), (to, to_host) = (_end(words[at : at + of_end], dimensions) for at in (0, of_end))
+    (source, of_source), (to, of_to) = (_end(words[at : at + of_end], dimensions) for at in (0, of_end))
     width, height, *depth = words[2 * of_end :]
-    return rows_of(to, source, height, depth[0] if depth else 1), width, Ends(to_host, from_host)
+    return rows_of(to, source, height, depth[0] if depth else 1), width, Ends(of_to, of_source)
 
 
 def _end(words: tuple[int, ...], dimensions: int) -> tuple[Plane, bool | None]:
@@ -291,8 +295,7 @@ def _end(words: tuple[int, ...], dimensions: int) -> tuple[Plane, bool | None]:
     if kind not in _OF_KIND:
         raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver has no arrays")
     pitch, height = (rest[0], 1) if dimensions == 2 else rest[1:3]
-    plane = Plane(host if kind == _HOST else device, pitch, height)
-    return Plane(plane.at(y, z) + x, pitch, height), _OF_KIND[kind]
+    return Plane(host if kind == _HOST else device, pitch, height).moved(x, y, z), _OF_KIND[kind]
 
 
 _OF_KIND: Final = {_HOST: False, _DEVICE: True, _UNIFIED: None}

@@ -180,5 +180,5 @@ def test_a_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cta_that_differs_is_not_looked_at_if_all_count_as_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, exchanged, "ways[node].group(ways[node].place(store), store, value) == _ALL_LANES", "True")
+    plant(monkeypatch, exchanged, "ways[node].group(ways[node].places[store.start], store, value) == _ALL_LANES", "True")
     assert launched(DIFFER["a step is missing"] + " // planted").verdict == "clean"

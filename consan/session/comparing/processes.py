@@ -200,6 +200,7 @@ class _Knowledge:
         }
         self._all = {rank: sum(1 << number for number in own) for rank, own in self._exchanges.items()}
         self._at: dict[tuple[int, int], Known] = {}  # what a rank knows behind an exchange
+        self._before: dict[tuple[int, int], Known] = {}  # and before a launch
         given: dict[str, Known] = {}
         in_order = sorted((number, rank) for rank, own in self._exchanges.items() for number in own)
         changed = True
@@ -225,9 +226,13 @@ class _Knowledge:
 
     def ordered(self, first: _Made, second: _Made) -> bool:
         """Whether one of two launches of different ranks comes before the other."""
-        return any(
-            self.of(one.rank, one.before).get(other.rank, 0) >> other.number & 1 for one, other in ((second, first), (first, second))
-        )
+        return any(self._known(one).get(other.rank, 0) >> other.number & 1 for one, other in ((second, first), (first, second)))
+
+    def _known(self, made: _Made) -> Known:
+        key = made.rank, made.number
+        if key not in self._before:
+            self._before[key] = self.of(made.rank, made.before)
+        return self._before[key]
 
 
 def _join(known: Known, more: Known) -> bool:

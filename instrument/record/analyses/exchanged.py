@@ -38,7 +38,7 @@ class ExchangedValues:
         ways = self.function.once(_ways)
         if node not in ways:
             ways[node] = _Way(_before(self._graph, node))
-        return ways[node].group(ways[node].place(store), store, value) == _ALL_LANES
+        return ways[node].group(ways[node].places[store.start], store, value) == _ALL_LANES
 
     @property
     def _graph(self) -> Graph:
@@ -80,6 +80,7 @@ class _Way:
     def __init__(self, steps: list[Instruction]) -> None:
         self.steps, self._group, self._rounded = steps, list[int](), list[bool]()
         self._writers: dict[Key, list[int]] = {}
+        self.places = {each.start: at for at, each in enumerate(steps)}
         for at, made in enumerate(steps):
             self._group.append(self._made(at, made))
             self._rounded.append(
@@ -87,10 +88,6 @@ class _Way:
             )
             for key in written(made):
                 self._writers.setdefault(key, []).append(at)
-
-    def place(self, instruction: Instruction) -> int:
-        """The number of a step."""
-        return next(at for at, each in enumerate(self.steps) if each.start == instruction.start)
 
     def group(self, at: int, user: Instruction, operand: Operand | None) -> int:
         """The g for which an operand of a step is equal in lanes i and i ^ g."""
