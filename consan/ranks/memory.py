@@ -109,7 +109,7 @@ def address_of(array: Array) -> int:
 
 
 def bytes_of(begin: int, end: int) -> Array:
-    """Memory of the host, which somebody else keeps."""
+    """The host's memory. Somebody else keeps it."""
     return np.ctypeslib.as_array((ctypes.c_uint8 * (end - begin)).from_address(begin))
 
 

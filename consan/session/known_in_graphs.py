@@ -62,7 +62,7 @@ class KnownInGraphs:
     def _teller_of_silent(
         self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters, count: Callable[[int], None]
     ) -> Callable[[int], None] | None:
-        """The same for a kernel that records nothing, of which a launch like this one was judged."""
+        """The same for a kernel that records nothing; a launch like this one was judged."""
         judge, kept = self.looks.judge, launch.without_arguments
         looks = judge.recording.options.global_wanted
         if judge.keeper is not None or (looks and not self._is_proven(prepared, launch, args)):

@@ -1,4 +1,4 @@
-// What the kernels of twins/ and clean/ that run in clusters share, behind mbarrier.cuh or hopper.cuh: one of them comes first.
+// Functions for the kernels of twins/ and clean/ that run in clusters. mbarrier.cuh or hopper.cuh comes first.
 // Macros, so that a finding names the line that uses one. A peer's address is what mapa made of one's own.
 #pragma once
 

@@ -307,7 +307,7 @@ class Cluster(Pairs):
         self._uses_peers(event, threads, np.full(len(threads), place), 8, at_once=False)
         for operation in operations if self.scopes.level == EXECUTION else ():
             self.lifetimes.operate(event.line, operation, (place, place + 8))
-        # Who knows that the operation is over need not know of its issue (R-M12).
+        # A thread that knows that the operation is over need not know of its issue (R-M12).
         self._after_life(event.line, place, np.unique(self.actor_of[threads]))
         item = self.objects.get(place)
         if item is None or not item.live:

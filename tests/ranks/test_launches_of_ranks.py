@@ -171,7 +171,7 @@ def test_two_launches(program: str) -> None:
     assert report.verdict == ("clean" if right else "violations"), str(report)
 
 
-# What a rank does with its memory before an operation that it has begun is over. By program: whether it is right.
+# A rank uses its memory before an operation that it has begun is over. By program: whether it is right.
 BEGUN: dict[str, tuple[bool, tuple[str, ...]]] = {
     "a launch that writes what is reduced": (False, ("begin all_reduce of values", WRITE, "end")),
     "a launch that reads what is reduced": (False, ("begin all_reduce of values", FILL, "end")),

@@ -1,4 +1,4 @@
-"""Nodes of which only the number of launches is wanted: the calls of the driver say it, and the graph is that of the program."""
+"""Nodes that are only counted: the calls of the driver say it, and the graph is that of the program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Launches of graphs with nodes of which only the number is wanted (executing/graph_nodes.py): the function that CUPTI calls counts them.
+"""Launches of graphs whose nodes are only counted (executing/graph_nodes.py): the function that CUPTI calls counts them.
 
 So such a graph is that of the program: a kernel that counts, even one for which no node waits, makes a graph of one line one of two. Nodes
-belong to the capture, to the graph that comes of it, to copies of this and graphs of which it is a part, and to what is instantiated from
+belong to the capture, to the graph that comes of it, to copies of this and graphs that have it as a part, and to what is instantiated from
 these. Calls are looked at here though the comparison of launches has ended.
 
 Not counted: launches by the device; those of a graph whose nodes are removed, exchanged, or added by `cuGraphAddNode`, or that is launched

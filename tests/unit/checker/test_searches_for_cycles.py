@@ -1,4 +1,4 @@
-"""What the program leaves to Python's search for cycles is freed by no thread that a caller waits for: the caller may hold a lock of its
+"""No thread that a caller waits for frees what the program leaves to Python's search for cycles: the caller may hold a lock of its
 session, and a framework's array that is freed calls the driver, which wants that lock.
 """
 
@@ -23,7 +23,7 @@ WAYS: dict[str, Callable[[Callable[[int], None]], object]] = {
 
 
 class Freed:
-    """An object of the program in a cycle. Who frees it waits for the lock of the caller; nobody waits for long."""
+    """An object of the program in a cycle. The thread that frees it waits for the lock of the caller; nobody waits for long."""
 
     lock = threading.RLock()
     stuck: list[int]

@@ -135,7 +135,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         *(processes, "_Knowledge.__init__", 'if exchange["receives"]:', "if True:"),
         _of_processes("fills", "reads", lambda rank: rank.meets(sends=not rank.rank, receives=not rank.rank)),
     ),
-    "processes: meetings handed on": (processes, "_Knowledge.__init__", "{**known, rank:", "{rank:", _handed_on),
+    "processes: knowledge handed on": (processes, "_Knowledge.__init__", "{**known, rank:", "{rank:", _handed_on),
     "processes: streams of meetings": (
         *(concurrent_launches, "ConcurrentLaunches.met", "concurrent = self.timeline.everything - place.start", "concurrent = frozenset()"),
         _of_processes("fills", "reads", lambda rank: rank.meets(0 if rank.rank else rank.framework.calls.stream(), waits=False)),
