@@ -239,7 +239,7 @@ SESSION: Final = (
     Option(
         "--engine",
         "record: the kernel logs what it does, and the host checks the log; inline: calls in the kernel check it while it runs; auto:"
-        " record, but inline for launches into graphs on a GPU. What record does not take is incomplete, and the report says why",
+        " record, but inline for launches into graphs on a GPU. Launches that record does not take are incomplete, and the report says why",
         default="auto",
         choices=ENGINES,
     ),

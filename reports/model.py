@@ -1,6 +1,6 @@
 """The results of a run: frozen dataclasses that mirror `consan.report/1` (reports/schema).
 
-What they say is decided in `reports/verdict`: which findings are equal and which of them speaks, the verdict, the exit status. Renderers
+Their content is decided in `reports/verdict`: which findings are equal and which of them speaks, the verdict, the exit status. Renderers
 print and decide nothing.
 
 Conventions of the fields, for programs that read the JSON:

@@ -22,7 +22,7 @@ _MOST: Final = 48  # characters of a kernel's name
 
 
 def status(results: Sequence[FileResult], *, strict: bool = False, allow_incomplete: bool = False) -> int:
-    """The exit status: 0 only where all is clean. What was not judged is incomplete."""
+    """The exit status: 0 only where all is clean. A kernel that was not judged is incomplete."""
     verdicts = {row.verdict for result in results for row in result.rows}
     warned = any(each.severity == "warning" for result in results for row in result.rows for each in row.findings)
     if verdicts & _BAD or (strict and warned):

@@ -118,7 +118,7 @@ def verify(
     to build. `memory`: bytes for the process of the source. `launches`: the text of a launch file; that of a path is found next to it.
     `seeds`: the schedules of each launch, whose results are compared (`answers`).
 
-    Raises UsageError for a file that is not there. What the source does never raises.
+    Raises UsageError for a file that is not there. Errors of the source never raise.
     """
     name, text = _read(source)
     other = None if reference is None else _read(reference)[1]

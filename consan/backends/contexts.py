@@ -1,4 +1,4 @@
-"""Who else reaches the memory of a backend's process: its other GPUs, and other processes.
+"""Others that reach the memory of a backend's process: its other GPUs, and other processes.
 
 CUDA Driver API, "Context Management", "Unified Addressing", "Memory Management" (IPC), "Virtual Memory Management", "Stream Ordered Memory
 Allocator", "Multicast Object Management". Memory is shared with other processes if this one has opened what another one has exported, or

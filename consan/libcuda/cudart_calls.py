@@ -1,6 +1,6 @@
 """Calls of the CUDA runtime that consan's libcudart.so hands over (source/cudart.c), under their names with an underscore in front.
 
-What a call of the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
+A call that the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
 and variables are named by addresses of the program, which its start-up code registers; a module is loaded at its first use.
 
 Not handled: variables in managed memory, textures, several devices, IPC.

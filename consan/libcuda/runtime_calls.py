@@ -1,6 +1,6 @@
 """Calls of the CUDA runtime that programs of CuTe DSL make through their runtime library, in whose place consan's library is linked.
 
-What a call of the driver has under another name is that call; the numbers of attributes and the layouts of a launch are the same.
+A call that the driver has under another name is that call; the numbers of attributes and the layouts of a launch are the same.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ A library in C (`source/interposer.c` and its parts, compiled at first use, load
 - A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
   yet, the session takes the runtime's on the first device.
 - Each process of the program that uses the driver has its own connection and its own session. The reports are merged.
-- A recorded launch waits for its log, and consan for the launch (`launches.py`). What no log can be given to runs as it is, and is listed
-  as unchecked.
+- A recorded launch waits for its log, and consan for the launch (`launches.py`). A launch that no log can be given to runs as it is, and is
+  listed as unchecked.
 - Without the server a recorded kernel has no log, so a launch of it fails once the server has gone.
 - The interposer counts launches by handle, in memory that both processes map. Handles are known by the look-ups that the program has made
-  (`cuLibraryGetKernel`, ...). What was launched and not instrumented is listed.
+  (`cuLibraryGetKernel`, ...). A kernel that was launched and not instrumented is listed.
 - The socket lies in a folder with a random name that only the user can enter, and is the user's alone (0600). Lengths are checked on both
   sides; PTX and fat binaries are data of a program, and errors in them end its connection at most.
 

@@ -1,6 +1,6 @@
 """One process of a program: its session, and the requests of its interposer.
 
-One thread answers the requests, so a session has one user. What the program does wrong, and what consan cannot do, becomes a reason why
+One thread answers the requests, so a session has one user. A mistake of the program, or a thing that consan cannot do, becomes a reason why
 the report is incomplete; the program runs on.
 """
 

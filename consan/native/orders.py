@@ -17,7 +17,7 @@ from consan.backends.base import DeviceLost
 from consan.backends.driver import Driver
 from consan.native.wire import Broken, Malformed, Message, MessageKind, call, encoded, receive, send
 
-# What each argument is. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
+# The kinds of arguments. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
 # reads or writes; argument k is their number.
 _SIGNATURES: Final = {
     "cuCtxGetDevice": "o",

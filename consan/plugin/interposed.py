@@ -4,7 +4,7 @@ The process that was started serves the interposer, and waits. In the one that r
 interposer for what has been found since it last did, after each phase of a test.
 
 Not handled: pytest that is called as a function; launches through the fixture `consan` in such a run (they are listed as not checked).
-What child processes of tests launch, or what is launched behind the last test, is printed at the end.
+Launches of child processes of tests, or behind the last test, are printed at the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How often Python looks for cycles of objects that nothing else uses.
 
-What consan imports and reads lives to the end of the process, so a command seldom looks (one search takes 50 ms behind the imports of a
-session). A program that it runs has the thresholds that Python gives it, and its searches leave out what was there before it began.
+Objects that consan imports and reads live to the end of the process, so a command seldom looks (one search takes 50 ms behind the imports
+of a session). A program that it runs has the thresholds that Python gives it, and its searches leave out what was there before it began.
 """
 
 from __future__ import annotations

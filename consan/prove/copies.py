@@ -3,8 +3,8 @@
 A copy accesses memory at some time between its issue and the wait that covers it: `wait_group N` covers the groups but the N last ones,
 `wait_all` all copies (ISA "cp.async.wait_group"). Bulk copies from shared memory have groups of their own, and `wait_group.read` covers
 what they read (ISA "cp.async.bulk.wait_group"). Products read their operands until `wgmma.wait_group` covers them. For each copy, the
-commits behind it are counted, at least: where paths join, the smaller number holds. What has a guard may not execute: such a commit or wait
-counts for nothing.
+commits behind it are counted, at least: where paths join, the smaller number holds. A guarded instruction may not execute: such a commit or
+wait counts for nothing.
 """
 
 from __future__ import annotations

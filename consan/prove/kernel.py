@@ -1,10 +1,10 @@
 """A kernel as the proof reads it: its nodes, cut behind each barrier of the CTA or of all lanes of a warp, and what is not modelled.
 
-What synchronises in other ways (fences, named barriers, flags) is passed over: it only orders more. phases/warps.py has barriers of warps.
+Other synchronisation (fences, named barriers, flags) is passed over: it only orders more. phases/warps.py has barriers of warps.
 An instruction whose accesses are not those of the executing thread at addresses of the text has no proof.
 
 Calls are passed over where no function of the module, whichever is called, does anything but compute; they may load where nobody writes.
-What they return is not known. A call through a pointer is taken to reach a function of the module.
+Their results are not known. A call through a pointer is taken to reach a function of the module.
 """
 
 from __future__ import annotations

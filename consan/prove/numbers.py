@@ -1,12 +1,12 @@
 """Numbers of a thread as terms over integers, and what is known of their variables.
 
-A register of n bits has the value of its term modulo 2 to the power of n: sums, differences and products need nothing more. What reads the
-value itself (a comparison, a conversion to more bits, a quotient) asks for it as a signed or an unsigned number. If the term's range says
-that it is in range, it is the value. If it would be for all small launches (parameters, grids and iterations up to `SMALL`), that it is
-in range becomes an assumption of the proof, with its line. Else the value is the remainder, exactly.
+A register of n bits has the value of its term modulo 2 to the power of n: sums, differences and products need nothing more. An instruction
+that reads the value itself (a comparison, a conversion to more bits, a quotient) asks for it as a signed or an unsigned number. If the
+term's range says that it is in range, it is the value. If it would be for all small launches (parameters, grids and iterations up to
+`SMALL`), that it is in range becomes an assumption of the proof, with its line. Else the value is the remainder, exactly.
 
 The first letter of a variable's name says who shares it: "p" all threads of the grid, "c" the threads of a CTA, "u" those of a CTA between
-two barriers, "t" nobody. What is known of a variable goes with it into each question that names it.
+two barriers, "t" nobody. Facts about a variable go with it into each question that names it.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class Symbols:
         return sorted(seen, key=self.order.__getitem__)
 
     def kind_of(self, term: Formula) -> str:
-        """Who shares a value that follows from a term."""
+        """The threads that share a value that follows from a term."""
         kinds = {name[0] for name in self.free(term)}
         return next((kind for kind in "tuc" if kind in kinds), "p")
 

@@ -2,8 +2,8 @@
 
 A node whose branches (control dependence, closed) follow from such registers is reached by all threads in the same order: barriers there
 divide the executions of all threads into the same intervals. A register is uniform if all of its writers are in such nodes and compute it
-from uniform registers, parameters, the CTA's number and constants, or loads it where nobody writes. That does not hold for what else is
-loaded, or comes from other lanes.
+from uniform registers, parameters, the CTA's number and constants, or loads it where nobody writes. Other loaded values, and values of
+other lanes, are not uniform.
 
 Barriers do not wait for threads that have left (leaving.py), so branches that only lead out of the kernel may be left out of that.
 """

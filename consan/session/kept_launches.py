@@ -1,7 +1,7 @@
 """Launches that a GPU has made, made again on the virtual machine: for other schedules, and for the text without optimisation.
 
 For each kernel the inputs of the first launch are kept, where the virtual machine may show more than the GPU: if its source is known
-(`WithoutOptimisation`), or schedules are to be explored. What is kept are the parameters, and the allocations that words in them point
+(`WithoutOptimisation`), or schedules are to be explored. The parameters are kept, and the allocations that words in them point
 into. When the report is made, the virtual machine makes the launch from these. Races that only it shows are added.
 
 Not kept (a note of the report says why): large launches, and such with large memory; launches into graphs; parameters that are not known;

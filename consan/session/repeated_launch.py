@@ -1,7 +1,7 @@
 """A launch that a framework makes again and again: same kernel, grid, block and stream. The host does little for it.
 
-All that `Frameworks.recorded` finds out about a launch was found out for one like it. What may have changed since is asked each time
-(`_differs`); where something has, the launch takes the long way.
+All that `Frameworks.recorded` finds out about a launch was found out for one like it. Facts that may have changed since are compared each
+time (`_differs`); where something has, the launch takes the long way.
 """
 
 from __future__ import annotations

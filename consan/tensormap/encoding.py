@@ -32,7 +32,7 @@ The host code of CuTe DSL encodes its maps by itself (seen with 4.8.1): bit 1 of
 or more, and words 16 to 31 are what the stack held. So copies do not depend on these bits, and `decode` passes over them.
 It writes the dtype 11 for packed elements of 4 bits without padding (.b4x16): 128 elements of its box span 64 bytes, with a swizzle of 64.
 
-What follows rank in dimensions, strides, boxes and corners is zero. Bits that are in no row were never set; `decode` refuses
+Dimensions, strides, boxes and corners behind the rank are zero. Bits that are in no row were never set; `decode` refuses
 a map that has one set, rather than guess what a newer device means by it. Blackwell's other additions (padded 4 and 6-bit elements,
 swizzle atoms of 32 and 64 bytes, im2col::w) are such: this table does not know them and the encoders refuse them.
 

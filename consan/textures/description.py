@@ -26,7 +26,7 @@ class TextureInfo:
 
     `memory`: of an array no address reaches an element, of the others the elements lie at `address`. `row`: elements from one row
     to the next; 0: rows without gaps. `addresses`: the
-    addressing mode of each dimension. What is outside with mode "border", and outside of linear memory, is zero. `reference`: the
+    addressing mode of each dimension. A texel outside with mode "border", and one outside of linear memory, is zero. `reference`: the
     reference of a module that the texture is bound to; empty: it is passed by its handle.
     """
 

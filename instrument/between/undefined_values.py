@@ -1,8 +1,8 @@
 """Whether a value that a shuffle takes from a lane that is not there is used for certain (ISA "shfl.sync": such a result is undefined).
 
 A lane is not there if it has exited, if the CTA does not have it, or if it is not in the mask. Its value is used if it decides a branch or
-an address, or is stored in memory that outlives the kernel. What follows from an undefined value is undefined too, also in lanes that take
-it by a further shuffle.
+an address, or is stored in memory that outlives the kernel. A value that follows from an undefined value is undefined too, also in lanes
+that take it by a further shuffle.
 
 Decides from the text of one kernel, lane by lane, on all paths that the index of a lane's thread does not rule out: a value counts as
 undefined only if it is on each of them, and as used only if the lane comes to the use on each. A choice or a guard that is not known

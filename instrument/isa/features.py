@@ -33,7 +33,7 @@ _OUTSIDE = frozenset(("tile::gather4", "im2col::w"))  # with a suffix, unless th
 
 
 def beyond_the_rules(module: Module) -> Iterator[str]:
-    """Facts of the module that the rules do not cover: its version, its target. What it means there may differ."""
+    """Facts of the module that the rules do not cover: its version, its target. Their meaning there may differ."""
     if module.version < _OLDEST or module.version[:1] > _NEWEST:
         yield f"PTX of version {_number(module.version)} (known are {known_versions()})"
     found = re.fullmatch(r"sm_(\d+)[af]?", module.target)

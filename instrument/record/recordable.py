@@ -1,6 +1,6 @@
 """Decides which kernels the recording pass takes. Launches of any other kernel are `incomplete`, and the report names the reason.
 
-A kernel is judged with the functions that it can reach. What else is in its file does not matter.
+A kernel is judged with the functions that it can reach. The rest of its file does not matter.
 
 Taken are instructions whose rows say their effects (`Row.makes`), accesses in the generic proxy, and device functions (functions.py).
 Not taken: what is not modelled and, where global memory is not recorded, synchronisation through shared memory (a strong store and a strong
@@ -136,8 +136,8 @@ def recorded_sides(plans: Plans) -> tuple[bool, bool]:
 
 
 def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
-    # What spares shared memory is listed as not modelled; the rest of the kernel is recorded. So it is with gaps that are no instruction,
-    # and with what is recorded in part.
+    # An instruction that spares shared memory is listed as not modelled; the rest of the kernel is recorded. So it is with gaps that are no
+    # instruction, and with what is recorded in part.
     gaps = (each.opcode for each in plan.stats.unmodelled if each.is_instruction)
     yield from (f"{opcode} is not modelled" for opcode in gaps if not _spares(tuple(opcode.split("."))))
     for work in plan.work:

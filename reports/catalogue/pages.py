@@ -15,7 +15,7 @@ from consan.reports.explanations import explanations
 WIDTH: Final = 90
 _TITLE: Final = """# Kinds of findings
 
-What consan reports, why the PTX ISA says so, and a kernel with the defect beside one without. Written by
+The findings of consan, why the PTX ISA says so, and a kernel with the defect beside one without. Written by
 `consan explain --markdown`; `consan explain KIND` prints a page of it. Section numbers are those of PTX ISA 9.1."""
 
 

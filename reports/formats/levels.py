@@ -1,7 +1,7 @@
 """How much the text report says: the level of each of its parts. By default it fills a screen; `--details` prints all.
 
-The default keeps what says where a mistake is, how it is repaired and what was not looked at. What only affirms (what was checked, how
-it was recorded) and what a second look needs (lines around a place, warps and lanes) is for `--details`.
+The default keeps what says where a mistake is, how it is repaired and what was not looked at. Lines that only affirm (what was checked, how
+it was recorded) and lines for a second look (lines around a place, warps and lanes) are for `--details`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Layout:
         return ""
 
     def _from_start(self, begin: int, end: int) -> str:
-        """` (tile + 0..15)`: bytes of dynamic memory behind the nearest pointer. What lies there is not known: pointers have no sizes."""
+        """` (tile + 0..15)`: bytes of dynamic memory behind the nearest pointer. Its variable is not known: pointers have no sizes."""
         at = max((start for start, _ in self.starts if start <= begin), default=-1)
         names = " or ".join(name for start, name in self.starts if start == at)
         return f" ({names} + {begin - at}..{end - 1 - at})" if names else ""

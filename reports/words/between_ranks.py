@@ -1,7 +1,7 @@
 """A finding between two ranks, the GPUs of one launch, in their words (SEMANTICS 12, R-RK2): only .sys scope includes both threads.
 
-The catalogue speaks of CTAs of one GPU. What differs between ranks is a table of words. The grid of a rank is a part of that of the launch:
-what a launch has ended with is said by rank.
+The catalogue speaks of CTAs of one GPU. A table of words has the differences between ranks. The grid of a rank is a part of that of the
+launch: what a launch has ended with is said by rank.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Collectives:
         }
 
     def _for_members(self, name: str, collective: Callable[..., Any]) -> Callable[..., Any]:
-        """A collective, which does nothing for a rank that is not in its group. What it writes is over behind its wait."""
+        """A collective, which does nothing for a rank that is not in its group. Its writes are over behind its wait."""
         parameters = inspect.signature(collective)
 
         @functools.wraps(collective)

@@ -1,7 +1,7 @@
 """The accesses of the host's operations on symmetric memory, for a comparison with the launches of other ranks (SEMANTICS 12, R-RK5).
 
 On GPUs an operation on a tensor is a kernel or a copy in the stream of its rank, and so it is here: it comes behind what its rank has done
-before. What a collective writes is over for its rank once that has waited for it.
+before. The writes of a collective are over for its rank once that has waited for it.
 
 Not handled: what a program does to the memory of a tensor by NumPy, by an address, or in a thread that it starts.
 """

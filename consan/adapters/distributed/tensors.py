@@ -1,6 +1,6 @@
 """The little of torch that a program of several ranks needs, where torch is not installed: tensors are NumPy arrays with torch's methods.
 
-What methods and functions read and write in symmetric memory is compared with launches of other ranks.
+Reads and writes of methods and functions in symmetric memory are compared with launches of other ranks.
 
 Not handled: all else; a name that is missing is an error that says so.
 """

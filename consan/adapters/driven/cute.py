@@ -5,7 +5,7 @@ CUTE_DSL_LINEINFO, CUTE_DSL_NO_CACHE); nor are quack's and FlashAttention-4's. A
 CuTe DSL 4.8 gives its atomics the line behind the kernel, where it is launched: they get that of their statement.
 Tensors of torch and arrays of NumPy, by DLPack or given to functions compiled with TVM-FFI, are on the device (host_tensors.py).
 
-What a program compiles ahead of time gets its PTX beside the object, where a later program finds it.
+A kernel that is compiled ahead of time gets its PTX beside the object, where a later program finds it.
 
 Not handled: objects of other programs without their PTX, several devices.
 """

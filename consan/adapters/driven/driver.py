@@ -1,6 +1,7 @@
 """Programs that call the CUDA driver, on a machine without a GPU: consan's own libcuda.so.1 (consan/libcuda) stands in for it.
 
-It is put in front when the program imports a package that calls the driver. What these packages compile to machine code is compiled to PTX:
+It is put in front when the program imports a package that calls the driver. Code that these packages compile to machine code is compiled to
+PTX:
 
 - `Program.compile` of cuda.core makes PTX, with the lines of the source;
 - the NVRTC of cuda.bindings gives PTX with the lines of the source, too (nvrtc.py).

@@ -5,7 +5,7 @@ its own is written, and so are the first argument of a function whose name ends 
 arguments are read then. A result that is a view has touched nothing. While streams are compared, a copy to the host is a copy, as on a GPU.
 
 With --ranks the same is compared with launches of other ranks, for tensors of symmetric memory. There `tensor[key] = value` writes the
-part that the key names. What a function that chooses elements by values touches, and an operator that is not torch's, is not certain.
+part that the key names. The elements that a function chooses by values, and those of an operator that is not torch's, are not certain.
 
 Not handled: tensors that `.cuda()` or `.to("cuda")` gives of the host's (they are the same tensor here: a note says so), and
 what functions do to storages that are in none of their arguments.

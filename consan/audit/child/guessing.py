@@ -3,7 +3,7 @@
 A pointer gets an array that is longer than any product of the sizes; arrays of integers are zero, since they may be indices. An integer
 whose name is that of a size gets one: all of them the same. Grid and block are those of a launch that the source writes out in
 numbers; else the block is that of `__launch_bounds__`, of a shared array that a thread has an element of, or of the dimensions of
-`threadIdx` that the kernel reads. What such a launch shows may be the guess's fault.
+`threadIdx` that the kernel reads. A finding of such a launch may be the guess's fault.
 
 Not guessed: structs by value, and tensor maps.
 """

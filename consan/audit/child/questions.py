@@ -1,9 +1,9 @@
 """Effects of a launch on the program's memory: whether its results depend on the schedule, what it writes that no argument gives it,
 whether its results depend on memory that nobody wrote.
 
-Memory that the program allocates is filled with bytes that follow from their addresses (`unwritten`). What still has them when a kernel is
-launched was written by nobody. The launch is repeated with other bytes there: results that differ come from them. A read whose value does
-not reach memory is not shown; nor is a schedule that was not run.
+Memory that the program allocates is filled with bytes that follow from their addresses (`unwritten`). Bytes that still have these values
+when a kernel is launched were written by nobody. The launch is repeated with other bytes there: results that differ come from them. A read
+whose value does not reach memory is not shown; nor is a schedule that was not run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The process of one file: builds its host code, runs it, and reports each launch. It trusts the file with nothing but itself (limits.py).
 
-Events go through `Events`, a pipe that the file's code is not given. What it prints is kept apart.
+Events go through `Events`, a pipe that the file's code is not given. Its output is kept apart.
 """
 
 from __future__ import annotations

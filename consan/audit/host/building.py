@@ -1,6 +1,6 @@
 """Builds the host's part of a source with the system's compiler, and the runtime that it calls.
 
-A library is kept in the cache by its text, the compiler and the headers. What the compiler refuses outside of functions of the host is
+A library is kept in the cache by its text, the compiler and the headers. Text outside of host functions that the compiler refuses is
 left out and the build tried again: kernels use types that the host need not know.
 """
 

@@ -141,7 +141,7 @@ class _Checker:
         return ReadOnce(self.launch.histories, MOST_READ_ONCE * twice)
 
     def one_by_one(self) -> Mode:
-        """Check each CTA for itself: their logs have no hashes. What follows from the order of flags is missing."""
+        """Check each CTA for itself: their logs have no hashes. Findings that follow from the order of flags are missing."""
         self.exhaustive = True
         return Mode.ALONE
 

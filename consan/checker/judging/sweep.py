@@ -1,7 +1,7 @@
 """Passes over the clusters of a launch in which nothing is found, where there are many: each is replayed as its log is computed
 (source/sweep.hpp).
 
-What is found in others is for the replay of `recorder.py`, which has their logs. So no finding, and no reason why one is missing, comes
+Findings in others are for the replay of `recorder.py`, which has their logs. So no finding, and no reason why one is missing, comes
 from here. Not handled: full logs, and launches whose logs are wanted twice.
 """
 

@@ -1,6 +1,6 @@
 """Keeps on disk the histories that earlier processes have replayed without a finding. The key is all that their replay depends on.
 
-That is the recorded module, the reading of the ISA, the checker's source and the recorder's, the shape of the launch and
+These are the recorded module, the reading of the ISA, the checker's source and the recorder's, the shape of the launch and
 the window of shared memory. A history with a finding, or one that could not be judged in full, is replayed in each process.
 
 Not handled: eviction. Beyond `MOST` names of a module no more are kept.

@@ -1,6 +1,6 @@
 """The text for the host as a program for the compiled machine (source/expansion/expansion.hpp).
 
-One row for each form of an instruction. What has no row, as all arithmetic of floats, is a step at which the program ends; then the
+One row for each form of an instruction. At a form without a row, as all arithmetic of floats, the program ends; then the
 virtual machine runs the text.
 """
 

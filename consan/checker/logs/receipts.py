@@ -5,9 +5,9 @@ stores the two sums, how many threads have not exited, and the results of the la
 the launch comes last: once it is there, all is. Launches of one kernel and shape with equal receipts did the same.
 
 A node of a graph has one slip for all of its launches. They are counted where they begin. The receipt counts those that it was written of,
-and those that differ from the one before, or run beside another launch of the node: a graph may be made launchable more than once. What the
-device reads again is in a copy of the slip in its own memory: the next kernel of the graph would wait for the host's.
-A node without a receipt has only a counter, in memory of the device.
+and those that differ from the one before, or run beside another launch of the node: a graph may be made launchable more than once. The
+words that the device reads again are in a copy of the slip in its own memory: the next kernel of the graph would wait for the host's. A
+node without a receipt has only a counter, in memory of the device.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def _kernel(entry: str, compared: str = "", counted: str = "", last: str = "") -
     return f".visible .entry {entry}{sums}{_COPIED.format(compared=compared)}{counted}{_WRITTEN}{last}{_END}"
 
 
-# A thread clears 16 bytes of each `%step`; pieces are multiples of that. What follows may begin before all is seen: hence the fence.
+# A thread clears 16 bytes of each `%step`; pieces are multiples of that. The next step may begin before all is seen: hence the fence.
 _CLEARS = """ld.global.u64 %at, [%e+{0}]; ld.global.u64 %end, [%e+{1}]; mov.b64 %x, %i;
 clear{0}:
 setp.ge.u64 %p, %x, %end;

@@ -1,7 +1,7 @@
 """Which clusters of a launch are compared at a time, where the logs of all would be too many bytes.
 
 If nothing orders CTAs, they are divided into sets, and two sets at a time are compared. A race is between two CTAs, or within one:
-some pair of sets has both. What one launch has no time for is left to later launches of its shape, which are taken to do the same.
+some pair of sets has both. Pairs that one launch has no time for are left to later launches of its shape, which are taken to do the same.
 """
 
 from __future__ import annotations

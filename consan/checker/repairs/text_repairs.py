@@ -279,7 +279,7 @@ def _strengthened(instruction: Instruction) -> str:
 
 
 def _reduction(load: Instruction, update: Instruction, address: str) -> tuple[str, str]:
-    """The opcode of the reduction that is one of `_updates`, and its text. What a product is added to takes the product."""
+    """The opcode of the reduction that is one of `_updates`, and its text. An operand that a product is added to takes the product."""
     found = _UPDATE.match(update.opcode)
     if found is not None:
         kind = "u" if found[2] == "s" and (found[1], found[3]) == ("add", "64") else found[2]

@@ -1,8 +1,8 @@
 """`consan check` on a GPU: what only the virtual machine can show of the same launch.
 
 A GPU runs a kernel in one schedule, as it is. The inputs of a launch follow from its options and the seed, so the virtual machine makes it
-again: it explores other schedules, and compares the kernel with the one that is compiled without optimisation. What only that shows is
-added to the report, with the seed that repeats it on the virtual machine.
+again: it explores other schedules, and compares the kernel with the one that is compiled without optimisation. A finding that only this
+shows is added to the report, with the seed that repeats it on the virtual machine.
 
 Not done after an error, for a launch of many threads or large buffers, and for one that takes the machine longer than it may explore.
 """

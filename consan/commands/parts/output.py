@@ -48,7 +48,8 @@ def chosen_output(args: argparse.Namespace) -> str:
 def choose_format(given: str | None, output: str | None, formats: Sequence[str] = FORMATS, who: str = "consan") -> str:
     """The requested format, else the one of the output's suffix. Raises UsageError for an unknown suffix, and for another format.
 
-    `formats`: what `who` writes; the first one is for names without a suffix. Who writes one takes any suffix that is not of another.
+    `formats`: what `who` writes; the first one is for names without a suffix. A writer of one format takes any suffix that is not of
+    another.
     """
     suffix = Path(output or "").suffix
     chosen = given or _SUFFIXES.get(suffix.lower()) or (formats[0] if not suffix or len(formats) == 1 else None)

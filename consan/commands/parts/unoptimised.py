@@ -2,7 +2,7 @@
 
 An optimiser removes accesses: a store over which another one comes, a load of a value that it knows. A race of such an access is a race of
 the source, which another compiler brings back. So the source is compiled a second time, without optimisation, and launched with the same
-arguments. What only that launch shows is a warning, `found without optimisation`.
+arguments. A finding of that launch only is a warning, `found without optimisation`.
 
 Only races count. Registers of matrix products are not compared: that compiler moves them through other registers while products use them.
 A launch in which an error was found is not compared: repair that one first. Behind a GPU the virtual machine makes both launches

@@ -8,7 +8,7 @@
 - Integers do not overflow. Each assumed range is a question: may the term leave it, with the parameters and the grid of the launch? In the
   order in which a thread computes them, the ranges before it hold, so a question may use these (`_known`).
 
-What stays assumed: no access leaves its array or is misaligned.
+One thing stays assumed: no access leaves its array or is misaligned.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Faults of a launch of a proven kernel that are no races, and whether a recorded launch has shown it.
 
-A proof speaks of races alone. Who comes to a barrier, and which bytes of shared memory are written, may differ from launch to launch. Here
-the text says what that follows from: a backward slice of all branches, guards and operands that decide it. If the slice ends in numbers of
-threads and CTAs, constants and parameters, then launches of one grid and block with the same values of these parameters do the same, and
-one that was recorded shows it for all. If memory or another lane decides, each launch has to be recorded.
+A proof speaks of races alone. The threads at a barrier, and the bytes of shared memory that are written, may differ from launch to launch.
+Here the text says what that follows from: a backward slice of all branches, guards and operands that decide it. If the slice ends in
+numbers of threads and CTAs, constants and parameters, then launches of one grid and block with the same values of these parameters do the
+same, and one that was recorded shows it for all. If memory or another lane decides, each launch has to be recorded.
 
-Not followed: the addresses of loads in shared memory. What data choose to read there may be what no thread has written.
+Not followed: the addresses of loads in shared memory. A load that data choose there may read bytes that no thread has written.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from consan.prove.step import ThreadAccess
 
 
 def united(accesses: Sequence[ThreadAccess]) -> list[ThreadAccess]:
-    """The accesses, those of adjacent bytes of one node as one, of the first one's line. What orders them otherwise ends a node."""
+    """The accesses, those of adjacent bytes of one node as one, of the first one's line. A node ends where something else orders them."""
     found, last = list[ThreadAccess](), dict[tuple[object, ...], list[ThreadAccess]]()
     for access in accesses:
         key = _key(access)

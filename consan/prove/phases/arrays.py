@@ -1,7 +1,7 @@
 """The mbarriers of a kernel: arrays of them, with the operations on each, who may arrive, and how many arrivals a phase needs.
 
 Operations whose addresses may be the same are on one array. Each mbarrier of it is initialised before all other operations: no
-initialisation can be reached from one. What else writes to the bytes of an array, or an operation that phases are not followed through,
+initialisation can be reached from one. Another write to the bytes of an array, or an operation that phases are not followed through,
 makes it none.
 """
 

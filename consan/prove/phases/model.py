@@ -11,7 +11,7 @@ an arrival expects are those of the copies of the same number, so these are comp
 A group of asynchronous operations (`cp.async`, bulk stores, products) is complete when its thread has waited for it. `completes` says how
 many groups each thread has waited for before its arrival of a number, so a thread that knows of an arrival knows of groups.
 
-What a thread knows beside its own waits follows from arrivals of others: `lead` of two arrays says how many waits at the second one each
+A thread knows more than its own waits by arrivals of others: `lead` of two arrays says how many waits at the second one each
 thread has done before its arrival of a number at the first one. All of this is one induction over the operations in the order in which they
 take place: each claim follows from claims on earlier ones. So arrays are left out until all claims of those that are left hold.
 """

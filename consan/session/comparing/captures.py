@@ -1,8 +1,8 @@
 """Graphs that a program captures on a GPU, and launches (CUDA Programming Guide, "CUDA Graphs"; SEMANTICS 12, R-GM14).
 
-What is put into a captured stream becomes a node. Nodes are ordered as the streams of the capture are, by the events that are recorded and
-waited for in it. Nodes without an order are compared when they are captured. A launch of the graph puts all nodes behind what its stream
-was given before, with the order that they have; launches of one executable graph come one after the other.
+Work that is put into a captured stream becomes a node. Nodes are ordered as the streams of the capture are, by the events that are recorded
+and waited for in it. Nodes without an order are compared when they are captured. A launch of the graph puts all nodes behind what its
+stream was given before, with the order that they have; launches of one executable graph come one after the other.
 
 The accesses of a launch into a graph are known only if they are proven.
 

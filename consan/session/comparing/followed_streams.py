@@ -207,7 +207,7 @@ class FollowedStreams(ProgramStreams):
         return EDGE if known is None else known.edge
 
     def gone(self, handle: int) -> None:
-        """A stream is destroyed: its handle may be given again. What it has begun goes on.
+        """A stream is destroyed: its handle may be given again. The work it has begun goes on.
 
         cuBLAS makes a stream and destroys it at once. If nothing of it runs and the default stream alone is left, there is one again.
         """

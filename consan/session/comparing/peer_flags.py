@@ -5,7 +5,7 @@ The checker gives the strong accesses of .sys scope of each launch, with their v
 of a place in which each read gets what is there, a read has read from the same write in each.
 
 Not decided: a read that has not, and places where no order fits (a copy has written, or a kernel that is not recorded) or too many would
-have to be tried. What a flag held at first is taken for 0, or for what launches before have left there.
+have to be tried. The first value of a flag is taken to be 0, or the one that launches before have left there.
 """
 
 from __future__ import annotations

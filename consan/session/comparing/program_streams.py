@@ -133,7 +133,7 @@ class ProgramStreams:
             self.comparisons.incomplete(_DEVICES.format(first, found))
 
     def used(self, stream: ProgramStream, rank: int) -> None:
-        """A rank does something in a stream. What its streams do is compared as in one."""
+        """A rank does something in a stream. The work of its streams is compared as that of one."""
         if self._used.setdefault(rank, stream) is not stream and self.looks_at_global:
             self.comparisons.incomplete(_OF_A_RANK)
 

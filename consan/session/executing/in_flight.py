@@ -223,7 +223,7 @@ class Repeats(AlikeLaunches["Slot"]):
 
 @dataclass(eq=False, repr=False)
 class Repeating:
-    """Those of one session. What they cannot do is left to `background`."""
+    """Those of one session. Work that they cannot do is left to `background`."""
 
     background: Background
     # The last receipt that served, behind its number, unless it has findings other than notes.

@@ -1,6 +1,6 @@
 """Recorded launches of a session: started, judged once they have ended, and repeated with longer logs where only room was missing.
 
-What a log does not tell (after a fault, a hang without a proof, a full log, replays that take too long) makes the report incomplete, and
+Facts that a log lacks (after a fault, a hang without a proof, a full log, replays that take too long) make the report incomplete, and
 so does a launch that cannot be recorded: it runs as it is.
 """
 

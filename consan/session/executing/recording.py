@@ -61,7 +61,7 @@ SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have 
 
 Asker = Callable[["Prepared", "LaunchCheck", Checked], None]
 ASKERS: list[Asker] = []
-"""Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
+"""Functions that get each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
 
 
 @dataclass

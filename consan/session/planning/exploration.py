@@ -1,8 +1,8 @@
 """Other schedules of a launch on the virtual machine.
 
 A launch whose threads observe something of each other is repeated under schedules that steer at what was observed
-(backends/cpu/engine/steered.py), each from the same memory, until the budget of the session is spent. What only they show goes into the
-report with the seed that repeats it.
+(backends/cpu/engine/steered.py), each from the same memory, until the budget of the session is spent. A finding that only they show goes
+into the report with the seed that repeats it.
 
 A kernel is explored once for each grid and block, and only if no error was found in its launch. Two errors are exceptions: a copy
 overwrites another one of a ring, and no reader was seen (a few schedules let the readers come between the copies); and threads wait for

@@ -5,10 +5,10 @@ activemask, redux, griddepcontrol, elect), 9.7.17 (stack) and 9.7.19 (miscellane
 
 All but the accesses of textures and surfaces are neutral. The warp-wide exchanges order no memory (only `bar.warp.sync` does). Surfaces
 are arrays that no address reaches: the bytes of a surface are named by its handle and the coordinates. `.clamp` moves coordinates to
-the border of an array whose extents are not known here, and the size of a sample of `sust.p` is not known. What a texture reads is named
-by its handle and, where the text gives it, the number of the element: the checker asks the texture object for the bytes. Queries read no
-memory that a kernel writes. Labels, functions and tables of branch targets have operand roles of their own, so that they are not taken
-for registers.
+the border of an array whose extents are not known here, and the size of a sample of `sust.p` is not known. The bytes that a texture reads
+are named by its handle and, where the text gives it, the number of the element: the checker asks the texture object for the bytes. Queries
+read no memory that a kernel writes. Labels, functions and tables of branch targets have operand roles of their own, so that they are not
+taken for registers.
 """
 
 from __future__ import annotations

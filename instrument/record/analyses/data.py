@@ -1,10 +1,10 @@
 """Which relaxed loads give data: values that are added up or stored, and decide nothing (SEMANTICS 12, R-MO1).
 
 Counters that are looked at, bounds, flags and words that hold a flag beside a value decide what a thread does next, or where: they go into
-a comparison, a minimum, a choice, a mask, an address, an atomic or a branch. What is stored into shared memory, or by a strong store, may
-decide in another thread, unless it is the result of floating-point arithmetic, or of arithmetic with two values that are computed: an
-index or a flag is handed on as it is, or moved by a number of the text. So only loads whose values go into stores, and nowhere else, give
-data; a vector does if no element of it decides.
+a comparison, a minimum, a choice, a mask, an address, an atomic or a branch. A value that is stored into shared memory, or by a strong
+store, may decide in another thread, unless it is the result of floating-point arithmetic, or of arithmetic with two values that are
+computed: an index or a flag is handed on as it is, or moved by a number of the text. So only loads whose values go into stores, and nowhere
+else, give data; a vector does if no element of it decides.
 
 Not followed, so no data: values that pass local memory or a call. All writes to one register count as one value.
 """

@@ -40,7 +40,7 @@ class LaunchConstants:
         self.hashed[constant] = self.hashed.get(constant, False) or hashed
 
     def deciding(self, parameters: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-        """The place of each hashed constant, the number of its parameter, and its bytes there. What all launches have alike is left out."""
+        """The place of each hashed constant, the number of its parameter, and its bytes there. Bytes alike in all launches are left out."""
         for constant, hashed in self.hashed.items():
             if hashed and constant != LEADER:
                 yield self.slot(constant), parameters.index(constant.name), constant.offset, constant.nbytes

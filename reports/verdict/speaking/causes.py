@@ -1,9 +1,9 @@
 """Groups findings with one cause for display: instances of a template share their source lines, consequences have a root.
 
-Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel. What follows from another
-finding, or has its repair (`consequences`), is a line of that one; the line says where it only may follow.
-For display only: JSON, counts and the verdict keep one finding for each kernel (`merging.merge_findings`). Findings without source
-lines are not grouped: PTX lines of two kernels are unrelated.
+Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel. A finding that follows from
+another finding, or has its repair (`consequences`), is a line of that one; the line says where it only may follow. For display only: JSON,
+counts and the verdict keep one finding for each kernel (`merging.merge_findings`). Findings without source lines are not grouped: PTX lines
+of two kernels are unrelated.
 """
 
 from __future__ import annotations

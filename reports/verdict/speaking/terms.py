@@ -17,7 +17,7 @@ F = TypeVar("F")
 class Silences(Generic[F]):
     """Where findings of two sorts share something, one speaks and the other is left out. `share`: what a finding has.
 
-    `times`: how often it occurs. What occurs more often than what speaks for it stays.
+    `times`: how often it occurs. A term that occurs more often than the one that speaks for it stays.
     """
 
     speaks: Callable[[F], bool]

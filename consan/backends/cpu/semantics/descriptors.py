@@ -19,7 +19,7 @@ A swizzled address then has its lowest chunk bits changed by the number of the 1
 The line is that of the address itself, not of an offset from the start: that is why programs step along K by adding to the
 start address inside a pattern. `leading` has no meaning for a swizzled K-major operand.
 
-Not handled: sums beyond 256 KiB (they do not wrap around here). What a base offset other than 0 does is inferred from the
+Not handled: sums beyond 256 KiB (they do not wrap around here). The effect of a base offset other than 0 is inferred from the
 ISA's formula for it, which says where the pattern starts; no program of the test corpus uses one.
 """
 
