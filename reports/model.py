@@ -241,8 +241,8 @@ class Unmodelled:
 class Schedules:
     """The effects of the schedule on a kernel. `holds`: nothing follows from what threads observe of others; else `why` it may.
 
-    `explored`: other schedules that were run. An observation is an instruction by which a thread sees what others do. It has two outcomes:
-    `outcomes` says how many were seen in all. `ended`: why not all planned schedules have run.
+    `explored`: other schedules that were run. An observation is an instruction by which a thread sees what others do. Of its
+    `possible` outcomes `outcomes` were seen, in all. `ended`: why not all planned schedules have run.
     """
 
     holds: bool
@@ -250,6 +250,7 @@ class Schedules:
     explored: int = 0
     observations: int = 0
     outcomes: int = 0
+    possible: int = 0
     ended: str = ""
 
 

@@ -293,7 +293,6 @@ def installed_version() -> str:
 # Schedules ---------------------------------------------------------------------------------------------------------------
 
 HOLDS: Final = "holds for every schedule"
-OUTCOMES: Final = 2  # of an observation
 
 
 def schedule_sentence(schedules: Schedules) -> str:
@@ -307,9 +306,8 @@ def _explored(schedules: Schedules) -> str:
     """`12 schedules, all outcomes of 3 observations seen`."""
     if not schedules.explored:
         return schedules.ended
-    observations, possible = plural(schedules.observations, "observation"), OUTCOMES * schedules.observations
-    of = "all" if schedules.outcomes >= possible else f"{schedules.outcomes} of {possible}"
-    seen = f"{of} outcomes of {observations} seen" if schedules.observations else "nothing observed"
+    of = "all" if schedules.outcomes >= schedules.possible else f"{schedules.outcomes} of {schedules.possible}"
+    seen = f"{of} outcomes of {plural(schedules.observations, 'observation')} seen" if schedules.possible else "nothing observed"
     return ", ".join(filter(None, (plural(schedules.explored, "schedule"), seen, schedules.ended)))
 
 
@@ -320,9 +318,8 @@ def united(one: Schedules | None, other: Schedules | None) -> Schedules | None:
     if other.holds:
         return one
     ended = one.ended or other.ended
-    return Schedules(
-        False, one.why, one.explored + other.explored, max(one.observations, other.observations), max(one.outcomes, other.outcomes), ended
-    )
+    counts = (max(getattr(one, name), getattr(other, name)) for name in ("observations", "outcomes", "possible"))
+    return Schedules(False, one.why, one.explored + other.explored, *counts, ended)
 
 
 def schedule_rows(report: Report) -> Iterator[tuple[bool, str]]:

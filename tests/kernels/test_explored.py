@@ -11,6 +11,7 @@ import pytest
 import twin_file
 
 import consan
+from consan.backends.cpu.engine import steered
 from consan.commands.check import EXPLORES
 from consan.session.planning import exploration
 
@@ -73,7 +74,7 @@ def test_a_repaired_kernel_is_clean_in_other_schedules(path: Path) -> None:
 
 def test_some_bugs_need_another_schedule() -> None:
     clean = [path.stem for path in FILES if _launch(path, racy=True)[0].verdict == "clean"]
-    assert {"stale_barrier", "counter_reset"} <= set(clean)
+    assert {"stale_barrier", "counter_reset", "ticket_of_a_lane", "place_in_a_warp"} <= set(clean)
 
 
 def test_the_readers_of_an_overwritten_copy_need_a_schedule_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,3 +108,23 @@ def test_a_stage_that_is_overwritten_comes_before_the_phase_that_nobody_has_wait
 def test_the_readers_of_a_lapped_stage_need_a_schedule_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exploration, "unread_laps", lambda found: set())
     assert "data-race" not in _ring(seed=0, explore=LONG)
+
+
+def test_all_outcomes_are_those_of_each_thread() -> None:
+    (path,) = (path for path in FILES if path.stem == "ticket_of_a_lane")
+    report, _ = _launch(path, racy=False, explore=LONG)
+    whole = report.kernels[0].schedules
+    assert whole is not None
+    assert (whole.observations, whole.possible, whole.outcomes, whole.ended) == (1, 2 * 64, 2 * 64, "")
+
+
+def test_without_other_orders_of_threads_not_all_outcomes_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steered, "MOST_TURNS", 0)
+    monkeypatch.setattr(steered, "CHOSEN", 0)
+    (path,) = (path for path in FILES if path.stem == "ticket_of_a_lane")
+    report, _ = _launch(path, racy=True, explore=LONG)
+    part = report.kernels[0].schedules
+    assert report.verdict == "clean"
+    assert part is not None
+    assert part.outcomes < part.possible == 2 * 64
+    assert f"{part.outcomes} of 128 outcomes of 1 observation seen" in " ".join(consan.reports.render(report).split())

@@ -17,8 +17,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from consan._errors import ConsanError
-from consan.backends.cpu.engine.steered import Action, Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
+from consan.backends.cpu.engine.steered import (
+    Action,
+    Seen,
+    Steer,
+    Steered,
+    SteeringPoint,
+    WaveSizes,
+    constants,
+    points,
+    schedule_of,
+    steerings,
+)
 from consan.backends.cpu.state.schedule import STEERED
 from consan.dataclass import dataclass
 from consan.reports.catalogue.situations import LAPPED
@@ -32,6 +45,10 @@ if TYPE_CHECKING:
 
 MOST_MEMORY: Final = 256 << 20  # bytes of the program's memory that are kept for repetitions
 _MOST_FOR_READERS: Final = 4  # schedules
+
+ANYONE: Final = -1
+Outcome = tuple[int, int, bool]
+"""A point, or its line; a thread, or `ANYONE`; and whether it comes late, or a wait fails."""
 
 Launch = Callable[[int, float], tuple[list[Finding], bool]]
 """Repeats the launch under a seed, in so many seconds: what was found, and whether it could be judged."""
@@ -60,7 +77,8 @@ class Exploration:
                 return
             found = points(first.scheduler.plan.reach)
             wave = first.scheduler.wave
-            for steering in steerings(found, first.seen, wave.warps.per_cta, wave.shape.ctas):
+            numbers = tuple(constants(first.scheduler.plan.reach))
+            for steering in steerings(found, first.seen, WaveSizes(wave.warps.per_cta, wave.shape.ctas, wave.shape.threads, numbers)):
                 if self._run_once(steering) is None:
                     return
 
@@ -123,7 +141,10 @@ class Exploration:
         found = points(schedule.scheduler.plan.reach)
         looks = {number for number, each in enumerate(found) if each.observes}
         self.explored.observed |= {found[number].line for number, _ in schedule.seen.visits if number in looks}
-        self.explored.outcomes |= {(found[number].line, late) for number, late in _outcomes(found, schedule.seen) if number in looks}
+        threads = schedule.wave.shape.threads
+        possible, came = _possible(found, schedule.seen), _outcomes(found, schedule.seen, threads)
+        self.explored.possible |= {(found[number].line, *which) for number, *which in possible if number in looks}
+        self.explored.outcomes |= {(found[number].line, *which) for number, *which in came if number in looks}
 
 
 def stopwatch() -> Callable[[], float]:
@@ -162,17 +183,42 @@ def _reads(finding: Finding) -> bool:
     return finding.kind in RACES and finding.hazard in ("RAW", "WAR") and len(finding.pair) > 1
 
 
-def _outcomes(found: list[SteeringPoint], seen: Seen) -> set[tuple[int, bool]]:
-    """The outcomes of each point: a wait fails, or does not; elsewhere a warp comes before all others, or after all."""
-    outcomes = {(number, True) for number in seen.failed} | {(number, False) for number in seen.passed - seen.failed}
-    warps = {warp for _, warp in seen.visits}
-    for late, visits in ((False, seen.visits), (True, seen.visits[::-1])):
-        came = set[int]()
-        for number, warp in visits:
-            if not found[number].waits and (came <= {warp} or len(warps) == 1):
-                outcomes.add((number, late))
-            came.add(warp)
-    return outcomes
+def _possible(found: list[SteeringPoint], seen: Seen) -> set[Outcome]:
+    """The outcomes that each point may have. Each thread comes first to an atomic, or last; a wait passes, or fails; elsewhere a warp looks
+    before all others, or after all.
+    """
+    who = {number: lanes for number, came in seen.turns.items() if len(lanes := np.concatenate(came).tolist()) > 1}
+    several = len({warp for _, warp in seen.visits}) > 1
+    who |= {number: [ANYONE] for number, _ in seen.visits if found[number].waits or (several and not found[number].turns)}
+    return {(number, one, late) for number, ones in who.items() for one in ones for late in (False, True)}
+
+
+def _outcomes(found: list[SteeringPoint], seen: Seen, threads: int) -> set[Outcome]:
+    """Those that came. In a CTA of so many threads a point in shared memory has a first and a last one."""
+    outcomes = {(number, ANYONE, True) for number in seen.failed} | {(number, ANYONE, False) for number in seen.passed - seen.failed}
+    for number, came in seen.turns.items():
+        lanes = np.concatenate(came)
+        ctas = lanes // threads * (found[number].turns == "cta")
+        for cta in np.unique(ctas):
+            first, *_, last = [*lanes[ctas == cta].tolist()] * 2
+            outcomes |= {(number, first, False), (number, last, True)}
+    return outcomes | set(_by_warp(found, seen))
+
+
+def _by_warp(found: list[SteeringPoint], seen: Seen) -> Iterator[Outcome]:
+    """Points without turns: some warp looks before all others have shown something, or after all."""
+    begins = dict[tuple[int, int], int]()
+    for step, visit in enumerate(seen.visits):
+        begins.setdefault(visit, step)
+    shown = [(warp, step) for (number, warp), step in begins.items() if found[number].shows]
+    for (number, warp), step in begins.items():
+        steps = [each for other, each in shown if other != warp]
+        if found[number].waits or found[number].turns or not steps:
+            continue
+        if step < min(steps):
+            yield number, ANYONE, False
+        if step > max(steps):
+            yield number, ANYONE, True
 
 
 @contextmanager

@@ -31,7 +31,8 @@ class Explored:
 
     schedules: int = 0
     observed: set[int] = field(default_factory=set)  # lines of the text that ran
-    outcomes: set[tuple[int, bool]] = field(default_factory=set)  # of a line: whether others came first
+    possible: set[tuple[int, int, bool]] = field(default_factory=set)  # of a line: who came, and whether early or late
+    outcomes: set[tuple[int, int, bool]] = field(default_factory=set)  # those that were seen
     ended: str = ""  # why not all planned schedules have run
 
 
@@ -101,7 +102,7 @@ def _described(why: str, explored: Explored | None) -> Schedules:
         return Schedules(holds=False, why=why)
     return Schedules(
         holds=False, why=why, explored=explored.schedules, observations=len(explored.observed), outcomes=len(explored.outcomes),
-        ended=explored.ended,
+        possible=len(explored.possible), ended=explored.ended,
     )  # fmt: skip
 
 

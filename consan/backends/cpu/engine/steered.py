@@ -1,14 +1,15 @@
-"""Schedules that steer at what a kernel observes: this wait fails, this warp comes first, or last.
+"""Schedules that steer at what a kernel observes: this wait fails, this warp comes first, or last, turns begin with this thread.
 
 A seed from `STEERED` on names one: its upper half is a `Steer`, its lower half the seed of random arguments. So a seed alone repeats a
 schedule. A `point` is a block of the kernel with an instruction by which threads see what others do, or show it: a strong access, an
 atomic, an operation on an mbarrier, a barrier of some threads. Points are numbered in the order of the text.
 
-`Steered` also notes what has happened (`Seen`): who came to which point, and which waits found their phase incomplete.
+`Steered` also notes what has happened (`Seen`): who came to which point, in which order, and which waits found their phase incomplete.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from consan.backends.cpu.decode.operands import is_of_hooks
-from consan.backends.cpu.state.schedule import AT_ONCE, LATE, STEERED, Bools, Schedule, for_seed
+from consan.backends.cpu.state.schedule import AT_ONCE, LATE, STEERED, Bools, Lanes, Schedule, for_seed
 from consan.dataclass import dataclass
 from consan.instrument.isa import row_of
+from consan.instrument.ptx import Immediate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from consan.backends.cpu.decode.reach import Reach
     from consan.backends.cpu.state.copies import PendingOperation
@@ -34,11 +36,15 @@ if TYPE_CHECKING:
 HOLD: Final = 600  # steps that a warp is held at most; it goes on before, if nobody else can run
 CTAS: Final = 128  # parties from here on are CTAs of a wave; those below are warps of each CTA
 EVERYONE: Final = 255
+OF_CTA: Final = 256  # parties from here on are the threads of each CTA below so many
+OF_WAVE: Final = OF_CTA + 1024  # and from here on those of the wave
 EACH: Final = 0  # the first visits of a point, not one of them
 _OFTEN: Final = 6  # of these visits are steered: a wait that always fails would never end
-_BITS: Final = (("prompt", 1), ("action", 2), ("nth", 3), ("party", 8), ("point", 10))  # of a number, the lowest first
+_BITS: Final = (("prompt", 1), ("action", 2), ("nth", 3), ("party", 15), ("point", 10))  # of a number, the lowest first
 MOST_POINTS: Final = 1 << 10
 _MOST_SEEN: Final = 100_000  # visits that are noted
+_MOST_PARTY: Final = (1 << 15) - 1
+CHOSEN, MOST_TURNS = 32, 128  # orders of the turns at one point: those that the text suggests, and all
 
 
 class Action(IntEnum):
@@ -85,12 +91,16 @@ class Steer:
 
 @dataclass(frozen=True)
 class SteeringPoint:
-    """A point: its place among the blocks, whether a thread observes something there, and whether it waits for a phase."""
+    """A point: its place among the blocks, whether a thread observes something there, whether it waits for a phase, and whether it shows
+    something to others. `turns`: threads see in which order they come, because an atomic has a result ("cta": of shared memory).
+    """
 
     position: int
     line: int
     observes: bool
     waits: bool
+    shows: bool = False
+    turns: str = ""
 
 
 def points(reach: Reach) -> list[SteeringPoint]:
@@ -105,13 +115,34 @@ def points(reach: Reach) -> list[SteeringPoint]:
                 rows = [row_of(each) for each in inside]
                 line = code.line(next((each for each in inside if _observes(each)), inside[0]))
                 waits = any(row.is_blocking_phase_wait for row in rows)
-                found.append(SteeringPoint((code.ordinal << 32) + block.index, line, any(map(_observes, inside)), waits))
+                place, shows = (code.ordinal << 32) + block.index, any(map(_shows, inside))
+                turns = next(filter(None, map(_turns, inside)), "")
+                found.append(SteeringPoint(place, line, any(map(_observes, inside)), waits, shows, turns))
     return sorted(found, key=lambda each: each.position)[:MOST_POINTS]
+
+
+def constants(reach: Reach) -> list[int]:
+    """The numbers that a kernel compares something with: threads and places that may be special, in the order of the text."""
+    compared = (each for code in reach.functions for each in code.instructions if row_of(each).is_of_condition and not is_of_hooks(each))
+    values = (operand.value for each in compared for operand in each.operands if isinstance(operand, Immediate))
+    return list(dict.fromkeys(value for value in values if isinstance(value, int) and 0 <= value <= _MOST_PARTY))
 
 
 def _observes(instruction: Instruction) -> bool:
     row = row_of(instruction)
     return row.is_phase_wait or row.is_atomic or (row.is_load and _is_point(instruction)) or row.asks_who_is_active
+
+
+def _shows(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    return not (row.is_phase_wait or row.is_load or row.asks_who_is_active)
+
+
+def _turns(instruction: Instruction) -> str:
+    row = row_of(instruction)
+    if not (row.is_ordinary and row.is_atomic):
+        return ""
+    return "cta" if row.describe(instruction).qualified_space in ("shared", "shared::cta") else "wave"
 
 
 def _is_point(instruction: Instruction) -> bool:
@@ -127,9 +158,12 @@ def _is_point(instruction: Instruction) -> bool:
 
 @dataclass
 class Seen:
-    """The events of a launch: visits of points in order, as point and warp of the grid; and waits whose phase was incomplete."""
+    """The events of a launch: visits of points in order, as point and warp of the wave; and waits whose phase was incomplete. `turns`: the
+    threads of the wave in the order in which they first came to a point where they see that.
+    """
 
     visits: list[tuple[int, int]] = field(default_factory=list)
+    turns: dict[int, list[Lanes]] = field(default_factory=dict)
     failed: set[int] = field(default_factory=set)  # points
     passed: set[int] = field(default_factory=set)
     taken: bool = False  # whether the steering had any effect
@@ -149,6 +183,7 @@ class Steered(Schedule):
         found = points(scheduler.plan.reach)
         self._numbers = {each.position: number for number, each in enumerate(found)}
         self._waiting = {number for number, each in enumerate(found) if each.waits}
+        self._first = {number: np.ones(self.wave.lanes, np.bool_) for number, each in enumerate(found) if each.turns}
         self._position = found[self.steering.point].position if self.steering.point < len(found) else -1
         lanes = self.wave.lanes
         self._visits = np.zeros(lanes, np.int64)
@@ -159,6 +194,10 @@ class Steered(Schedule):
         party, wave = self.steering.party, self.wave
         if party == EVERYONE:
             return np.ones(wave.lanes, np.bool_)
+        if party >= OF_WAVE:
+            return np.asarray(wave.ids < party - OF_WAVE)
+        if party >= OF_CTA:
+            return np.asarray(wave.ids % wave.shape.threads < party - OF_CTA)
         if party >= CTAS:
             return np.asarray(wave.cta_of == party - CTAS)
         return np.asarray(wave.warps.in_cta == party)
@@ -172,6 +211,10 @@ class Steered(Schedule):
             self.seen.visits += [(number, int(warp)) for warp in warps]
         if number in self._waiting:
             self.seen.passed.add(number)
+        if number in self._first:
+            first = self._first[number]
+            self.seen.turns.setdefault(number, []).append(group.lanes[first[group.lanes]])
+            first[group.lanes] = False
         if block.position == self._position:
             self._visits[group.lanes] += 1
             self._was_held[group.lanes] = False
@@ -213,19 +256,62 @@ def schedule_of(seed: int) -> Schedule:
     return Steered(Steer.of(seed // STEERED)) if seed >= STEERED else for_seed(seed)
 
 
-def steerings(found: list[SteeringPoint], seen: Seen, warps_per_cta: int, ctas: int) -> Iterator[Steer]:
+@dataclass(frozen=True)
+class WaveSizes:
+    """The sizes of a wave, and the numbers that its kernel compares something with."""
+
+    warps_per_cta: int
+    ctas: int
+    threads: int = 0  # of a CTA
+    constants: tuple[int, ...] = ()
+
+
+def steerings(found: list[SteeringPoint], seen: Seen, sizes: WaveSizes) -> Iterator[Steer]:
     """The schedules to try, the most telling first. `seen`: of a first launch, which says who comes to which point."""
     visitors: dict[int, list[int]] = {}
     for number, warp in dict.fromkeys(seen.visits):
         visitors.setdefault(number, []).append(warp)
     looking = [number for number in visitors if found[number].observes]
     yield from (Steer(0, Action.FAIL, nth, EVERYONE, number) for nth in (1, EACH, 2) for number in looking if found[number].waits)
+    orders = {number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns}
+    yield from (each for one in orders.values() for each in one[:CHOSEN])
     for nth, prompt in ((1, 0), (2, 0), (1, 1), (3, 0), (EACH, 0)):
         for number in (*looking, *(each for each in visitors if each not in looking)):
-            for party in _parties(visitors[number], warps_per_cta, ctas):
+            for party in _parties(visitors[number], sizes.warps_per_cta, sizes.ctas):
                 yield Steer(prompt, Action.LAST, nth, party, number)
                 if number in looking:
                     yield Steer(prompt, Action.FIRST, nth, party, number)
+    yield from (each for one in orders.values() for each in one[CHOSEN:MOST_TURNS])
+
+
+def _orders(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) -> Iterator[Steer]:
+    """Orders in which threads come to a point. Each begins with another thread and goes round: in all of them together each thread has each
+    place. First those in which threads of which the text speaks have places of which it speaks; the others are spread.
+    """
+    lanes = np.concatenate(came)
+    visitors = np.unique(lanes % sizes.threads if turns == "cta" else lanes)
+    base, count = (OF_CTA if turns == "cta" else OF_WAVE), len(visitors)
+    begins = itertools.chain(_suggested(visitors.tolist(), sizes), _spread(count))
+    for begin in dict.fromkeys(each % count for each in begins):
+        party = base + int(visitors[begin])
+        if begin and party <= _MOST_PARTY:
+            yield Steer(0, Action.LAST, 1, party, number)
+
+
+def _suggested(visitors: list[int], sizes: WaveSizes) -> Iterator[int]:
+    """Where an order begins in which a thread of which the text speaks has a place of which it speaks."""
+    index, last = {lane: number for number, lane in enumerate(visitors)}, (sizes.ctas - 1) * sizes.threads
+    for near in ((0,), (0, 1, -1)):
+        numbers = [each + step for each in sizes.constants[:CHOSEN] for step in near]
+        threads = [index[lane] for each in numbers for lane in dict.fromkeys((each, each + last)) if lane in index]
+        yield from (thread - place for place in (0, *numbers) for thread in (*threads, len(visitors) - 1))
+
+
+def _spread(count: int) -> Iterator[int]:
+    """All numbers below a count, those that are far from each other first."""
+    bits = max(count - 1, 1).bit_length()
+    found = (int(f"{each:0{bits}b}"[::-1], 2) for each in range(1 << bits))
+    return (each for each in found if each < count)
 
 
 def _parties(warps: list[int], warps_per_cta: int, ctas: int) -> list[int]:
