@@ -21,6 +21,7 @@ from consan.checker.compiled.cores import replayed
 from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
+from consan.checker.judging.alike_launches import look_once
 from consan.checker.judging.checked import WHY, Checked, Histories, HistoryName, Known, needs_replay
 from consan.checker.judging.collected import Collected, LaunchedKernel
 from consan.checker.judging.grid import GridChecked, access_gaps, by_cluster, check_copies, check_grid, replay_gaps
@@ -73,14 +74,12 @@ def check(
     are not compared again. `exhaustive`: each cluster is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
     ended the launch. `patience`: what does not fit into its time is not checked. `earlier`: what earlier processes have replayed.
     `keep`: the result has the accesses to global memory, if all are known. `together`: a launch of more CTAs, which nothing orders, is
-    replayed CTA by CTA (0: none). `pairs`: of sets of CTAs that earlier launches of this shape have compared, where logs are too long for
-    all to be compared at a time; this one goes on for so many seconds.
+    replayed CTA by CTA (0: none). `pairs`: of sets of CTAs that earlier launches of this shape have compared; this one takes some seconds.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
         histories.clear()
-    before = len(histories)
-    kernel, checked = recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1))
+    before, (kernel, checked) = len(histories), (recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1)))
     checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
     shape = launched.module, launched.entry, launched.grid, launched.block, launched.cluster
     parts = Parts(checker.reader.read, shape, pairs or PairsOfLaunches(), pairs_seconds)
@@ -96,10 +95,12 @@ def check(
     left = tuple(cluster for cluster in found.unended if cluster not in cancelled)
     first = (stop.cluster,) if stop is not None and stop.cluster in left else ()
     unended = (*first, *(cluster for cluster in left if cluster not in first))
-    opened = stop.opened if stop is not None else (0, 0)
-    unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
+    if not whole:
+        unended = checker.check_unended(unended[:MOST_UNENDED], stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
-    checked.global_races = checker.check_grid(found, mode, parts, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
+    look = functools.partial(checker.check_grid, found, mode, parts, whole=whole, stopped=stopped)
+    alike = None if stopped or found.unended or sample else (launched, found.clusters, mode, keep)
+    checked.global_races = look_once(launch, checked, alike, look) if mode is not Mode.OFF else ()
     checked.tally.ctas = (found.clusters - len(cancelled)) * ctas
     checked.tally.histories = found.clusters if whole else len(histories) - before + len(unended)
     checked.unended, checked.deadlocked = len(unended) * ctas, bool(unended) and checker.deadlocked == len(unended)
@@ -346,11 +347,15 @@ class _Checker:
             if any(each.status is Status.HALTED for each in done):  # this pair is left to a later launch
                 break
         if first is None:
-            return self._too_large(grouped.clusters, whole=whole)
+            too_large = f"the logs of a launch take more than {most_bytes(self.patience) >> 20:,} MiB"
+            if whole:
+                self.checked.gap(f"were not replayed: {too_large}", grouped.clusters)
+            return (too_large,)
         checked, collected = self.checked, self.checked.collected
         checked.pairs, ctas = parts.pairs, len(compared) * collected.cluster_ctas
         if len(wanted) < grouped.clusters:
-            share = f"{ctas:,} of the {grouped.clusters * collected.cluster_ctas:,} CTAs of a launch were compared{self._why_some()}"
+            why = ", as --sample asks" if self.sample is not None else ": the file has the logs of these"
+            share = f"{ctas:,} of the {grouped.clusters * collected.cluster_ctas:,} CTAs of a launch were compared{why}"
             checked.share += f"{'; ' * bool(checked.share)}{share}"
         checked.retained = collected.numbered(done[0].retained, first) if done[0].retained is not None else None
         checked.tally.add(Tally(compared_ctas=ctas))
@@ -374,12 +379,16 @@ class _Checker:
         """Compare what clusters did; those without a log did nothing. `counts`: none of them was compared before."""
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
         how["restricted"] = self.recorded.blocks.restricted
-        how |= {"ranks": self.launched.ranks, "memory_of": self.launch.texture_memory, "before": self.launch.memory_before}
+        how |= {"ranks": self.launched.ranks, "memory_of": self._texture_memory, "before": self.launch.memory_before}
         done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
         self.checked.tally.add(Tally(events=sum(each.events for each in done)))
         if counts:
             self.checked.tally.add(Tally(accesses=done[0].accesses, compared=done[0].compared))
         return done
+
+    def _texture_memory(self, handle: int) -> Any:
+        self.checked.by_address = True
+        return self.launch.texture_memory(handle)
 
     def _compared(self, clusters: int, *, whole: bool) -> Sequence[int]:
         """The clusters whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""
@@ -387,12 +396,3 @@ class _Checker:
             return range(clusters)
         chosen = range(clusters) if self.sample is None else sorted(spread(clusters, max(LEAST, self.sample_size)))
         return [cluster for cluster in chosen if self.launch.has(cluster)]
-
-    def _why_some(self) -> str:
-        return ", as --sample asks" if self.sample is not None else ": the file has the logs of these"
-
-    def _too_large(self, clusters: int, *, whole: bool) -> tuple[str, ...]:
-        why = f"the logs of a launch take more than {most_bytes(self.patience) >> 20:,} MiB"
-        if whole:
-            self.checked.gap(f"were not replayed: {why}", clusters)
-        return (why,)

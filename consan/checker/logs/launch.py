@@ -255,7 +255,7 @@ class Launch:
         (data, sums), shared = self._evidence(), self.shared_part()
         clusters = self.clusters[: -(-limit // self.clusters.shape[1]) or None]
         shape = self.grid, self.block, self.cluster, self._is_uniform, self.hangs, limit, shared
-        found: Grouped = self.memory.recalled(shape, data, lambda: grouped(sums(), clusters, shared))
+        found: Grouped = self.memory.groups.of(shape, data, lambda: grouped(sums(), clusters, shared))
         return found
 
     def window(self) -> tuple[int, int]:

@@ -6,6 +6,7 @@ when the program lacks memory (`Device.give_back`). Where many launches are in f
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -21,7 +22,25 @@ _MOST_TIMES, _SMALL = 2, 1 << 20  # a piece that is more than twice as large as 
 _TOGETHER: Final = 1 << 20  # bytes of pieces that are allocated together
 _ALIGNED: Final = 256
 _FRESH: Final = 1.0  # seconds for which the amount of free memory is believed: an allocation that fails is not the end
-MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of what each was made of
+MOST_RESULTS, MOST_GRIDS, MOST_DATA = 64, 8, 1 << 22  # results that are kept, large ones, and bytes of what each was made of
+
+
+@dataclass
+class Recalled:
+    """Results, each with the data that it was made of. `most`: that are kept."""
+
+    most: int
+    _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
+
+    def of(self, key: Hashable, data: bytes, make: Callable[[], Any]) -> Any:
+        """The result of `make` for some data. The last one of each key is kept."""
+        before = self._results.pop(key, None)
+        result = before[1] if before is not None and before[0] == data else make()
+        if len(data) <= MOST_DATA:
+            self._results[key] = (data, result)
+            while len(self._results) > self.most:
+                del self._results[next(iter(self._results))]
+        return result
 
 
 @dataclass
@@ -43,7 +62,8 @@ class LogMemory:
     _blocks: dict[int, _Block] = field(default_factory=dict)  # of pieces that have others beside them
     _free: tuple[int, float] = (0, -_FRESH)  # bytes of the device, and when they were free
     _modules: dict[str, Any] = field(default_factory=dict)
-    _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
+    groups: Recalled = field(default_factory=functools.partial(Recalled, MOST_RESULTS))  # the clusters of launches
+    grids: Recalled = field(default_factory=functools.partial(Recalled, MOST_GRIDS))  # what was found in the global memory of launches
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def take(self, name: str, nbytes: int, *, clear: bool = True) -> int:
@@ -95,16 +115,6 @@ class LogMemory:
         if ptx not in self._modules:
             self._modules[ptx] = self.backend.load(ptx)
         return self._modules[ptx]
-
-    def recalled(self, key: Hashable, data: bytes, make: Callable[[], Any]) -> Any:
-        """The result of `make` for some data. The last one of each key is kept."""
-        before = self._results.pop(key, None)
-        result = before[1] if before is not None and before[0] == data else make()
-        if len(data) <= MOST_DATA:
-            self._results[key] = (data, result)
-            while len(self._results) > MOST_RESULTS:
-                del self._results[next(iter(self._results))]
-        return result
 
     def close(self) -> None:
         """Free what is kept."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,25 @@ class TouchedBytes(Protocol):
     @property
     def end(self) -> npt.NDArray[np.int64]:
         """The ends."""
+
+
+_MOST_REMEMBERED: Final = 4
+_Result = TypeVar("_Result")
+
+
+class ByRows(Generic[_Result]):
+    """Results that are made of accesses, each of them once. Launches that are alike have one array of accesses, which nobody changes."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Rows, Any, _Result]] = []  # the last ones
+
+    def of(self, rows: Rows, key: Any, make: Callable[[], _Result]) -> _Result:
+        """The result for an array. `key`: what it depends on besides."""
+        for each, how, result in self._made:
+            if each is rows and how == key:
+                return result
+        self._made = [(rows, key, made := make()), *self._made[: _MOST_REMEMBERED - 1]]
+        return made
 
 
 Placed = tuple[int, Extents]  # the address of the first element of an array, and the array

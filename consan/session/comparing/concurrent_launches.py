@@ -29,7 +29,7 @@ from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
-from consan.session.comparing.array_rows import both_in, rows_between, rows_touched, span_of
+from consan.session.comparing.array_rows import ByRows, both_in, rows_between, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
 from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
@@ -165,7 +165,8 @@ class ConcurrentLaunches:
     log: ProcessLog | None = None  # of a program of several processes
     devices: dict[int, int] = field(default_factory=dict)  # the numbers of GPUs, by those of contexts
     _done: dict[int, _Done] = field(default_factory=dict)  # those that may run at the same time as a later one
-    _rows: int = 0  # of these
+    _rows: int = 0  # of these, at most: launches that are alike share them
+    _placed: ByRows[Rows] = field(default_factory=ByRows)
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _left: FirstValues = field(default_factory=dict)  # what those before have left in flags
     _names: dict[Stream, str] = field(default_factory=dict)
@@ -219,13 +220,7 @@ class ConcurrentLaunches:
             fences = max(widest(function.fence_scopes) for function in prepared.instrumented.reachable(shape.entry))
             self._kernels[kernel] = by.sites_of(prepared), fences
         module, fences = self._kernels[kernel]
-        rows = (
-            rows_touched(shape.footprint.touched, shape.footprint.begins())
-            if shape.footprint is not None
-            else None
-            if retained is None
-            else shape.memory.rows(retained.rows)
-        )
+        rows = shape.rows(retained, self._placed)
         rows, flags = None if rows is None else self._with_room(rows), None if retained is None else retained.peer_flags
         launch = _Launched(by, prepared, module, shape, stream, fences, rows, prepared.address_name, flags)
         self._add(by, launch, place, waits=retained is not None and retained.waited)
@@ -289,7 +284,12 @@ class ConcurrentLaunches:
                 self._done[number] = replace(done, rows=np.concatenate([done.rows, rows[number]]))
 
     def _with_room(self, rows: Rows) -> Rows | None:
+        if self._rows + len(rows) > MOST_ROWS:
+            self._count_rows()
         return rows if self._rows + len(rows) <= MOST_ROWS else None
+
+    def _count_rows(self) -> None:
+        self._rows = sum(map(len, {id(each.rows): each.rows for each in self._done.values() if each.rows is not None}.values()))
 
     def _add(self, by: Comparisons, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
         """`others`: those with which it is compared; None: all that may run at the same time."""
@@ -311,7 +311,7 @@ class ConcurrentLaunches:
             left_in_flags((done for number, done in self._done.items() if number not in self.timeline.running), self._left)
             self._done = {each: self._done[each] for each in self.timeline.running}
             self._starts = {each: self._starts[each] for each in self.timeline.running}
-            self._rows = sum(len(each.rows) for each in self._done.values() if each.rows is not None)
+            self._count_rows()
         return number
 
     def _leave_out(self, by: Comparisons, oldest: list[int]) -> None:

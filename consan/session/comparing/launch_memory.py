@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import Rows
+from consan.checker.compiled.concurrent_launches import Retained, Rows
 from consan.dataclass import dataclass
 from consan.reports.model import Dim3
-from consan.session.comparing.array_rows import HOST, ROWS
+from consan.session.comparing.array_rows import HOST, ROWS, ByRows, rows_touched
 
 if TYPE_CHECKING:
     from consan.session.planning.proofs import LaunchBytes
@@ -52,12 +52,19 @@ class Memory:
     owners: Sequence[Any] = ()
     variables: Sequence[tuple[int, int]] = ()
 
+    @property
+    def by_address(self) -> bool:
+        """Whether the bytes of the device are the same for all launches."""
+        return self.shared and not (self.arrays or self.variables)
+
     def rows(self, retained: Rows) -> Rows:
         """Accesses by their places. Those of memory that no other launch has are left out."""
-        rows = np.zeros(len(retained), ROWS)
-        for name in retained.dtype.names or ():
-            rows[name] = retained[name]
+        rows = np.empty(len(retained), ROWS)
+        as_bytes = rows.view(np.uint8).reshape(len(rows), ROWS.itemsize)
+        as_bytes[:, : retained.itemsize] = np.ascontiguousarray(retained).view(np.uint8).reshape(len(rows), retained.itemsize)
         rows["device"] = rows["address"]
+        if self.by_address:
+            return rows
         ours = np.zeros(len(rows), np.bool_)
         for each in self.arrays:
             each.move(rows)
@@ -77,3 +84,11 @@ class LaunchShape:
     memory: Memory
     footprint: LaunchBytes | None = None  # the bytes that it touches, where its text and its parameters determine them
     reaches: str = ""
+
+    def rows(self, retained: Retained | None, placed: ByRows[Rows]) -> Rows | None:
+        """Its accesses by their places; None: they are not known. `placed`: those of launches by addresses, by what they have retained."""
+        if self.footprint is not None:
+            return rows_touched(self.footprint.touched, self.footprint.begins())
+        if retained is None or not self.memory.by_address:
+            return None if retained is None else self.memory.rows(retained.rows)
+        return placed.of(retained.rows, (), lambda: self.memory.rows(retained.rows))

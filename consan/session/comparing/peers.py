@@ -19,9 +19,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from consan.dataclass import dataclass
 from consan.ranges.pointed import pointed_words
+from consan.session.comparing.array_rows import ByRows
 from consan.session.comparing.followed_streams import FollowedStreams
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class PeerMemory:
     _follows: dict[tuple[int, str], bool] = field(default_factory=dict)  # by kernel: all its addresses follow from its parameters
     _reaching_none: set[tuple[int, str, Parameters | None]] = field(default_factory=set)  # launches that reach no memory of others
     _met: bool = False  # a launch was given memory of another GPU of the process
+    _others_know: ByRows[bool] = field(default_factory=ByRows)
     _changes: tuple[int, int] = (0, 0)  # of that memory, and of windows, since when they do not
 
     def __post_init__(self) -> None:
@@ -93,13 +96,17 @@ class PeerMemory:
 
     def reaches_none(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
         """Whether a launch with these parameters reaches no memory of others."""
-        changes = self.memory.changes, 0 if self.streams.log is None else len(self.streams.log.windows) + 1
-        if changes != self._changes or len(self._reaching_none) > _MOST_REACHING_NONE:
-            self._changes, self._reaching_none = changes, set()
+        if self._state != self._changes or len(self._reaching_none) > _MOST_REACHING_NONE:
+            self._changes, self._reaching_none = self._state, set()
         launch = prepared.number, entry, args
         if launch not in self._reaching_none and not self.reached(prepared, entry, lambda: args):
             self._reaching_none.add(launch)
         return launch in self._reaching_none
+
+    @property
+    def _state(self) -> tuple[int, int]:
+        """Another one whenever memory of other processes changes, or there is another window."""
+        return self.memory.changes, 0 if self.streams.log is None else len(self.streams.log.windows) + 1
 
     @property
     def why_not(self) -> str:
@@ -110,13 +117,17 @@ class PeerMemory:
         """Whether others may compare a launch with these accesses: all that it shares with other processes is in windows that they know."""
         if rows is None or not self.streams.with_processes.shared:
             return rows is not None
-        outside = rows if self.streams.log is None else self.streams.log.outside(rows)
-        return not (self.streams.with_processes.touched(outside["address"], outside["bytes"]) or self._of_other_gpus(outside))
+        return self._others_know.of(rows, (self._state, self.contexts), lambda: self._knows_others(rows))
 
-    def _of_other_gpus(self, rows: Rows) -> bool:
-        """Whether some of these accesses may be to memory of other GPUs."""
+    def _knows_others(self, rows: Rows) -> bool:
+        outside = np.ones(len(rows), np.bool_) if self.streams.log is None else self.streams.log.outside(rows)
+        addresses, nbytes = rows["address"][outside], rows["bytes"][outside]
+        return not (self.streams.with_processes.touched(addresses, nbytes) or self._of_other_gpus(addresses))
+
+    def _of_other_gpus(self, addresses: npt.NDArray[np.uint64]) -> bool:
+        """Whether some accesses may be to memory of other GPUs."""
         assert self.contexts is not None
-        pages = np.unique(rows["address"] >> np.uint64(_PAGE))
+        pages = np.unique(addresses >> np.uint64(_PAGE))
         return len(pages) > _MOST_PAGES or any(self.contexts.holder(int(page) << _PAGE) for page in pages)
 
     def _reached(self, parameters: Parameters) -> Iterator[str]:

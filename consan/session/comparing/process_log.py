@@ -23,6 +23,7 @@ import numpy.typing as npt
 from consan.checker.compiled.concurrent_launches import SYS_SCOPE, RetainedFlags, Rows, releases
 from consan.dataclass import dataclass
 from consan.reports.formats.json_format import access_to_json
+from consan.session.comparing.array_rows import ByRows
 
 if TYPE_CHECKING:
     from consan.session.comparing.followed_streams import FollowedStreams
@@ -84,6 +85,7 @@ class ProcessLog:
     _entries: list[dict[str, Any]] = field(default_factory=list)
     _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     _first: dict[bytes, int] = field(default_factory=dict)  # the first launch with some accesses, by their digest
+    _alike: ByRows[tuple[int, dict[str, Any]]] = field(default_factory=ByRows)  # the first launch with some accesses, and its sides
     _logged: int = 0
     _keys: Counter[str] = field(default_factory=Counter)
 
@@ -110,35 +112,39 @@ class ProcessLog:
         began, self.began, ended = self.began, 0.0, now()
         if done.rows is None:
             return
-        flags = done.flags
-        rows, window = self._in_windows(done.rows)
-        if not len(rows):
+        flags, given = done.flags, done.rows
+        first, about = self._alike.of(given, (len(self.windows), done.name), lambda: self._kept(number, done, given))
+        if self.full or not about:
             return
-        first = self._first.setdefault(hashlib.blake2b(rows.tobytes() + window.tobytes(), digest_size=16).digest(), number)
-        if first == number:
-            self._logged += len(rows)
-            self.full = self.full or self._logged > MOST_LOGGED
-        if self.full:
-            return
-        signals = releases(rows, done.fences, SYS_SCOPE)
-        if first == number:
-            self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
         if flags is not None:
             self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = self._in_windows(flags.rows)
             self._rows[f"sets-{number}"] = flags.sets
         self._entries.append(
-            {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "signals": signals}
-            | {"rows": first, "sides": dict(self._sides(done, rows))}
-        )  # fmt: skip
+            {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "rows": first, **about}
+        )
+
+    def _kept(self, number: int, done: Done, given: Rows) -> tuple[int, dict[str, Any]]:
+        """Keep accesses, unless an earlier launch had the same. Gives the first one that had them, and what is known of all of these."""
+        rows, window = self._in_windows(given)
+        if not len(rows):
+            return number, {}
+        digest = hashlib.blake2b(rows.view(np.uint8), digest_size=16)
+        digest.update(window.tobytes())
+        first = self._first.setdefault(digest.digest(), number)
+        if first == number:
+            self._logged += len(rows)
+            self.full = self.full or self._logged > MOST_LOGGED
+        if first == number and not self.full:
+            self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
+        return first, {"signals": releases(rows, done.fences, SYS_SCOPE), "sides": dict(self._sides(done, rows))}
 
     def begins(self) -> None:
         """A launch begins, and nothing else runs."""
         self.began = now()
 
-    def outside(self, rows: Rows) -> Rows:
-        """The accesses to no window."""
-        found: Rows = rows[self._windows_of(rows) < 0]
-        return found
+    def outside(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which accesses are to no window."""
+        return self._windows_of(rows) < 0
 
     def save(self, stem: Path) -> None:
         """Write it, to a file that begins with `stem`."""
@@ -153,7 +159,7 @@ class ProcessLog:
     def _in_windows(self, rows: Rows) -> tuple[Rows, npt.NDArray[np.uint32]]:
         """The accesses to windows, each by its offset, and the numbers of their windows."""
         which = self._windows_of(rows)
-        found, window = rows[which >= 0].copy(), which[which >= 0]
+        found, window = rows[which >= 0], which[which >= 0]  # a copy
         begins = np.array([each.begin for each in self.windows], np.uint64)
         found["address"] -= begins[window]
         return found, window.astype(np.uint32)

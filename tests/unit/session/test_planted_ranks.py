@@ -112,7 +112,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         _of_processes("raises", "reads", _nothing, at=0),
     ),
     "processes: the scope of signals": (
-        *(process_log, "ProcessLog.add", "releases(rows, done.fences, SYS_SCOPE)", "releases(rows, done.fences, 2)"),
+        *(process_log, "ProcessLog._kept", "releases(rows, done.fences, SYS_SCOPE)", "releases(rows, done.fences, 2)"),
         _without_flags(_of_processes("raises_in_gpu", "reads", _nothing, at=0)),
     ),
     "processes: the scope of what is signalled": (
@@ -149,7 +149,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         ),
         _of_processes("fills", "reads", members.NO_ORDERS["hosts that have not waited"]),
     ),
-    "processes: launches that are alike": (process_log, "ProcessLog.add", "rows.tobytes() + window.tobytes()", 'b""', _alike),
+    "processes: launches that are alike": (process_log, "ProcessLog._kept", "rows.view(np.uint8), digest_size", "digest_size", _alike),
     "processes: windows of ranks": (
         *(processes, "_place", "(each.key, each.rank)", "(each.key, 0)"),
         _of_processes("fills", "fills", _nothing, 256),

@@ -238,7 +238,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] =
         *(lambda: repeated_with(0), "clean"),
     ),
     "what reaches none is kept": (
-        *(peers, "PeerMemory.reaches_none", "changes != self._changes or", "False or"),
+        *(peers, "PeerMemory.reaches_none", "self._state != self._changes or", "False or"),
         *(opened_behind_another, "clean"),
     ),
     "what is freed": (contexts, "ProcessMemory._freed", "del self._opened[each]", "pass", lambda: launched(freed), "incomplete"),
@@ -247,7 +247,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] =
         *(lambda: launched(unmapped), "incomplete"),
     ),
     "accesses": (
-        *(peers, "PeerMemory.others_know", 'self.streams.with_processes.touched(outside["address"], outside["bytes"]) or ', ""),
+        *(peers, "PeerMemory._knows_others", "self.streams.with_processes.touched(addresses, nbytes) or ", ""),
         *(lambda: launched(SHARED["opened"][0]), "clean"),
     ),
 }

@@ -1,0 +1,115 @@
+"""Launches whose logs are the same are looked at once, and share their accesses. A pointer out of memory is part of a log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "record"))
+from planted import plant
+from test_processes import HALF, Clock, Rank, compared
+
+from consan.checker.judging import alike_launches, recorder
+from consan.session.comparing import array_rows, concurrent_launches, process_log
+
+KERNELS = """
+extern "C" __global__ void fills(unsigned* out, unsigned** from, int number) { from[0][blockIdx.x * blockDim.x + threadIdx.x] = number; }
+extern "C" __global__ void reads(unsigned* out, unsigned* from, int number) { from[threadIdx.x] = out[threadIdx.x + number]; }
+extern "C" __global__ void races(unsigned* out, unsigned* from, int number) { out[threadIdx.x] = blockIdx.x; }
+"""
+ELSEWHERE = HALF // 2
+
+
+@pytest.fixture
+def ranks(monkeypatch: pytest.MonkeyPatch) -> list[Rank]:
+    clock = Clock()
+    monkeypatch.setattr(process_log, "now", clock)
+    return [Rank(rank, clock, KERNELS) for rank in (0, 1)]
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    made: list[Any] = []
+    before = recorder.check_grid
+    monkeypatch.setattr(recorder, "check_grid", lambda *args, **how: (made.append(1) if how["keep"] else None) or before(*args, **how))
+    return made
+
+
+def points(rank: Rank, offset: int) -> None:
+    """Let the pointer in memory be that of a place of the window of rank 0."""
+    frame = rank.framework
+    frame.backend.write(frame.source, (frame.out + offset).to_bytes(8, "little"))
+
+
+def follows(ranks: list[Rank], folder: Path) -> list[str]:
+    """Rank 0 writes three times through its pointer: at the last time to what rank 1 reads then."""
+    for at, offset in ((0, ELSEWHERE), (10, ELSEWHERE), (20, 0)):
+        points(ranks[0], offset)
+        ranks[0].launch("fills", at=at)
+    ranks[1].launch("reads", at=20)
+    return [finding.kind for finding in compared(ranks, folder)[0]]
+
+
+def test_the_logs_decide(ranks: list[Rank], looks: list[Any], tmp_path: Path) -> None:
+    assert follows(ranks, tmp_path) == ["global-race"]
+    assert len(looks) == 3  # the second launch is not looked at again
+
+
+def races_again(ranks: list[Rank], folder: Path) -> list[int]:
+    for at in (0, 10):
+        ranks[0].launch("races", at=at)
+    return [finding.count for finding in ranks[0].end(folder).findings]
+
+
+def test_a_launch_with_a_race_is_looked_at_each_time(ranks: list[Rank], looks: list[Any], tmp_path: Path) -> None:
+    assert races_again(ranks, tmp_path) == [128]
+    assert len(looks) == 2
+
+
+def gets_a_window(ranks: list[Rank], folder: Path) -> list[str]:
+    """The memory that rank 0 writes to becomes a window after its first launch."""
+    rank, other = ranks
+    log = rank.streams.log
+    assert log is not None
+    before, log.windows[:] = list(log.windows), log.windows[1:]
+    points(rank, 0)
+    rank.launch("fills", at=0)
+    log.windows[:] = before
+    rank.launch("fills", at=10)
+    other.launch("reads", at=10)
+    return [finding.kind for finding in compared(ranks, folder)[0]]
+
+
+def test_a_window_of_later(ranks: list[Rank], tmp_path: Path) -> None:
+    assert gets_a_window(ranks, tmp_path) == ["global-race"]
+
+
+def test_shared_accesses_count_once(ranks: list[Rank], monkeypatch: pytest.MonkeyPatch) -> None:
+    points(ranks[0], 0)
+    monkeypatch.setattr(concurrent_launches, "MOST_ROWS", 2 * 2 * 128)  # a pointer and an element of each thread
+    for _ in range(8):
+        ranks[0].launch("fills")
+    assert len(list(ranks[0].streams.concurrent.unfinished())) == 8
+    assert ranks[0].framework.report().verdict == "clean"
+
+
+FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., Any], list[Any]]] = {
+    "no logs": (alike_launches, "look_once", "None if key is None else _evidence(launch)", 'b""', follows, ["global-race"]),
+    "with findings": (alike_launches, "look_once", "not found.plain", "False", races_again, [128]),
+    "findings": (alike_launches, "_looked", "_findings(checked) == known", "True", races_again, [128]),
+    "which accesses": (array_rows, "ByRows.of", "each is rows and", "", follows, ["global-race"]),
+    "windows": (array_rows, "ByRows.of", "and how == key", "", gets_a_window, ["global-race"]),
+    "windows of the log": (process_log, "ProcessLog.add", "(len(self.windows), done.name)", "()", gets_a_window, ["global-race"]),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault(name: str, ranks: list[Rank], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module, function, old, new, run, right = FAULTS[name]
+    plant(monkeypatch, module, old, new, function)
+    with pytest.raises((AssertionError, KeyError)):
+        assert run(ranks, tmp_path) == right
