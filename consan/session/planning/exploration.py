@@ -41,7 +41,7 @@ from consan.session.planning.schedules import RACES, Explored
 
 if TYPE_CHECKING:
     from consan.backends.cpu.engine.machine import Machine
-    from consan.backends.cpu.state.schedule import Schedule
+    from consan.backends.cpu.state.schedule import Lanes, Schedule
 
 MOST_MEMORY: Final = 256 << 20  # bytes of the program's memory that are kept for repetitions
 _MOST_FOR_READERS: Final = 4  # schedules
@@ -129,10 +129,12 @@ class Exploration:
             return None, []
         self._made.clear()
         seed = steering.seed(self.data)
+        began = time.monotonic()
         found, judged = self.launch(seed, left)
         schedule = self._made[0] if self._made else None
         if not judged or not isinstance(schedule, Steered) or not hasattr(schedule, "scheduler"):
-            self.explored.ended = "budget ended" if self.left() <= 0 else "a schedule could not be judged"
+            over = min(self.left(), left - (time.monotonic() - began)) <= 0
+            self.explored.ended = "budget ended" if over else "a schedule could not be judged"
             return None, []
         return schedule, [replace(each, seed=seed) for each in found if merge_key(each) not in self.known]
 
@@ -184,36 +186,41 @@ def _reads(finding: Finding) -> bool:
 
 
 def _possible(found: list[SteeringPoint], seen: Seen) -> set[Outcome]:
-    """The outcomes that each point may have. Each thread comes first to an atomic, or last; a wait passes, or fails; elsewhere a warp looks
-    before all others, or after all.
+    """The outcomes that each point may have. Each thread comes first to an atomic, or last; a wait passes, or fails. Elsewhere, and at an
+    atomic to which one thread comes, a warp looks before all others, or after all.
     """
-    who = {number: lanes for number, came in seen.turns.items() if len(lanes := np.concatenate(came).tolist()) > 1}
+    turns = _turns(seen)
+    who = {number: lanes.tolist() for number, lanes in turns.items()}
     several = len({warp for _, warp in seen.visits}) > 1
-    who |= {number: [ANYONE] for number, _ in seen.visits if found[number].waits or (several and not found[number].turns)}
+    who |= {number: [ANYONE] for number, _ in seen.visits if found[number].waits or (several and number not in turns)}
     return {(number, one, late) for number, ones in who.items() for one in ones for late in (False, True)}
+
+
+def _turns(seen: Seen) -> dict[int, Lanes]:
+    """The threads that came to each point where more than one sees in which order they come."""
+    return {number: lanes for number, came in seen.turns.items() if len(lanes := np.concatenate(came)) > 1}
 
 
 def _outcomes(found: list[SteeringPoint], seen: Seen, threads: int) -> set[Outcome]:
     """Those that came. In a CTA of so many threads a point in shared memory has a first and a last one."""
     outcomes = {(number, ANYONE, True) for number in seen.failed} | {(number, ANYONE, False) for number in seen.passed - seen.failed}
-    for number, came in seen.turns.items():
-        lanes = np.concatenate(came)
+    for number, lanes in _turns(seen).items():
         ctas = lanes // threads * (found[number].turns == "cta")
         for cta in np.unique(ctas):
-            first, *_, last = [*lanes[ctas == cta].tolist()] * 2
-            outcomes |= {(number, first, False), (number, last, True)}
+            inside = lanes[ctas == cta]
+            outcomes |= {(number, int(inside[0]), False), (number, int(inside[-1]), True)}
     return outcomes | set(_by_warp(found, seen))
 
 
 def _by_warp(found: list[SteeringPoint], seen: Seen) -> Iterator[Outcome]:
     """Points without turns: some warp looks before all others have shown something, or after all."""
-    begins = dict[tuple[int, int], int]()
+    begins, turns = dict[tuple[int, int], int](), _turns(seen)
     for step, visit in enumerate(seen.visits):
         begins.setdefault(visit, step)
     shown = [(warp, step) for (number, warp), step in begins.items() if found[number].shows]
     for (number, warp), step in begins.items():
         steps = [each for other, each in shown if other != warp]
-        if found[number].waits or found[number].turns or not steps:
+        if found[number].waits or number in turns or not steps:
             continue
         if step < min(steps):
             yield number, ANYONE, False

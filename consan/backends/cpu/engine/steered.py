@@ -40,10 +40,10 @@ OF_CTA: Final = 256  # parties from here on are the threads of each CTA below so
 OF_WAVE: Final = OF_CTA + 1024  # and from here on those of the wave
 EACH: Final = 0  # the first visits of a point, not one of them
 _OFTEN: Final = 6  # of these visits are steered: a wait that always fails would never end
-_BITS: Final = (("prompt", 1), ("action", 2), ("nth", 3), ("party", 15), ("point", 10))  # of a number, the lowest first
+_BITS: Final = (("prompt", 1), ("action", 3), ("nth", 3), ("party", 14), ("point", 10))  # of a number, the lowest first
 MOST_POINTS: Final = 1 << 10
 _MOST_SEEN: Final = 100_000  # visits that are noted
-_MOST_PARTY: Final = (1 << 15) - 1
+_MOST_PARTY: Final = (1 << 14) - 1
 CHOSEN, MOST_TURNS = 32, 128  # orders of the turns at one point: those that the text suggests, and all
 
 
@@ -54,6 +54,7 @@ class Action(IntEnum):
     LAST = 1  # the party is held
     FIRST = 2  # all others are held
     FAIL = 3  # waits of the party whose phase is incomplete fail at once
+    AHEAD = 4  # the same, and until then the others are held wherever they show something
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,6 @@ class Seen:
     turns: dict[int, list[Lanes]] = field(default_factory=dict)
     failed: set[int] = field(default_factory=set)  # points
     passed: set[int] = field(default_factory=set)
-    taken: bool = False  # whether the steering had any effect
 
 
 class Steered(Schedule):
@@ -185,6 +185,7 @@ class Steered(Schedule):
         self._waiting = {number for number, each in enumerate(found) if each.waits}
         self._first = {number: np.ones(self.wave.lanes, np.bool_) for number, each in enumerate(found) if each.turns}
         self._position = found[self.steering.point].position if self.steering.point < len(found) else -1
+        self._shows = {each.position for each in found if each.shows and self.steering.action == Action.AHEAD}
         lanes = self.wave.lanes
         self._visits = np.zeros(lanes, np.int64)
         self._was_held = np.zeros(lanes, np.bool_)
@@ -217,18 +218,21 @@ class Steered(Schedule):
             first[group.lanes] = False
         if block.position == self._position:
             self._visits[group.lanes] += 1
+        if block.position == self._position or block.position in self._shows:
             self._was_held[group.lanes] = False
 
     def holds(self, group: LaneGroup) -> list[tuple[Bools, int]]:  # noqa: D102 - as in Schedule
-        action = self.steering.action
-        if group.block.position != self._position or action not in (Action.LAST, Action.FIRST):
+        action, lanes = self.steering.action, group.lanes
+        if group.block.position == self._position and action in (Action.LAST, Action.FIRST):
+            chosen = (self._party[lanes] == (action == Action.LAST)) & self._is_now(lanes)
+        elif group.block.position in self._shows and not self.seen.failed:
+            chosen = self._party[lanes]
+        else:
             return []
-        lanes = group.lanes
-        chosen = self._party[lanes] == (action == Action.LAST)
-        chosen = chosen & ~self._was_held[lanes] & self._is_now(lanes)
+        chosen &= ~self._was_held[lanes]
         if not chosen.any():
             return []
-        self._was_held[lanes[chosen]] = self.seen.taken = True
+        self._was_held[lanes[chosen]] = True
         return [(chosen, HOLD)]
 
     def _is_now(self, lanes: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Bools:
@@ -241,13 +245,12 @@ class Steered(Schedule):
 
     def stay(self, group: LaneGroup, incomplete: Bools) -> Bools:  # noqa: D102 - as in Schedule
         number = self._numbers.get(group.block.position)
-        if number is None or group.block.position != self._position or self.steering.action != Action.FAIL:
+        if number is None or group.block.position != self._position or self.steering.action not in (Action.FAIL, Action.AHEAD):
             return incomplete
         visits, nth = self._visits[group.lanes], self.steering.nth
         fails = self._party[group.lanes] & (visits <= _OFTEN if nth == EACH else visits == nth)
         if (incomplete & fails).any():
             self.seen.failed.add(number)
-            self.seen.taken = True
         return np.asarray(incomplete & ~fails)
 
 
@@ -272,7 +275,8 @@ def steerings(found: list[SteeringPoint], seen: Seen, sizes: WaveSizes) -> Itera
     for number, warp in dict.fromkeys(seen.visits):
         visitors.setdefault(number, []).append(warp)
     looking = [number for number in visitors if found[number].observes]
-    yield from (Steer(0, Action.FAIL, nth, EVERYONE, number) for nth in (1, EACH, 2) for number in looking if found[number].waits)
+    fails = [(nth, number) for nth in (1, EACH, 2) for number in looking if found[number].waits]
+    yield from (Steer(0, action, nth, EVERYONE, number) for action in (Action.FAIL, Action.AHEAD) for nth, number in fails)
     orders = {number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns}
     yield from (each for one in orders.values() for each in one[:CHOSEN])
     for nth, prompt in ((1, 0), (2, 0), (1, 1), (3, 0), (EACH, 0)):
