@@ -10,6 +10,7 @@ Not handled: collectives that C++ makes (DDP), `torch.ops.symm_mem`, memory of o
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -68,6 +69,7 @@ class TorchProcesses(Seam):
         super().__init__()
         self._names: dict[int, str] = {}  # of allocations, by address
         self._keys: dict[int, str] = {}  # of allocations, by the addresses of the own memory
+        self._handles: WeakKeyDictionary[Any, tuple[int, str | None]] = WeakKeyDictionary()  # rank, and key of the allocation
         self._watched: set[Any] = set()  # classes of handles, and that of work
         self._works: WeakKeyDictionary[Any, list[_Exchange]] = WeakKeyDictionary()
         self._batch: list[_Exchange] | None = None  # that is being begun
@@ -180,6 +182,7 @@ class TorchProcesses(Seam):
             log.add_window(f"{key}, signals", rank, int(pad), int(handle.signal_pad_size), f'signal pad of "{name}", rank {rank}', 4)
         self._watch(type(handle))
         self._keys[int(handle.buffer_ptrs[handle.rank])] = key
+        self._handles.clear()  # the addresses may be those of an earlier allocation
         return handle
 
     def _watch(self, kind: Any) -> None:
@@ -191,15 +194,26 @@ class TorchProcesses(Seam):
 
     def _called(self, method: str, original: Callable[..., Any], handle: Any, *args: Any, **how: Any) -> Any:
         result = original(handle, *args, **how)
-        key = self._keys.get(int(handle.buffer_ptrs[handle.rank]))
+        own, key = self._known(handle)
         if key is not None and self._session is not None:
             names = [name for name in ("dst_rank", "src_rank", "channel") if name != ("src_rank" if method == "put_signal" else "dst_rank")]
             given = dict(zip(names if method != _BARRIER else ("channel",), args, strict=False)) | how
-            own, other = int(handle.rank), given.get("dst_rank", given.get("src_rank"))
+            other = given.get("dst_rank", given.get("src_rank"))
             sends, receives = _HANDLE[method]
             way = "" if other is None else f" {_way(own, other, sends=sends)}"
             self._met(_Exchange(f"{key}, channel {given.get('channel', 0)}{way}", sends=sends, receives=receives))
         return result
+
+    def _known(self, handle: Any) -> tuple[int, str | None]:
+        """The rank of a handle, and the key of its allocation. Each look at a handle makes lists."""
+        try:
+            return self._handles[handle]
+        except (KeyError, TypeError):  # a class whose objects are no keys
+            rank = int(handle.rank)
+            found = rank, self._keys.get(int(handle.buffer_ptrs[rank]))
+        with contextlib.suppress(TypeError):
+            self._handles[handle] = found
+        return found
 
 
 def _directions(module: Any, name: str, group: Any, given: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -222,4 +236,7 @@ def _name_of(group: Any) -> str:
 
 def _current_stream() -> int:
     torch: Any = sys.modules["torch"]
+    core = getattr(torch, "_C", None)
+    if hasattr(core, "_cuda_getCurrentRawStream") and hasattr(core, "_cuda_getDevice"):  # Triton asks in this way, too: no object is made
+        return int(core._cuda_getCurrentRawStream(core._cuda_getDevice()))
     return int(torch.cuda.current_stream().cuda_stream)

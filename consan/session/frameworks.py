@@ -188,7 +188,7 @@ class Frameworks:
     def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether launches that look alike may not be made alike."""
         contexts = self.device.backend.contexts
-        if prepared.recorded is None or (contexts is not None and contexts.refusal) or self.peers.of_process:
+        if prepared.recorded is None or (contexts is not None and contexts.refusal) or self.looks_at_each(prepared, launch.entry):
             return True
         return not self.selection.takes_all or self.judge.keeper is not None or not launch.threads or launch.stream == THREAD_STREAM
 
@@ -267,6 +267,12 @@ class Frameworks:
         if found:
             self.streams.second()
         return found
+
+    def looks_at_each(self, prepared: Prepared, entry: str) -> bool:
+        """Whether a launch may reach memory of another GPU that this process uses, and the report does not say so of its kernel yet."""
+        if not self.peers.of_process:
+            return False
+        return self.streams.several_devices or not self.judge.recording.kernels.is_beyond(prepared, entry)
 
     def reaches_more(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
         """Whether a launch that repeats may reach memory that other processes reach, and the report does not say so of its kernel yet."""

@@ -214,6 +214,7 @@ class RepeatedLaunch:
     era: int
     _args: Parameters | None = None  # of the last one
     _early: bool = False  # Python makes those that C could make if calls were noted
+    _in_turn: bool = False  # the last one was no programmatic dependent launch
     _owner: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -232,13 +233,14 @@ class RepeatedLaunch:
             counted, streams, shared = self.asks or alike.asks, frameworks.streams, frameworks.peers.memory.shared
             args = asked() if counted or streams.several or shared else None
             shape = frameworks.among_streams(self.prepared, self.launch, args) if streams.several else None
-            if frameworks.peers.of_process or (shared and frameworks.reaches_more(self.prepared, self.launch.entry, args)):
+            prepared, entry = self.prepared, self.launch.entry
+            if frameworks.looks_at_each(prepared, entry) or (shared and frameworks.reaches_more(prepared, entry, args)):
                 return NOT_REPEATED
             taken = self._begins(alike, args, placed=shape is not None)
             if taken is None:
                 return NOT_REPEATED
             own, made, args = streams.own, MADE.count, args if counted else None
-            quiet = QUIET.count if shape is None and streams.drops() else _HEARD
+            quiet = QUIET.count if (shape is None or self._in_turn) and streams.drops(placed=shape is not None) else _HEARD
             own.programmatic = False
             own.depth += 1
             made.value += 1
@@ -259,7 +261,7 @@ class RepeatedLaunch:
             if gives_status and result:
                 alike.failed(taken)
                 return result
-            self._args = args
+            self._args, self._in_turn = args, not own.programmatic
             alike.end(taken, args)
             if shape is not None:
                 frameworks.launched_again(self.prepared, self.launch, shape)

@@ -54,12 +54,16 @@ def test_not_once_memory_of_another_may_be_reached(given: str, many: Callable[[s
     assert one.program.launch(10) == 0
 
 
-@pytest.mark.parametrize("given", WAYS)
-def test_not_once_another_context_was_used(given: str, many: Callable[[str], Early]) -> None:
-    one = many(given)
+def uses_another(one: Early) -> None:
     own, one.cupti.context = one.cupti.context, 0x66
     one.call("cuMemsetD8Async", 0x5000, 0, 64, 0)
     one.cupti.context = own
+
+
+@pytest.mark.parametrize("given", WAYS)
+def test_not_once_another_context_was_used(given: str, many: Callable[[str], Early]) -> None:
+    one = many(given)
+    uses_another(one)
     assert one.program.launch(10) == 0
 
 
@@ -70,6 +74,30 @@ def test_not_once_a_launch_was_given_its_memory(given: str, many: Callable[[str]
     made, word = one.program.session.frameworks, (1 << 40).to_bytes(8, "little")
     assert made.peers.reached(one.program.prepared, one.program.kernel, lambda: (word,))
     made.streams.second()
+    assert one.program.launch(10) == 0
+
+
+def says_so(one: Early) -> None:
+    kernels = one.program.session.recording.kernels
+    kernels.lacks_comparison(one.program.prepared, one.program.kernel, "it may reach memory of another GPU")
+
+
+@pytest.mark.parametrize("given", ["triton adds"])
+def test_again_once_the_report_says_so(given: str, many: Callable[[str], Early]) -> None:
+    """A launch adds nothing to a report that is incomplete because of its kernel."""
+    one = many(given)
+    one.call(PEERS, 0x66, 0)
+    says_so(one)
+    one.program.launch(2)
+    assert one.program.launch(10) == 10
+    assert one.program.counts()[0] == "incomplete"
+
+
+@pytest.mark.parametrize("given", ["triton adds"])
+def test_not_of_two_contexts_though_the_report_says_so(given: str, many: Callable[[str], Early]) -> None:
+    one = many(given)
+    uses_another(one)
+    says_so(one)
     assert one.program.launch(10) == 0
 
 
@@ -90,7 +118,7 @@ def test_not_where_calls_are_not_seen(library: bench_launch.NullLibrary, monkeyp
 
 
 FAULTS: dict[str, tuple[Any, str, str, Callable[..., None], str]] = {
-    "never": (frameworks, " or self.peers.of_process:", " or not contexts.alone:", test_they_repeat, "triton adds"),
+    "never": (frameworks, "if not self.peers.of_process:", "if self.device.backend.contexts.alone:", test_they_repeat, "triton adds"),
     "peers": (peers, " or self.memory.peers", "", test_not_once_memory_of_another_may_be_reached, "triton adds"),
     "contexts, in C": (
         followed_streams,
@@ -117,9 +145,23 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[..., None], str]] = {
     "memory": (peers, "self._met = True", "pass", test_not_once_a_launch_was_given_its_memory, "triton adds"),
     "each launch": (
         repeated_launch,
-        "frameworks.peers.of_process or (shared",
+        "frameworks.looks_at_each(prepared, entry) or (shared",
         "(shared",
         test_not_once_memory_of_another_may_be_reached,
+        "triton adds",
+    ),
+    "what the report says": (
+        frameworks,
+        "not self.judge.recording.kernels.is_beyond(prepared, entry)",
+        "True",
+        test_again_once_the_report_says_so,
+        "triton adds",
+    ),
+    "several GPUs": (
+        frameworks,
+        "self.streams.several_devices or not",
+        "not",
+        test_not_of_two_contexts_though_the_report_says_so,
         "triton adds",
     ),
 }

@@ -101,8 +101,31 @@ def test_a_second_stream_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raced(monkeypatch)[0] != "clean"
 
 
+def test_those_that_have_their_place_are_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is a second stream: the session gives each launch its place. It hears the first one."""
+    program = Repeating(monkeypatch)
+    program.launch(program.stream())
+    program.again()
+    assert (program.launches_heard(5), program.short) == (0, 6)
+
+
+def test_programmatic_ones_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Repeating(monkeypatch)
+    program.launch(program.stream())
+    own = program.framework.session.frameworks.streams.own
+    assert program.launches_heard(3, hook=lambda: setattr(own, "programmatic", True)) == 3
+
+
 FAULTS = {
-    "after many, too": (followed_streams, "self._calls <= FIRST_CALLS and ", "", test_many_are_noted),
+    "after many, too": (followed_streams, "(placed or self._calls <= FIRST_CALLS) and ", "", test_many_are_noted),
+    "those that have their place": (
+        repeated_launch,
+        "(shape is None or self._in_turn)",
+        "shape is None",
+        test_those_that_have_their_place_are_not_heard,
+    ),
+    "programmatic ones": (repeated_launch, "(shape is None or self._in_turn)", "True", test_programmatic_ones_are_heard),
+    "programmatic ones, later": (repeated_launch, "args, not own.programmatic", "args, True", test_programmatic_ones_are_heard),
     "not one more call": (followed_streams, "        self._calls += dropped\n", "", test_many_are_noted),
     "beside another listener": (
         callbacks,
@@ -112,7 +135,7 @@ FAULTS = {
     ),
     "none": (
         repeated_launch,
-        "if shape is None and streams.drops() else _HEARD",
+        "if (shape is None or self._in_turn) and streams.drops(placed=shape is not None) else _HEARD",
         "if False else _HEARD",
         test_they_are_not_heard,
     ),

@@ -137,6 +137,9 @@ def rows_between(reads: Iterable[tuple[int, int]], writes: Iterable[tuple[int, i
     return rows
 
 
+NO_ROWS: Final = rows_between((), ())
+
+
 def rows_touched(touched: Sequence[TouchedBytes], begins: Sequence[int]) -> Rows:
     """The accesses of a launch by the bytes that its instructions touch. The site of each is the place of its instruction, from zero.
 

@@ -29,7 +29,7 @@ from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
-from consan.session.comparing.array_rows import ByRows, both_in, rows_between, span_of
+from consan.session.comparing.array_rows import NO_ROWS, ByRows, both_in, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
 from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
@@ -244,7 +244,7 @@ class ConcurrentLaunches:
         if stream is None:
             self.timeline.host_waits(Numbers((number,)))
             return
-        self._done[number], self._starts[number] = _Operated(_EXCHANGE, stream, rows_between((), ())), place.start
+        self._done[number], self._starts[number] = _Operated(_EXCHANGE, stream, NO_ROWS), place.start
         stream.launched(number, place)
 
     def unfinished(self) -> Iterator[tuple[int, Rows]]:

@@ -252,9 +252,12 @@ class FollowedStreams(ProgramStreams):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
 
-    def drops(self) -> bool:
-        """Whether C drops the call of a launch that adds nothing, which is one more call until many are noted."""
-        dropped = self.facts is not None and self._calls <= FIRST_CALLS and self.facts.serves_alone
+    def drops(self, *, placed: bool) -> bool:
+        """Whether C drops the call of a launch that adds nothing, which is one more call until many are noted.
+
+        `placed`: the session gives it its place, so nobody needs the call.
+        """
+        dropped = self.facts is not None and (placed or self._calls <= FIRST_CALLS) and self.facts.serves_alone
         self._calls += dropped
         return dropped
 

@@ -57,7 +57,8 @@ class CheckedKernels:
 
     def of(self, prepared: Prepared, entry: str) -> CheckedKernel:
         """The facts about a kernel."""
-        return self._kernels.setdefault((prepared.number, entry), CheckedKernel())
+        kernel = self._kernels.get((prepared.number, entry))  # it takes long to make one
+        return kernel if kernel is not None else self._kernels.setdefault((prepared.number, entry), CheckedKernel())
 
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, *, keeps: bool, asked: bool) -> None:
         """Count what was checked of a launch. `keeps`: its accesses are compared with other launches. `asked`: others ask it more."""

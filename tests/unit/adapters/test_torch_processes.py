@@ -79,7 +79,10 @@ def made_up_memory() -> Any:
     """`torch.distributed._symmetric_memory`: a buffer that nobody touches."""
 
     class Handle(SimpleNamespace):
-        pass
+        __hash__ = object.__hash__  # those of torch are keys
+
+        def barrier(self, channel: int = 0) -> None:
+            """Nobody waits."""
 
     def rendezvous(tensor: Any, group: Any = None) -> Any:
         places = {"buffer_ptrs": [1 << 50, 1 << 51], "signal_pad_ptrs": [1 << 52, 1 << 53]}
@@ -101,7 +104,7 @@ class Member:
             monkeypatch.setitem(sys.modules, module.__name__, module)
         session: Any = SimpleNamespace(here=lambda: SimpleNamespace(followed=self.rank.streams))
         self.seam.install(session)
-        memory.rendezvous(SimpleNamespace(rank=rank, data_ptr=lambda: 0, element_size=lambda: 4), "0")
+        self.handle = memory.rendezvous(SimpleNamespace(rank=rank, data_ptr=lambda: 0, element_size=lambda: 4), "0")
 
     def in_other_stream(self, call: Callable[[], Any]) -> Any:
         self.current = self.other
@@ -167,6 +170,8 @@ def _unrelated(member: Member) -> None:
 ORDERS: dict[str, Callable[[Member], Any]] = {
     "a collective": lambda member: member.dist.all_reduce([]),
     "a barrier": lambda member: member.dist.barrier(),
+    "a barrier of the memory": lambda member: member.handle.barrier(),
+    "a barrier of the memory, once more": lambda member: [member.handle.barrier(), member.handle.barrier()],
     "work that is waited for": lambda member: member.dist.all_reduce([], async_op=True).wait(),
     "the first of two": _unrelated,
     "a barrier that the host waits for, in another stream": lambda member: member.in_other_stream(
