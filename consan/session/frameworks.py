@@ -224,7 +224,7 @@ class Frameworks:
             captured = self.device.backend.capturing(launch.stream)
             compares = self.streams.compares_in(launch.stream, self.context)
             touched = self._touched(prepared, launch, launch.args, captured=captured) if captured or compares else None
-            with_others = self._waits_for_others(reaches)
+            with_others = bool(reaches) and self.streams.several_devices  # it may wait for a launch that this process makes later
             look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, with_others=with_others)
             form, began = look.whole or prepared, self._begun(look)
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
@@ -270,19 +270,13 @@ class Frameworks:
 
     def looks_at_each(self, prepared: Prepared, entry: str) -> bool:
         """Whether a launch may reach memory of another GPU that this process uses, and the report does not say so of its kernel yet."""
-        if not self.peers.of_process:
-            return False
-        return self.streams.several_devices or not self.judge.recording.kernels.is_beyond(prepared, entry)
+        return self.peers.of_process and (self.streams.several_devices or not self.judge.recording.kernels.is_beyond(prepared, entry))
 
     def reaches_more(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
         """Whether a launch that repeats may reach memory that other processes reach, and the report does not say so of its kernel yet."""
         if not self.peers.shares or self.judge.recording.kernels.is_beyond(prepared, entry):
             return False
         return not self.peers.reaches_none(prepared, entry, args)
-
-    def _waits_for_others(self, reaches: str) -> bool:
-        """Whether a launch may wait for one of another GPU that this process makes later."""
-        return bool(reaches) and self.streams.several_devices
 
     def _unrecorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Handle | None:
         """The module for a launch that is not recorded. None: the framework's own, in which the kernel is as it was."""

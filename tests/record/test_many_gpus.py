@@ -118,7 +118,13 @@ def test_not_where_calls_are_not_seen(library: bench_launch.NullLibrary, monkeyp
 
 
 FAULTS: dict[str, tuple[Any, str, str, Callable[..., None], str]] = {
-    "never": (frameworks, "if not self.peers.of_process:", "if self.device.backend.contexts.alone:", test_they_repeat, "triton adds"),
+    "never": (
+        frameworks,
+        "return self.peers.of_process and",
+        "return not self.device.backend.contexts.alone and",
+        test_they_repeat,
+        "triton adds",
+    ),
     "peers": (peers, " or self.memory.peers", "", test_not_once_memory_of_another_may_be_reached, "triton adds"),
     "contexts, in C": (
         followed_streams,
