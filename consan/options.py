@@ -314,7 +314,8 @@ RUN: Final = (
     UNOPTIMIZED,
     Option(
         "--triton-arch",
-        "target of Triton with --device cpu: sm_80 (cp.async), sm_90 (TMA, wgmma) or sm_100 (TMA, tcgen05); default: sm_90",
+        "what Triton and other compilers compile for with --device cpu: sm_80 (cp.async), sm_90 (TMA, wgmma) or sm_100 (TMA, tcgen05);"
+        " default: sm_90",
         default="sm_90",
         choices=("sm_80", "sm_90", "sm_100"),
     ),

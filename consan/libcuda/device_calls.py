@@ -44,7 +44,7 @@ _OWN_RUNTIME: Final = (
 
 
 def _capability(driver: StandInDriver) -> tuple[int, int]:
-    digits = "".join(filter(str.isdigit, driver.session.backend.arch))
+    digits = "".join(filter(str.isdigit, driver.session.options.chip))
     return int(digits[:-1]), int(digits[-1])
 
 

@@ -386,9 +386,8 @@ def _is_fixed(name: str, slots: tuple[ModifierSlot, ...]) -> bool:
 
 def _space(rule: str, modifiers: Mapping[str, str]) -> str:
     # If the space is a modifier class and the modifier is missing, the address is generic ("Generic Addressing").
-    if rule in modifiers:
-        return modifiers[rule]
-    return "generic" if rule == "ss" else rule
+    rule = {"cta_group::2": "shared::cluster"}.get(modifiers.get("cta_group", ""), "dst") if rule == "dst-or-peer" else rule
+    return modifiers.get(rule, "generic" if rule == "ss" else rule)
 
 
 def _width(rule: str, modifiers: Mapping[str, str]) -> tuple[int, int]:

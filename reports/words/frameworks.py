@@ -169,10 +169,11 @@ _ALONE: Final[dict[str, _Spellings]] = {
     ),
     "cluster_barrier": _row(
         "cluster.sync()",
-        "cute::cluster_sync()",
-        *["a barrier of the cluster (barrier.cluster.arrive and barrier.cluster.wait)"] * 4,
+        *("cute::cluster_sync()", "cluster.arrive() and cluster.wait()"),
+        *["a barrier of the cluster (barrier.cluster.arrive and barrier.cluster.wait)"] * 3,
         dsl="cute.arch.cluster_arrive() and cute.arch.cluster_wait()",
-        tile="T.cluster_sync() (barrier.cluster.arrive and barrier.cluster.wait)",
+        tile="T.cluster_arrive() and T.cluster_wait()",
+        pallas="plgpu.barrier_arrive and plgpu.barrier_wait of a plgpu.ClusterBarrier",
     ),
     "arrive": _row(
         "mbarrier.arrive; cuda::ptx::mbarrier_arrive",

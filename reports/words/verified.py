@@ -33,6 +33,7 @@ _SPELLED: Final = (
 _SPELLED_IN_PYTHON: Final = (
     (re.compile(r"mbarrier\.try_wait\.parity\b"), "mbarrier_wait", ""),
     (re.compile(r"mbarrier\.arrive\b"), "arrive", ""),
+    (re.compile(r"barrier\.cluster\.(?:arrive|wait)\b"), "cluster_barrier", ""),
 )
 _WAITS: Final = ("bar.", "barrier.", "mbarrier.try_wait")
 _GROUPS: Final = ("cp.async.commit_group", "cp.async.wait_group")
@@ -238,6 +239,9 @@ def spelling(framework: str, instruction: str) -> str:
     """How a framework spells an instruction; empty if that is not known, or as in PTX."""
     for pattern, word, operation in (*_SPELLED, *(() if framework in (CUDA, CUTE, WARP) else _SPELLED_IN_PYTHON)):
         if found := pattern.match(instruction):
+            if word == "cluster_barrier":
+                both = words_of(framework, operation)[word].partition(" (")[0].split(" and ")
+                return both[not instruction.endswith("arrive")] if len(both) == 2 else ""
             leave = found[1] if found.groups() else ""
             name = words_of(framework, operation)[word].replace("{leave}", leave).partition(" (")[0].rpartition("; ")[2]
             return "" if name.startswith((instruction.partition(".")[0] + ".", "mbarrier.arrive")) and name != "mbarrier.wait" else name

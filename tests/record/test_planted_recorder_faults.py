@@ -86,6 +86,7 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "operands of a product": (matrix, "operands_in_memory", _instead([]), "wgmma_operand_overwritten", True),
     "waits for products": (lowering, "lower", _as(effects.ProductWait, effects.ProductCommit), "wgmma_one_wait_for_two", False),
     "ranks of addresses": (orders, "is_ranked", _instead(False), "cluster_reduction", False),
+    "an mbarrier of the peer": (orders, "operand_of", _instead(None), "cluster_pair_leader", False),
     "scopes": (lowering, "reach_of", _without_scope, "cluster_arrive_cta_scope", True),
     "relaxed arrivals": (lowering, "lower", _where("relaxed", relaxed=False), "mbarrier_relaxed_arrive", True),
     "the end of a log before a wait": (text, "stop", _instead(""), "mbarrier_32_arrivals_hang", True),

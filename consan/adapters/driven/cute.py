@@ -56,7 +56,7 @@ class CuteStandIn(Seam):
         if self.available():
             self._folder = Path(tempfile.mkdtemp(prefix="consan-cute-"))
             self._set(CUTE_DSL_KEEP="ptx,cubin", CUTE_DSL_DUMP_DIR=str(self._folder), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
-            self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.backend.arch))
+            self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.options.chip))
             self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
             self._when(_EXECUTOR, self._without_runtime)
             self._when(_COMPILED, self._executes)

@@ -32,15 +32,18 @@ from consan.toolchain import find
 
 _TRIED: Final = (0, 1)
 _NVRTC: Final = "tilelang.jit.adapter.nvrtc"
+_DEVICE: Final = "tilelang.carver.arch.driver.cuda_driver"
 _LINES: Final = "tl.emit_line_directives"
 # nvcc has these types from the host's headers
 HOST_TYPES: Final = "typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;\n"
+_OF_NVCC: Final = re.compile(r"-O\d|--?expt-(?:relaxed-constexpr|extended-lambda)|--?ptxas-options|-Xptxas|-Xcompiler")
 _DIRECTIVE: Final = re.compile(r"^#line \d+ .*$")
 _KERNEL: Final = re.compile(r'^extern "C" __global__ .*\{$')
 _NEEDS: Final = {
     "tilelang.backend.target": ("auto_detect_target",),
     "tilelang.backend.module": ("BackendModule.resolve_execution_backend",),
     "tilelang.cuda.target": ("_detect_torch_cuda_arch",),
+    _DEVICE: ("get_cuda_device_properties",),
     "tilelang.ir": ("set_stmt_span",),
     "tilelang.jit.kernel": ("normalize_pass_configs",),
     "tilelang.language.eager.builder": ("Builder._current_stmt_frame", "tirx.frame.TIRFrame"),
@@ -86,7 +89,7 @@ class TilelangStandIn(Seam):
         self._when(f"{_NVRTC}.libgen", self._compiles)
         self._when(f"{_NVRTC}.adapter", self._launches)
         self._when("tilelang.profiler", lambda profiler: self._wrap(profiler, "do_bench", harness.run_once, self._open))
-        chip = self._open.backend.arch
+        chip = self._open.options.chip
         self._patches.set(modules["tilelang.cuda.target"], "_detect_torch_cuda_arch", lambda: chip)
         self._patches.set(modules["tilelang.backend.target"], "auto_detect_target", lambda: "cuda")
         self._wrap(modules["tilelang.backend.module"].BackendModule, "resolve_execution_backend", _nvrtc)
@@ -95,6 +98,7 @@ class TilelangStandIn(Seam):
     def _redirect(self, torch: ModuleType) -> None:
         assert self._driver is not None
         self._undo.append(torch_device.redirect(self._open, self._driver, self._patches, torch))
+        self._patches.set(importlib.import_module(_DEVICE), "get_cuda_device_properties", torch.cuda.get_device_properties)
 
     def _compiles(self, libgen: Any) -> None:
         self._wrap(libgen.NVRTCLibraryGenerator, "compile_lib", self._compile)
@@ -111,7 +115,7 @@ class TilelangStandIn(Seam):
 
     def _to_ptx(self, original: Callable[..., Any], code: str, target_format: str, options: list[str], **others: Any) -> Any:
         """`compile_cuda`: PTX with lines, also where there is no CUDA toolkit."""
-        given = [*options, *(f"-I{folder}" for folder in find.include_dirs()), "-lineinfo"]
+        given = [*of_nvrtc(options), *(f"-I{folder}" for folder in find.include_dirs()), "-lineinfo"]
         placed_code = with_each_line(code, sources.place(code, sources.source_folder(self._open)))
         return bytes(original(HOST_TYPES + placed_code, target_format="ptx", options=given, **others)).rstrip(b"\0")
 
@@ -130,6 +134,11 @@ class TilelangStandIn(Seam):
             copies = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)
             with library.launching(buffers(given, names), copies):
                 return original(adapter, *given, stream=self._driver.now.get().handle)
+
+
+def of_nvrtc(options: list[str]) -> list[str]:
+    """A program's options for nvcc, as NVRTC takes them: those of optimisation, constexpr and lambdas go."""
+    return [each for each in options if _OF_NVCC.match(each) is None]
 
 
 def keep_lines(tilelang: ModuleType, wrap: Callable[..., None]) -> None:

@@ -89,6 +89,11 @@ class SessionOptions:
         for why in _excluded(self):
             raise UsageError(why)
 
+    @property
+    def chip(self) -> str:
+        """The virtual device's architecture with its features: `sm_90a`."""
+        return self.triton_arch if self.triton_arch == "sm_80" else f"{self.triton_arch}a"
+
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> SessionOptions:
         """The options by their names. `UsageError` for a name that is none."""

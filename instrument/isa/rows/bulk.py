@@ -140,14 +140,14 @@ _TENSOR_LOAD = makes(TensorLoad, at="dst-addr", mbarrier_at="mbar", **_CTAS, fou
 
 
 def _tensor_loads(mode: str, modes: str, **columns: Any) -> list[Row]:
-    """Copies of tensors to shared memory."""
+    """Copies of tensors to shared memory. With .cta_group::2 the mbarrier may be that of the peer of the CTA of the destination."""
     return rows(
         _MOVE + "cp.async.bulk.tensor",
         "tensor",
         f"cp.async.bulk.tensor.dim.dst.global{mode}.complete_tx{{.multicast}}{{.cta_group}}{{.level::cache_hint}} "
         "[dst-addr], [tensor], [mbar]{, im2col}{, cta-mask}{, policy}",
         name="cp.async.bulk.tensor",
-        touch="read tensor global 0 async; write dst-addr dst 0 async; rmw mbar dst 8",
+        touch="read tensor global 0 async; write dst-addr dst 0 async; rmw mbar dst-or-peer 8",
         completion="mbarrier",
         classes={**_CLASSES, "load_mode": modes},
         **{"status": "checked", **columns},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from consan.instrument.isa import InstructionEvent, MemoryAccess
-from consan.instrument.rewriting.context import Work
+from consan.instrument.rewriting.context import Work, operand_of
 from consan.instrument.rewriting.emit import is_ranked
 
 _SCOPES = {"none": 0, "cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
@@ -26,4 +26,6 @@ class AccessReach(TypedDict):
 
 def reach_of(work: Work, access: MemoryAccess) -> AccessReach:
     """The reach of an access."""
-    return {"ranked": is_ranked(access), "narrow": access.is_strong and work.event.is_of_cta}
+    mbarrier = operand_of(work, "mbar")
+    places = (access, *(each for each in work.event.accesses if mbarrier is not None and each.address is mbarrier))
+    return {"ranked": any(map(is_ranked, places)), "narrow": access.is_strong and work.event.is_of_cta}

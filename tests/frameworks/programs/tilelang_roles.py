@@ -5,6 +5,7 @@ import sys
 import tilelang
 import tilelang.language as T  # noqa: N812 - as its programs have it
 import torch
+from tilelang.carver.arch import driver
 
 RACY = "racy" in sys.argv
 
@@ -40,6 +41,7 @@ def product(rows, columns, depth, tile, step):
     return main
 
 
+assert driver.get_num_sms() > 0, "persistent kernels start as many CTAs"
 a = torch.randn(64, 128, device="cuda", dtype=torch.float16)
 b = torch.randn(128, 128, device="cuda", dtype=torch.float16)
 c = product(64, 128, 128, 64, 64)(a, b)

@@ -16,7 +16,9 @@ from consan._errors import EnvironmentFailure
 from consan.backends import driver
 from consan.libcuda import calls, cudart_calls, library
 from consan.libcuda.build import DRIVER
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
+from consan.session.session_options import open_session
 from consan.tensormap.encoding import decode
 
 SOURCE = Path(calls.__file__).parent / "source"
@@ -57,6 +59,18 @@ def program(session: Session) -> Iterator[Program]:
 
 def loaded(program: Program, barrier: str = "bar.sync 0;") -> int:
     return program("cuModuleLoadData", ctypes.c_char_p(WITH_COUNTER.replace("BARRIER", barrier).encode()))
+
+
+@pytest.mark.parametrize(("arch", "capability"), [("sm_80", 80), ("sm_90", 90), ("sm_100", 100)])
+def test_programs_compile_for_the_architecture_of_the_option(arch: str, capability: int) -> None:
+    """The attributes 75 and 76 are the two numbers of the compute capability."""
+    session = open_session(SessionOptions(device="cpu", triton_arch=arch))
+    library.enter(session)
+    major, minor = (Program()("cuDeviceGetAttribute", number, 0) & 0xFFFFFFFF for number in (75, 76))
+    library.leave()
+    session.close()
+    assert major * 10 + minor == capability
+    assert session.options.chip.removesuffix("a") == arch
 
 
 @pytest.mark.parametrize(("barrier", "verdict"), [("bar.sync 0;", "clean"), ("", "violations")])

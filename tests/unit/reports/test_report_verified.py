@@ -8,7 +8,7 @@ import pytest
 
 from consan.reports.catalogue.situations import OVERWRITTEN
 from consan.reports.model import CULPRIT, Access, Finding, FixStep, VerifiedFix
-from consan.reports.words.frameworks import CUDA, CUTE_DSL, GLUON, PALLAS, TILELANG, TRITON, WARP, advice
+from consan.reports.words.frameworks import CUDA, CUTE_DSL, GLUON, PALLAS, PTX, TILELANG, TRITON, WARP, advice
 from consan.reports.words.verified import NOT_NAMED, misses_cause, names, order_of, spelling, turn_of, with_fix, with_whole_fixes
 
 
@@ -73,6 +73,21 @@ def test_the_fix_names_what_was_verified() -> None:
 def test_a_repair_in_the_words_of_each_framework(framework: str, wait: str, arrival: str) -> None:
     assert spelling(framework, "mbarrier.try_wait.parity with parity 0 on the mbarrier at shared offset 16") == wait
     assert spelling(framework, "mbarrier.arrive.shared") == arrival
+
+
+@pytest.mark.parametrize(
+    ("framework", "arrival", "wait"),
+    [
+        (CUTE_DSL, "cute.arch.cluster_arrive()", "cute.arch.cluster_wait()"),
+        (PALLAS, "plgpu.barrier_arrive", "plgpu.barrier_wait of a plgpu.ClusterBarrier"),
+        (TILELANG, "T.cluster_arrive()", "T.cluster_wait()"),
+        (GLUON, "cluster.arrive()", "cluster.wait()"),
+        (PTX, "", ""),
+        (CUDA, "", ""),
+    ],
+)
+def test_a_barrier_of_the_cluster_in_the_words_of_each_framework(framework: str, arrival: str, wait: str) -> None:
+    assert (spelling(framework, "barrier.cluster.arrive"), spelling(framework, "barrier.cluster.wait")) == (arrival, wait)
 
 
 def test_a_barrier_has_the_first_of_its_words() -> None:
