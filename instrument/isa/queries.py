@@ -113,6 +113,11 @@ def may_wait(instruction: InstructionLike) -> bool:
     return polls(instruction) or has_action(instruction, "mbarrier", "try_wait")
 
 
+def names_other_gpus(instruction: InstructionLike) -> bool:
+    """Whether an opcode names the scope that other GPUs share. A volatile access has it without a name."""
+    return "sys" in instruction.parts
+
+
 def is_exact(instruction: InstructionLike) -> bool:
     """Whether an instruction computes with integers, bits or predicates of its operands, and with nothing else."""
     words = instruction.parts[1:]

@@ -77,26 +77,54 @@ def test_of_no_loop_everything_could_sleep(monkeypatch: pytest.MonkeyPatch) -> N
     assert _sleeps(*WORKS["stores"])
 
 
-# rounds, whether the value changes in each, whether the thread polls; the least and the most ns of its sleeps
+# rounds, how much is added to the value in each, whether the thread polls; the least and the most ns of its sleeps
 SLEEPS = {
-    "short": (60, False, True, 0, 0),
-    "begins": (64 + 17, False, True, 256 * 15, 256 * 24),
-    "long": (400, False, True, 16 << 20, 200 << 20),
-    "another value each round": (400, True, True, 0, 0),
-    "another thread polls": (400, False, False, 0, 0),
+    "short": (60, 0, True, 0, 0),
+    "begins": (64 + 17, 0, True, 256 * 15, 256 * 24),
+    "long": (400, 0, True, 16 << 20, 200 << 20),
+    "another value each round": (400, 1, True, 0, 0),
+    "another thread polls": (400, 0, False, 0, 0),
+}
+FAR = {
+    "short": (60, 0, True, 0, 0),
+    "begins": (64 + 17, 0, True, 256 * 15, 256 * 24),
+    "long": (400, 0, True, 5 << 30, 8 << 30),
+    "another value each round": (400, 1, True, 0, 0),
 }
 
 
-@pytest.mark.parametrize(("rounds", "changes", "polls", "least", "most"), SLEEPS.values(), ids=SLEEPS)
-def test_sleeps_double(rounds: int, changes: bool, polls: bool, least: int, most: int) -> None:
+def _total(rounds: int, adds: int, polls: bool, *, far: bool) -> int:
     total = np.zeros(1, np.uint64)
-    consan.launch(consan.Kernel(_summed(rounds, changes=changes, polls=polls)), 1, 1, [total], device="cpu")
-    assert least <= total[0] <= most
+    consan.launch(consan.Kernel(_summed(rounds, adds=adds, polls=polls, far=far)), 1, 1, [total], device="cpu")
+    return int(total[0])
 
 
-def _summed(rounds: int, *, changes: bool, polls: bool) -> str:
+@pytest.mark.parametrize(("rounds", "adds", "polls", "least", "most"), SLEEPS.values(), ids=SLEEPS)
+def test_sleeps_double(rounds: int, adds: int, polls: bool, least: int, most: int) -> None:
+    assert least <= _total(rounds, adds, polls, far=False) <= most
+
+
+@pytest.mark.parametrize(("rounds", "adds", "polls", "least", "most"), FAR.values(), ids=FAR)
+def test_sleeps_for_another_gpu_double_further(rounds: int, adds: int, polls: bool, least: int, most: int) -> None:
+    """The host there may check a launch for seconds: the rounds that a log has would not fit."""
+    assert least <= _total(rounds, adds, polls, far=True) <= most
+
+
+def test_a_fault_that_ends_the_sleeps_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backoff, "FAR_DOUBLED", 12)
+    assert _total(*FAR["long"][:3], far=True) < FAR["long"][3]
+
+
+@pytest.mark.parametrize("scope", ["sys", "gpu"])
+def test_a_scope_that_other_gpus_share_is_far(scope: str) -> None:
+    text = POLL.format(more="", poll=ADD.replace("sys", scope), target="sm_90a")
+    assert ["__consan_sleeps" in record(text, global_races=True, leaves=leaves).ptx for leaves in (True, False)] == [scope == "sys", False]
+    assert assemble_cached(record(text, global_races=True, leaves=True).ptx, "sm_90a").cubin
+
+
+def _summed(rounds: int, *, adds: int, polls: bool, far: bool) -> str:
     """A kernel that adds up the sleeps of one poll."""
-    text = backoff.slept(0, "%place", "%seen", "@%guard ", "")
+    text = backoff.slept(0, "%place", "%seen", "@%guard ", "", far=far)
     slept = "@%__consan_pz nanosleep.u32 %__consan_zt;"
     assert slept in text
     text = text.replace(slept, "cvt.u64.u32 %wide, %__consan_zt;\n@%__consan_pz add.u64 %sum, %sum, %wide;")
@@ -109,7 +137,7 @@ def _summed(rounds: int, *, changes: bool, polls: bool) -> str:
 mov.b64 %place, 4096; mov.b64 %seen, 0; mov.b64 %sum, 0; mov.b32 %n, 0; setp.eq.s32 %guard, 1, {int(polls)};
 $L1:
 {text}
-add.u64 %seen, %seen, {int(changes)}; add.u32 %n, %n, 1; setp.lt.u32 %more, %n, {rounds};
+add.u64 %seen, %seen, {adds}; add.u32 %n, %n, 1; setp.lt.u32 %more, %n, {rounds};
 @%more bra $L1;
 ld.param.u64 %to, [out]; st.global.u64 [%to], %sum;
 ret;

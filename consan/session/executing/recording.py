@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan import late
 from consan.backends.base import Backend
 from consan.checker.compiled.build import CHECKER, library
+from consan.checker.compiled.concurrent_launches import Keep
 from consan.checker.compiled.patience import Patience
 from consan.checker.judging.checked import Checked, Histories
 from consan.checker.judging.collected import LaunchedKernel
@@ -56,6 +57,7 @@ WITH_HOOKS: Final = "--engine inline checks it with called hooks"
 _GLOBAL_RACE: Final = "global-race"
 _MOST_DECODED: Final = 256  # launches
 _SHUFFLE: Final = "shfl.sync"  # in the text of a module
+_LONGEST_AWAITED: Final = 20.0  # seconds of replays while a kernel of another GPU may wait: its host stops it after 30 s (watch.py)
 SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have taken longer, a few CTAs are replayed
 
 
@@ -160,7 +162,8 @@ class Recording:
             self.notes[
                 f"{entry}: its replays take long, so of each later launch {log.sample} more CTAs are replayed (--exhaustive: all)"
             ] = None
-        patience = Patience(log.seconds, log.hurried)
+        awaited = log.hurried and self.accesses.keep is Keep.PEER_FLAGS
+        patience = Patience(min(log.seconds, _LONGEST_AWAITED) if awaited else log.seconds, log.hurried)
         choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.keep, self.pairs)
         started = LaunchCheck(launch, launched, prepared.recorded, self.histories, choice, patience=patience, memory=launch)
         started.earlier = self._earlier_of(prepared)

@@ -19,7 +19,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from consan.dataclass import dataclass
-from consan.instrument.isa import destinations, lookup
+from consan.instrument.isa import destinations, lookup, names_other_gpus
 from consan.instrument.ptx import Instruction
 from consan.instrument.record.analyses import awaited
 from consan.instrument.record.text import backoff, text
@@ -137,7 +137,8 @@ class RecordedPolls:
         if self.kernel.variant.on_host:
             return ""
         self.sleeping.append(node)
-        return backoff.slept(len(self.sleeping) - 1, PLACE, SEEN, guard_text(poll), _unchanged(poll, backoff.SAME))
+        far = self.kernel.module.leaves and names_other_gpus(poll)
+        return backoff.slept(len(self.sleeping) - 1, PLACE, SEEN, guard_text(poll), _unchanged(poll, backoff.SAME), far=far)
 
     def _forward(self, node: int) -> str:
         if self.current is None:
