@@ -1,7 +1,7 @@
 """The interface of a backend: memory, modules, launches. Implemented by `cuda` and `virtual`.
 
-Addresses are in the device's global address space. Arguments are the bytes of each parameter, in order. A launch may run on when `launch`
-returns; errors of the kernel surface in `synchronize`. A backend is one device, in one context. Not handled: memory pools.
+Addresses are those of the device. Arguments are the bytes of each parameter, in order. A launch may run on when `launch` returns; errors of
+the kernel surface in `synchronize`. A backend is one device, in one context. Not handled: memory pools.
 """
 
 from __future__ import annotations
@@ -49,14 +49,11 @@ class EntryResources:
 
 @dataclass(frozen=True)
 class LaunchWork:
-    """The work of consan's own around a launch. Before it: `clears` sets bytes to zero, `copies` has bytes of the host, which stay there.
+    """The work of consan's own around a launch: memory is set before it, and behind it a kernel of the module `handle` is launched."""
 
-    Behind it a kernel of the module `handle` is launched. The marks `begun` and `ended` are right before the launch and behind all.
-    """
-
-    clears: Sequence[tuple[int, int]]  # addresses and bytes
-    copies: Sequence[tuple[int, HostBytes]]
-    begun: Any
+    clears: Sequence[tuple[int, int]]  # addresses and bytes that are set to zero
+    copies: Sequence[tuple[int, HostBytes]]  # bytes of the host, which stay there
+    begun: Any  # the marks right before the launch and behind all
     ended: Any
     handle: Handle
     entry: str
@@ -373,6 +370,9 @@ class Backend(Protocol):
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait for all work. False if it still runs after `timeout` seconds. Raises `DeviceLost` after a fatal kernel error."""
+
+    def ends(self, timeout: float | None, longest: float) -> bool:
+        """The same for work of all streams, also of those that nobody has named. `longest`: where there is no `timeout`."""
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Zeroed memory shared by host and device: its device address, and a view that outlives the context."""

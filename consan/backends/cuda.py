@@ -4,7 +4,7 @@ The primary context is the one that CuPy and PyTorch use, so pointers are valid 
 operation and popped after it, so a framework's current context never changes. Launches use
 `cuLaunchKernelEx`, which clusters require. Memory: cuda_memory.py.
 
-Not handled: other contexts (second_context.py), and timeouts for non-blocking streams that neither `launch` nor `watch` has seen.
+Not handled: other contexts (second_context.py).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import contextlib
 import ctypes
 import functools
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
-from consan._errors import EnvironmentFailure, UsageError
+from consan._errors import ConsanError, EnvironmentFailure, UsageError
 from consan.backends import driver as api
 from consan.backends.base import DEFAULT_STREAMS, CallSource, DeviceLost, Dim3, EntryResources, StreamWork
 from consan.backends.callbacks import CALLS
@@ -38,6 +39,7 @@ from consan.toolchain.assemble import Assembled, assemble_cached
 # CUfunction_attribute
 _MAX_THREADS, _STATIC_SHARED, _LOCAL, _REGISTERS, _DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 0, 1, 3, 4, 8, 14
 _STREAM_NON_BLOCKING, _PORTABLE_CLUSTER = 1, 8
+_LEAST = 1.0  # seconds to find out that nothing runs
 _REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 if the launch decides
 
 
@@ -234,6 +236,28 @@ class CudaBackend(CudaMemory):
             if timeout is None:  # includes unknown streams; poll first, because Ctrl-C does not interrupt this call
                 self._driver.call("cuCtxSynchronize")
             return True
+
+    def ends(self, timeout: float | None, longest: float) -> bool:
+        """Nothing limits the wait for streams that nobody has named: a thread waits for them, and is left to it."""
+        deadline, ends = time.monotonic() + (longest if timeout is None else timeout), list[ConsanError | None]()
+
+        def wait() -> None:
+            try:
+                with self.outside_captures(), self.current():
+                    self._driver.call("cuCtxSynchronize")
+            except ConsanError as error:
+                ends.append(error)
+            else:
+                ends.append(None)
+
+        if not self.synchronize(deadline - time.monotonic()):
+            return False
+        waits = threading.Thread(target=wait, daemon=True, name="consan-end")
+        waits.start()
+        waits.join(max(_LEAST, deadline - time.monotonic()))
+        if ends and ends[0] is not None:
+            raise ends[0]
+        return bool(ends)
 
     def on_ctas(self, tell: Callable[[int, int], None]) -> None:
         """How far a launch is, is not known."""

@@ -224,6 +224,10 @@ class VirtualBackend:
         """Nothing runs in the background."""
         return True
 
+    def ends(self, timeout: float | None, longest: float) -> bool:
+        """The same: no stream is unknown."""
+        return self.synchronize(longest if timeout is None else timeout)
+
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Device memory that the host sees as an array."""
         address = self.machine.alloc(nbytes, separate=True)

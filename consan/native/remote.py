@@ -140,6 +140,10 @@ class ClientBackend(CudaBackend):
             return super().synchronize(timeout)
         return self._streams.over(math.inf if timeout is None else time.monotonic() + timeout)
 
+    def ends(self, timeout: float | None, longest: float) -> bool:
+        """The user ends a program that hangs, unless there is a time limit."""
+        return self.synchronize(timeout)
+
     def launch(self, handle: CudaModule, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes], **how: Any) -> None:
         """Launch a kernel of consan's own, whose parameters have at most 64 bits each, on its stream."""
         del how

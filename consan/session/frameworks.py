@@ -156,7 +156,8 @@ class Frameworks:
         """Launches of a kernel that has no race in any, unless only parameters decide what they do: those are soon known."""
         judge, recording = self.judge, self.judge.recording
         compact = None if prepared.recorded is None else prepared.recorded.kernel(launch.entry).compact
-        if judge.always is None or not launch.replaceable or recording.asked or (compact is not None and not compact.hashes):
+        without = recording.asked or not launch.replaceable or judge.may_stop(prepared, launch.entry)
+        if judge.always is None or without or (compact is not None and not compact.hashes):
             return None
         if isinstance(before, LaunchesByProof):
             return before if before.serves else None
@@ -178,7 +179,7 @@ class Frameworks:
     def _known(self, prepared: Prepared, launch: FrameworkLaunch, shape: Shape, before: AlikeLaunches[Any] | None) -> KnownLaunches | None:
         """Those that are known to do what a checked one did."""
         decided = self.background.repeating.decided(shape) if launch.replaceable else None
-        if decided is None or self.background.work.vanishes:
+        if decided is None or self.background.work.vanishes or self.judge.may_stop(prepared, launch.entry, decided=True):
             return None
         if not (isinstance(before, KnownLaunches) and before.decided is decided):
             background, instead = self.background, self.plain(prepared, launch)

@@ -35,15 +35,16 @@ class KnownInGraphs:
         args = launch.args()
         if args is None:
             return None
-        kernels = self.looks.judge.recording.kernels
+        judge = self.looks.judge
+        kernels = judge.recording.kernels
         if (count := kernels.counter(prepared, launch.entry, launch.grid, launch.block, launch.cluster)) is not None:
             return self._teller_of_silent(prepared, launch, args, count)
-        if not self.background.accepts(prepared, launch.entry):
+        if judge.may_stop(prepared, launch.entry, decided=True) or not self.background.accepts(prepared, launch.entry):
             return None
         with self.background.device.backend.outside_captures():
             known = self._account(shape, args)
         ahead = self._ahead(shape, args) if known is None else None
-        looks = self.looks.judge.recording.options.global_wanted
+        looks = judge.recording.options.global_wanted
         if (known is None and ahead is None) or (looks and not self._is_proven(prepared, launch, args)):
             return None
         kept = launch.without_arguments

@@ -172,6 +172,8 @@ class LaunchesLikeOne(PlainLaunches):
         background, compact = frameworks.background, None if prepared.recorded is None else prepared.recorded.kernel(launch.entry).compact
         if compact is None or compact.hashes or not launch.replaceable or background.work.vanishes:
             return None
+        if frameworks.judge.may_stop(prepared, launch.entry, decided=True):
+            return None
         like, args = shape_but_log(shape), launch.args()
         with background.lock:
             background.look()

@@ -235,6 +235,7 @@ class Pass:
                 cluster=clusters.required(plan),
                 silent=found is not None and found.is_silent,
                 polls=not polling.isdisjoint(functions),
+                loops=found is not None and bool(found.recorder.facts.cuts),
                 unordered=is_unordered(functions),
                 may_lack_order=may_lack_order(functions),
                 compact=(found.compact() if found else NOT_RECORDED) if compact else None,

@@ -70,6 +70,7 @@ class Compact:
     of_grid: bool  # equal logs are of equal grids
     most: int = 0  # words that a thread stores at most; 0: none, or the text does not bound them
     decides: tuple[DecidingBytes, ...] = ()  # of parameters: launches of a shape with equal ones have equal logs, if nothing is hashed
+    ends: bool = True  # these bytes decide each loop, too: a launch ends if one with equal ones has
 
     @property
     def counts(self) -> bool:
@@ -89,6 +90,7 @@ class RecordedKernel:
     cluster: Shape  # that it requires; (1, 1, 1) if the launch decides
     silent: bool  # it records nothing, and nobody needs to stop it
     polls: bool  # it has loops in which a thread may wait for another one's store
+    loops: bool  # a thread may go round a loop
     unordered: bool  # nothing orders its threads through memory (recordable.py)
     may_lack_order: bool  # strong accesses that are no race may come in the wrong order (R-MO1, R-MO2)
     compact: Compact | None = None  # where logs have only what the host cannot compute

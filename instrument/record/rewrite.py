@@ -12,7 +12,7 @@ from consan.instrument.isa import UNKNOWN, flow_of, row_of
 from consan.instrument.ptx import Instruction, Label
 from consan.instrument.record import convergence, functions
 from consan.instrument.record.analyses.computed import Computed
-from consan.instrument.record.analyses.cuts import check_ends, longest_path
+from consan.instrument.record.analyses.cuts import check_ends, longest_path, loops_without
 from consan.instrument.record.facts import ModuleFacts, RecordedFunction, facts_of
 from consan.instrument.record.families import accesses, global_operands, launch_control, made, mbarriers, tensor_memory
 from consan.instrument.record.frame import FunctionFrame
@@ -114,7 +114,8 @@ class KernelRewrite:
         constants = computed.constants
         slots = {constants.slot(each): (each.nbytes, hashed) for each, hashed in constants.hashed.items()}
         decides = tuple(DecidingBytes(*each) for each in constants.deciding(list(computed.inputs.parameters)))
-        return Compact(words.stores, words.hashes, slots, constants.of_grid, words.total * self.bounded, decides)
+        ends = not (words.hashes or loops_without(self.recorder.facts.graph, computed.branches))
+        return Compact(words.stores, words.hashes, slots, constants.of_grid, words.total * self.bounded, decides, ends)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         recorder, facts, edits = self.recorder, self.recorder.facts, self.module.context.edits

@@ -56,6 +56,14 @@ extern "C" __global__ void turns(unsigned* out, unsigned* from, int n) {
     __syncthreads();
     out[blockIdx.x * 64 + threadIdx.x] = values[(threadIdx.x + n) & 63];
 }
+extern "C" __global__ void sums(unsigned* out, unsigned* from, int n) {
+    __shared__ unsigned values[64];
+    values[threadIdx.x] = from[threadIdx.x];
+    __syncthreads();
+    unsigned sum = 0;
+    for (int i = 0; i < n; ++i) sum += from[i];
+    out[blockIdx.x * 64 + threadIdx.x] = values[63 - threadIdx.x] + sum;
+}
 extern "C" __global__ void adds(unsigned* out, unsigned* from, int n) { out[blockIdx.x * 64 + threadIdx.x] = from[threadIdx.x] + n; }
 """
 EXAMINED = Judge.examined
@@ -103,12 +111,12 @@ class NullLibrary:
 class Program:
     """A session and a module that a framework has loaded."""
 
-    def __init__(self, library: NullLibrary, kernel: str, global_memory: str, stream: int = 0, calls: Any = None) -> None:
+    def __init__(self, library: NullLibrary, kernel: str, global_memory: str, stream: int = 0, calls: Any = None, **more: Any) -> None:
         self.library, self.kernel, self.stream, self.launches = library, kernel, stream, library.null_ok
         self.function = 0  # that Triton has launched
         self.backend = CudaBackend(driver=Driver(library))
         self.backend.calls = calls
-        options = SessionOptions.of({"device": "gpu", "global_memory": global_memory})
+        options = SessionOptions.of({"device": "gpu", "global_memory": global_memory, **more})
         self.session = Session(options, on=Device(self.backend, arena_bytes=1 << 20))
         self.prepared = self.session.instrument_for_framework(compile_ptx(SOURCE, arch="sm_90a").ptx)
         checked = _checked(kernel)

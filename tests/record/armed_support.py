@@ -20,8 +20,8 @@ import bench_launch
 class Program(bench_launch.Program):
     """A program of one framework. `python`: launches that no pointer led to C; `helped`: those of them before which Python called C."""
 
-    def __init__(self, library: bench_launch.NullLibrary, way: str, kernel: str, stream: int = 0, calls: Any = None) -> None:
-        super().__init__(library, kernel, "auto", stream, calls)
+    def __init__(self, library: bench_launch.NullLibrary, way: str, kernel: str, stream: int = 0, calls: Any = None, **more: Any) -> None:
+        super().__init__(library, kernel, "auto", stream, calls, **more)
         self.python = self.helped = 0
         _, self._checked = getattr(self, way)()
         self.way = way
@@ -72,13 +72,15 @@ def launches_examined(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return examined
 
 
-def opened(given: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch, stream: int = 0, calls: Any = None) -> Program:
-    """A program, by its framework and kernel. `calls`: who reports calls of the driver."""
+def opened(
+    given: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch, stream: int = 0, calls: Any = None, **more: Any
+) -> Program:
+    """A program, by its framework and kernel. `calls`: who reports calls of the driver. `more`: options."""
     monkeypatch.setattr(time_limit, "LOOK_EVERY", 60.0)  # its look takes launches back
     monkeypatch.setattr(Judge, "examined", Judge.examined)  # the program replaces it
     for name in bench_launch.OF_CORE if given.startswith("core") else ():
         monkeypatch.setitem(sys.modules, name, None)  # the same
-    made, begin = Program(library, *given.split(), stream, calls), Armed.begin
+    made, begin = Program(library, *given.split(), stream, calls, **more), Armed.begin
 
     def counted(armed: Armed) -> int | None:
         slot = begin(armed)

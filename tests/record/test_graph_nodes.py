@@ -11,8 +11,10 @@ from streams_support import Streams
 from test_background import BLOCK, GRID, Framework
 
 from consan.checker.logs import receipts
+from consan.checker.logs.launch import Launch
 from consan.session.comparing.captures import Capture
-from consan.session.executing import graph_nodes
+from consan.session.executing import graph_nodes, watch
+from consan.session.executing.launch_check import LaunchCheck
 from consan.session.framework_launch import FrameworkLaunch
 
 # The race depends on a value that the program writes between the launches of the graph.
@@ -211,3 +213,59 @@ def test_parameters_of_other_nodes_do_not_concern_kernels(call: str, backend: St
     assert order is not None
     order.called(SimpleNamespace(name=call, values=(1,), context=0, noted=False))  # type: ignore[arg-type]
     assert framework.counts()[:2] == ("clean", 1)
+
+
+LOOPS = """
+extern "C" __global__ void waits(unsigned* out, int rounds) {
+    __shared__ unsigned values[96];
+    values[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    for (int i = 0; i < rounds; ++i) asm volatile("add.s32 %0, %0, 0;" : "+r"(i));
+    out[blockIdx.x * blockDim.x + threadIdx.x] = values[95 - threadIdx.x];
+}
+"""
+
+
+def stopped(backend: Streams) -> None:
+    """A launch of a graph exceeds the time limit. Its node serves later ones."""
+    framework = Framework(backend, LOOPS, timeout=0.2)
+    graph = capture(framework, 1 << 14)
+    backend.hung, backend.told = 0, False
+    backend.replay(graph, 3)
+    report = framework.session.report()
+    assert (report.verdict, sum(kernel.launches for kernel in report.kernels)) == ("incomplete", 1)
+    assert [why[:49] for why in report.incomplete] == ["waits did not run to its end: stopped after 0.2 s"], report.incomplete
+    framework.session.take()
+    backend.hung = None
+    backend.replay(graph, 3)
+    assert framework.counts()[:2] == ("clean", 1)
+
+
+def test_a_kernel_that_hangs_in_a_graph_is_stopped(backend: Streams) -> None:
+    stopped(backend)
+
+
+@pytest.mark.parametrize("fault", ["no node is stopped", "nodes remain stopped", "the end is lost"])
+def test_a_fault_in_the_stop(fault: str, backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault == "no node is stopped":
+        monkeypatch.setattr(LaunchCheck, "can_leave", False)
+    elif fault == "nodes remain stopped":
+        stop = Launch.stop
+        monkeypatch.setattr(Launch, "stop", lambda launch, *, leave=True: stop(launch) if leave else None)
+    else:
+        monkeypatch.setattr(LaunchCheck, "ends_by", lambda *_, hangs: None)
+    monkeypatch.setattr(watch, "LEAVING", 0.1)
+    with pytest.raises(AssertionError):
+        stopped(backend)
+
+
+def test_a_kernel_that_does_not_leave_a_graph_leaves_no_log(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "LEAVING", 0.1)
+    framework = Framework(backend, LOOPS, timeout=0.2)
+    graph = capture(framework, 1 << 14)
+    backend.hung, backend.told = 0, False
+    monkeypatch.setattr(backend, "poke", lambda address, data: None)
+    backend.replay(graph, 3)
+    report = framework.session.report()
+    assert report.verdict == "incomplete"
+    assert any("did not react to the request to stop" in why for why in report.incomplete), report.incomplete

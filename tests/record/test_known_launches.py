@@ -15,9 +15,10 @@ from consan.backends import armed
 from consan.backends.armed import ArmedFunctions
 from consan.backends.call_filter import FILTER
 from consan.instrument.ptx import parse
-from consan.instrument.record import record
+from consan.instrument.record import record, rewrite
 from consan.instrument.record.recorded import DecidingBytes
 from consan.session import repeated_launch
+from consan.session.executing import judging
 from consan.session.global_looks import GlobalLooks
 from consan.toolchain.host_library import loaded
 from consan.toolchain.nvrtc import compile_ptx
@@ -40,9 +41,9 @@ def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, m
 on_turns = pytest.mark.parametrize("program", ["cupy turns", "triton turns"], indirect=True)
 
 
-def known(given: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Program:
+def known(given: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Program:
     """A program with a kernel as it is that has a handle of its own. The device leaves a receipt in which `n` is 0."""
-    made = opened(given, library, monkeypatch)
+    made = opened(given, library, monkeypatch, **more)
     function = made.backend.function
     plain = made.prepared.plain_loaded
     monkeypatch.setattr(made.backend, "function", lambda *asked: PLAIN if asked[0] in plain.values() else function(*asked))
@@ -72,6 +73,14 @@ def test_what_decides() -> None:
         "waits": (False, []),
         "picks": (True, []),
         "turns": (False, [2]),
+        "sums": (False, []),
+    }
+    assert {name: compact.ends for name, compact in found.items()} == {
+        "waits": True,
+        "turns": True,
+        "adds": True,
+        "picks": False,
+        "sums": False,
     }
 
 
@@ -126,6 +135,45 @@ def test_what_data_decide_is_not_known(program: Program) -> None:
     program.launch(20)
     assert launched(program) != PLAIN
     assert program.counts() == ("clean", made + 20)
+
+
+@pytest.mark.parametrize("way", ["cupy", "triton"])
+@pytest.mark.parametrize(("kernel", "limit"), [("sums", None), ("turns", 3.0)])
+def test_a_launch_that_ends_as_one_did_needs_no_log(
+    way: str, kernel: str, limit: float | None, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = known(f"{way} {kernel}", library, monkeypatch, timeout=limit)
+    learn(program)
+    program.close()
+
+
+def stays_recorded(way: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parameter that decides nothing else says how often threads go round a loop."""
+    program = known(f"{way} sums", library, monkeypatch, timeout=3.0)
+    made = program.learn()
+    for number in (0, 1 << 30, 0):
+        program.values[2].value = number
+        program.launch(5)
+        assert launched(program) != PLAIN
+    assert program.counts() == ("clean", made + 15)
+    program.close()
+
+
+@pytest.mark.parametrize("way", ["cupy", "triton"])
+def test_a_launch_that_may_exceed_the_time_limit_has_a_log(
+    way: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stays_recorded(way, library, monkeypatch)
+
+
+@pytest.mark.parametrize("loops", ["all are decided", "none is seen"])
+def test_a_fault_that_takes_loops_for_decided(loops: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    if loops == "all are decided":
+        monkeypatch.setattr(rewrite, "loops_without", lambda *_: False)
+    else:
+        monkeypatch.setattr(judging, "may_be_stopped", lambda *_, **how: False)
+    with pytest.raises(AssertionError):
+        stays_recorded("triton", library, monkeypatch)
 
 
 def test_after_a_report_they_are_new(program: Program) -> None:

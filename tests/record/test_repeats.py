@@ -311,6 +311,41 @@ def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.Mo
     assert sum(kernel.launches for kernel in report.kernels) == made + 1
 
 
+LOOPS = """
+extern "C" __global__ void waits(unsigned* out, int rounds) {
+    __shared__ unsigned values[96];
+    values[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    for (int i = 0; i < rounds; ++i) asm volatile("add.s32 %0, %0, 0;" : "+r"(i));
+    out[blockIdx.x * blockDim.x + threadIdx.x] = values[95 - threadIdx.x];
+}
+"""
+
+
+def stopped(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event is in the loop, and nothing that decides events: the host computes the same log however often threads go round it."""
+    monkeypatch.setattr(time_limit, "LOOK_EVERY", 0.01)
+    framework = Framework(backend, LOOPS)
+    made = framework.learn()
+    monkeypatch.setattr(watch, "LONGEST", 0.2)
+    backend.hung = made
+    framework.launch(1 << 14)
+    assert framework.short[-1]
+    report = framework.session.report()
+    assert (report.verdict, sum(kernel.launches for kernel in report.kernels)) == ("incomplete", made + 1)
+    assert [why[:46] for why in report.incomplete] == ["waits did not run to its end: stopped after 0."], report.incomplete
+
+
+def test_a_loop_without_events_is_stopped(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(backend, monkeypatch)
+
+
+def test_a_fault_that_loses_the_end(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limit.endings, "over_time", lambda _: "")
+    with pytest.raises(AssertionError):
+        stopped(backend, monkeypatch)
+
+
 def test_a_kernel_that_records_nothing_is_counted(backend: Streams) -> None:
     framework = Framework(backend, SOURCE)
     framework.repeat(10, entry="adds")

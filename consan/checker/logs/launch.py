@@ -169,11 +169,11 @@ class Launch:
         """Warps of a CTA."""
         return -(-self.threads // LANES)
 
-    def stop(self) -> None:
-        """Make its threads leave. Those of a kernel that records nothing do not stay."""
-        self.stopped = True
+    def stop(self, *, leave: bool = True) -> None:
+        """Make its threads leave, or those of later launches stay. Those of a kernel that records nothing do not stay."""
+        self.stopped |= leave
         if not self.silent:
-            self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
+            self.backend.poke(self.switch, leave.to_bytes(WORD_BYTES, "little"))
 
     def _read(self, address: int, nbytes: int) -> bytes:
         found: bytes = (self.backend.peek if self.hangs or self.background else self.backend.read)(address, nbytes)

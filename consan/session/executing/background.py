@@ -63,7 +63,7 @@ class Background:
 
     def __post_init__(self) -> None:
         self.judge.settle, self.device.free_idle = self.settle, self._free_idle
-        self.time_limit = TimeLimit(self.device, self.watch, self._without_receipt, self._left)
+        self.time_limit = TimeLimit(self.device, self.watch, self._without_receipt, self._left, self.lock)
         self.repeating = Repeating(self)
 
     @property

@@ -10,7 +10,8 @@ is never given back, since the program may launch its graph at any time.
 A launch that is known to do what a checked one did (planning/decided.py), or whose kernel records nothing, becomes a node that is the
 kernel as it is, and is only counted: with the launches of its graph (comparing/counted_graphs.py), or by a kernel for which no node waits.
 
-Not handled: kernels that hang in a graph; how far the memory of a node that nobody launches any more could be used again.
+Not handled: a time limit for launches of a graph while the program runs: it holds for the wait before a report. How far the memory of a
+node that nobody launches any more could be used again.
 """
 
 from __future__ import annotations
@@ -104,6 +105,9 @@ class GraphNodes:
     _known: list[KnownNode] = field(default_factory=list)
     _shared: dict[bool, tuple[object, NodeFront]] = field(default_factory=dict)  # the fronts of the last capture; one only counts
     _bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.judge.watch.in_graphs = lambda: [node.started for node in self._nodes if not node.void]
 
     def begun(self, prepared: Prepared, entry: str, launch: PlannedLaunch, stream: int, args: Parameters) -> RecordedNode | None:
         """Put into the captured stream what comes before the kernel. None: the launch is not recorded, and the report says why."""
@@ -227,10 +231,11 @@ class GraphNodes:
         if lost and any(not each.counter for each in self._known):
             self.judge.watch.reasons[_LOST.format(lost)] = None
         if not self.device.lost:
-            self.device.backend.synchronize()
+            self.judge.watch.synchronize()
         for node in self._nodes:
             if not node.void and node.slip.counts != node.counted:
                 self._look(node)
+            node.memory.stopped, node.started.ending.stopped = False, ""  # those of later launches
         for known in self._known:
             self._count(known)
 

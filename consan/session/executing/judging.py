@@ -35,6 +35,7 @@ from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps
 from consan.session.executing.watch import News, SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.decided import may_be_stopped
 from consan.session.planning.plan import NOTHING_KNOWN, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan
 from consan.session.planning.proofs import Proofs
 
@@ -135,6 +136,10 @@ class Judge:
         proven = functools.partial(self.proofs.accesses, prepared, entry, args, extents)
         always = functools.partial(self.proof_of, prepared, entry, extents, args)
         return PlannedKernel(prepared, entry, light, proven, always, functools.partial(self.is_shown, prepared, entry, extents, args))
+
+    def may_stop(self, prepared: Prepared, entry: str, *, decided: bool = False) -> bool:
+        """Whether a launch needs a log, so that it can be stopped. `decided`: one with the bytes that decide what it does has ended."""
+        return may_be_stopped(prepared.recorded, entry, self.recording.options, decided=decided)
 
     def proof_of(self, prepared: Prepared, entry: str, extents: LaunchExtents, args: Sequence[bytes]) -> AllLaunchesProof | None:
         """The proof that no launch of a kernel has a race, if it covers a launch."""

@@ -101,6 +101,23 @@ class LaunchCheck:
         """Whether the kernel records nothing: what it did is known before it runs."""
         return self.memory is not None and self.memory.silent
 
+    @property
+    def can_leave(self) -> bool:
+        """Whether the host can make its threads leave."""
+        return self.memory is not None and self.recorded.leaves
+
+    def stop(self) -> None:
+        """Make its threads leave."""
+        assert self.memory is not None
+        self.memory.stop()
+
+    def ends_by(self, why: str, *, hangs: bool) -> None:
+        """The host has stopped it. `hangs`: it did not react."""
+        assert self.memory is not None
+        self.ending.stopped, self.memory.hangs = why, hangs
+        if not hangs:
+            self.memory.stop(leave=False)
+
     def ended(self, result: LaunchStats | None, *, alone: bool) -> None:
         """Take the backend's result, if it has one."""
         self.ending.alone = alone

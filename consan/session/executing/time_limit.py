@@ -31,6 +31,7 @@ class TimeLimit:
     watch: SessionWatch
     out: Callable[[], Sequence[InFlightLaunch]]
     left: Callable[[InFlightLaunch], None]
+    lock: threading.RLock  # of the launches in flight
     _thread: threading.Thread | None = None
     _busy: threading.Event = field(default_factory=threading.Event)
 
@@ -70,9 +71,18 @@ class TimeLimit:
             with work.entered():
                 sent.running_since = now if work.passed(slip.begun) else None
         elif sent.stopped_at is None and now > sent.running_since + limit:
-            sent.started.ending.stopped, sent.stopped_at = endings.over_time(limit), now
-            sent.memory.stop()
+            sent.stopped_at = now
+            self._stop(sent, endings.over_time(limit))
         elif sent.stopped_at is not None and now > sent.stopped_at + self.watch.patience_of(limit):
             self.watch.reasons[f"{sent.entry} did not react to the request to stop; the device was left to it"] = None
             sent.memory.hangs = sent.hangs = self.device.lost = True
             self.left(sent)
+
+    def _stop(self, sent: InFlightLaunch, why: str) -> None:
+        """Make the threads of a launch leave. If it ends just now, the next one that has the same variables finds the request."""
+        with self.lock:
+            symbol = sent.memory.symbol_addresses[0]
+            for each in self.out():
+                if each.memory.symbol_addresses[0] == symbol:
+                    each.started.ending.stopped, each.memory.stopped = why, True
+            sent.memory.stop()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
@@ -38,6 +38,7 @@ class SessionWatch:
         self.reasons: dict[str, None] = {}  # why the run is incomplete
         self.findings = Accumulated()  # those that did not come from the device's tables, which merge by themselves
         self.recorded: LaunchCheck | None = None  # the launch that runs, if it is recorded
+        self.in_graphs: Callable[[], Sequence[LaunchCheck]] = tuple  # nodes of graphs, whose launches may run
         self._lost_by = ""  # the driver's name of the error that broke the device
         self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
 
@@ -100,22 +101,25 @@ class SessionWatch:
             self.findings.add(endings.findings_of(result, prepared, entry))
             self.reasons |= dict.fromkeys(endings.endings_of(result, prepared, entry, self._timeout))
         elif (limit := self._limit) is not None and not self._backend.synchronize(limit):
-            self._stop(entry, threads)
+            self._stop(entry, limit, threads)
 
     def synchronize(self) -> None:
-        """Wait for the device; stop a launch that exceeds the time limit."""
+        """Wait for the device; stop a launch that exceeds the time limit.
+
+        Kernels without hooks have one at the end, even if the user names none: without consan it would end them.
+        """
+        limit, ends = self._limit, self.recorded is None and not self._device.has_hooks
         try:
-            if not self._backend.synchronize(self._limit):
-                self._stop("a kernel")
+            if not (self._backend.ends(limit, LONGEST) if ends else self._backend.synchronize(limit)):
+                self._stop("a kernel", LONGEST if limit is None else limit)
         except DeviceLost as error:
             self.device_lost("a kernel", error)
         except KeyboardInterrupt:
             self._end_running("a kernel", "interrupted", 0.0)
             raise
 
-    def _stop(self, entry: str, threads: int = 0) -> None:
+    def _stop(self, entry: str, limit: float | None, threads: int = 0) -> None:
         """The launch exceeds the time limit: make its threads exit at their next loop back-edge."""
-        limit = self._limit
         assert limit is not None
         if self.recorded is None:
             self.endings["timeout"] = None
@@ -126,11 +130,11 @@ class SessionWatch:
 
         `entry` was launched last, with so many `threads`, if it is known which launch it is.
         """
-        recorded = self.recorded
-        left = self._abort(patience)
-        if recorded is not None and recorded.memory is not None and recorded.recorded.leaves:  # its log has their places
-            recorded.ending.stopped, recorded.memory.hangs = why, not left
-        else:
+        stopped = [each for each in (self.recorded, *self.in_graphs()) if each is not None and each.can_leave]
+        left = self._abort(stopped, patience)
+        for each in stopped:  # its log has the places of its threads
+            each.ends_by(why, hangs=not left)
+        if not stopped:
             self._stands(entry, why, threads, left=left)
         if not left:
             self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
@@ -144,12 +148,12 @@ class SessionWatch:
         for kernel, waiters in (positions(records, self._used, entry) or {entry: []}).items():
             self.reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
 
-    def _abort(self, patience: float) -> bool:
+    def _abort(self, recorded: Iterable[LaunchCheck], patience: float) -> bool:
         """Make running kernels exit, and wait for that; False if they do not, and then the device is lost."""
         if self._device.has_hooks:
             self._device.shadow.set_abort(True)
-        if self.recorded is not None and self.recorded.memory is not None:
-            self.recorded.memory.stop()
+        for each in recorded:
+            each.stop()
         if self._backend.synchronize(max(LEAVING, patience)):
             if self._device.has_hooks:
                 self._device.shadow.set_abort(False)

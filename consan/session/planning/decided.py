@@ -2,6 +2,8 @@
 
 That is so where a kernel's log is compact and has no hashes (instrument/record/analyses/computed.py): all that its events follow from
 is in the text, the grid, and these bytes. Such a launch runs as it is, without a log.
+
+A log is also how the host stops a launch. If the user names a time limit, one that may stay in a loop has a log, whatever is known of it.
 """
 
 from __future__ import annotations
@@ -10,11 +12,20 @@ from dataclasses import field
 from typing import Generic, TypeVar
 
 from consan.dataclass import dataclass
-from consan.instrument.record.recorded import DecidingBytes
+from consan.instrument.record.recorded import DecidingBytes, Recorded
 from consan.session.modules.parameters import Parameters
+from consan.session.planning.options import SessionOptions
 
 A = TypeVar("A")  # an account of launches
 MOST_DECIDED = 1 << 10  # sets of bytes of one shape
+
+
+def may_be_stopped(recorded: Recorded | None, entry: str, options: SessionOptions, *, decided: bool = False) -> bool:
+    """Whether a launch may exceed the user's time limit. `decided`: one with the bytes that decide what it does has ended."""
+    if options.timeout is None or recorded is None:
+        return False
+    kernel = recorded.kernel(entry)
+    return kernel.loops and not (decided and kernel.compact is not None and kernel.compact.ends)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 from consan.reports.model import AllLaunchesProof
 from consan.session.modules.prepared import KnownLogs
+from consan.session.planning.decided import may_be_stopped
 from consan.session.planning.launch_sizes import most_together, too_many
 from consan.session.planning.options import SessionOptions
 
@@ -160,7 +161,8 @@ def _always(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOpt
     if launch.wanted or options.keep_histories or (proof := kernel.always()) is None:
         return None
     light = _without_global(kernel) if recorded.has_global(kernel.entry) else kernel.form
-    if light is not None and launch.judged and kernel.shown():
+    stops = may_be_stopped(recorded, kernel.entry, options)
+    if light is not None and launch.judged and not stops and kernel.shown():
         return LaunchPlan(light, proven=KnownBefore(always=proof))
     return None if light is None else replace(_recorded(replace(kernel, form=light), launch, options), proven=KnownBefore(always=proof))
 

@@ -6,7 +6,7 @@ the longest path through the graph without the retreating edges.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from consan.instrument.control_flow import Graph
 from consan.instrument.control_flow.paths import behind, retreating_targets
@@ -40,6 +40,14 @@ def longest_path(graph: Graph, cuts: set[int], words: dict[int, int]) -> int:
             best[node] = words.get(node, 0) + max((best[each] for each in inner), default=0)
             stack.pop()
     return max((best[start] for start in (*graph.entries, *cuts)), default=0)
+
+
+def loops_without(graph: Graph, nodes: Collection[int]) -> bool:
+    """Whether a thread can go round a loop that has none of some nodes."""
+    left = [
+        [] if number in nodes else [each for each in following if each not in nodes] for number, following in enumerate(graph.successors)
+    ]
+    return bool(retreating_targets(left, range(len(left))))
 
 
 def idling(graph: Graph, cuts: set[int], acts: Callable[[int], bool]) -> set[int]:
