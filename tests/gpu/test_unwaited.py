@@ -18,8 +18,9 @@ extern "C" __global__ void shift(float *x, int how, int n) {
     tile[threadIdx.x] = x[threadIdx.x];
     if (how != 1) __syncthreads();
     if (how == 2) x[1ull << 40] = 1;  // an illegal address
-    for (long long i = 0; i < (long long)n << 20; ++i) asm volatile("add.s64 %0, %0, 0;" : "+l"(i));
-    x[threadIdx.x] = tile[(threadIdx.x + 33) % 128];
+    unsigned rounds = n;  // the assembler does not know what they leave, so it keeps the loop
+    for (long long i = 0; i < (long long)n << 20; ++i) rounds = rounds * 1664525 + 1013904223;
+    x[threadIdx.x] = tile[(threadIdx.x + 33) % 128] + (rounds == 1);
 }
 """, "shift")
 x = cp.zeros(1 << 16, cp.float32)
@@ -70,7 +71,26 @@ def test_a_fault_is_told_of_its_kernel(tmp_path: Path) -> None:
     assert any(why.startswith("shift left no log") for why in report["incomplete"])
 
 
-def test_a_kernel_that_does_not_end_is_stopped(tmp_path: Path) -> None:
-    _, report = run(tmp_path, HEAD + "launch()\nlaunch(0, 1 << 30)\ncp.cuda.Device().synchronize()\nlaunch()", CONSAN_TIMEOUT="3")
+END = "cp.cuda.Device().synchronize()\nlaunch()"
+KNOWN = "import time\nfor _ in range(50): launch(); time.sleep(0.01)\n"  # launches that run as they are, if nobody names a limit
+CAPTURED = """stream = cp.cuda.Stream(non_blocking=True)
+launch()
+cp.cuda.Device().synchronize()
+with stream:
+    stream.begin_capture()
+    launch(0, 1 << 30)
+    graph = stream.end_capture()
+graph.launch(stream)"""
+HANGS = {
+    "at once": f"launch()\nlaunch(0, 1 << 30)\n{END}",
+    "among known launches": f"{KNOWN}launch(0, 1 << 30)\n{END}",
+    "on another stream": "launch()\nwith cp.cuda.Stream(non_blocking=True): launch(0, 1 << 30)\n",
+    "in a graph": CAPTURED,
+}
+
+
+@pytest.mark.parametrize("program", HANGS.values(), ids=HANGS)
+def test_a_kernel_that_does_not_end_is_stopped(program: str, tmp_path: Path) -> None:
+    _, report = run(tmp_path, HEAD + program, CONSAN_TIMEOUT="3")
     assert report["verdict"] == "incomplete"
     assert any(why.startswith("shift did not run to its end: stopped after 3 s") for why in report["incomplete"]), report["incomplete"]

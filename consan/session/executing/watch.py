@@ -131,7 +131,7 @@ class SessionWatch:
         `entry` was launched last, with so many `threads`, if it is known which launch it is.
         """
         stopped = [each for each in (self.recorded, *self.in_graphs()) if each is not None and each.can_leave]
-        left = self._abort(stopped, patience)
+        left = self._abort(stopped, patience if stopped or self._device.has_hooks else 0.0)
         for each in stopped:  # its log has the places of its threads
             each.ends_by(why, hangs=not left)
         if not stopped:
