@@ -19,6 +19,6 @@ def _runtime(major: int) -> HostLibrary:
     return HostLibrary(f"libcudart-{major}", _NEED, C, _SOURCES, "cudart.c", options, ("-ldl",), lambda: made)
 
 
-DRIVER: Final = HostLibrary("libcuda", _NEED, C, _SOURCES, "libcuda.c", (*_OPTIONS, "-Wl,-soname,libcuda.so.1"), ("-lpthread",))
+DRIVER: Final = HostLibrary("libcuda", _NEED, C, _SOURCES, "libcuda.c", (*_OPTIONS, "-Wl,-soname,libcuda.so.1"), ("-lpthread", "-ldl"))
 RUNTIMES: Final = {f"libcudart.so.{major}": _runtime(major) for major in (12, 13)}
 MANAGEMENT: Final = HostLibrary("libnvidia-ml", _NEED, C, _SOURCES, "nvml.c", (*_OPTIONS, "-Wl,-soname,libnvidia-ml.so.1"))

@@ -45,6 +45,12 @@ class ProgramMemory(Protocol):
     def string(self, address: int) -> bytes:
         """The bytes up to a zero."""
 
+    def run(self, number: int, function: int, data: int, shared: Sequence[tuple[int, int]]) -> tuple[bytes, bool]:
+        """Let the calling thread run a function of the program.
+
+        Gives what it has touched of shared memory (begin and end of each block), and whether it has given a lock away.
+        """
+
 
 @dataclass(frozen=True)
 class ServedCall:

@@ -11,7 +11,17 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from consan.libcuda import calls, device_calls, graph_calls, launch_calls, memory_calls, module_calls, runtime_calls, stream_calls  # noqa: F401
+from consan.libcuda import (  # some fill the table of calls alone
+    calls,
+    device_calls,
+    graph_calls,
+    host_calls,  # noqa: F401
+    launch_calls,
+    memory_calls,
+    module_calls,
+    runtime_calls,  # noqa: F401
+    stream_calls,
+)
 from consan.libcuda.calls import CALLS, CallFailed, accepted, serves
 from consan.libcuda.driver import HostSymbol, StandInDriver
 from consan.libcuda.module_calls import LoadedKernel
@@ -44,6 +54,8 @@ _SAME: Final = {
     **{f"cudaGraph{part}": f"cuGraph{part}" for part in ("Create", "Destroy", "ExecDestroy", "Upload", "Launch", "GetNodes")},
     **{f"cudaGraphAdd{part}": f"cuGraphAdd{part}" for part in ("ChildGraphNode", "EmptyNode", "Dependencies", "MemsetNode")},
     **{f"cudaGraphInstantiate{part}": f"cuGraphInstantiate{part}" for part in ("WithFlags", "WithParams")},
+    "cudaLaunchHostFunc": "cuLaunchHostFunc",
+    **{f"cudaGraph{part}": f"cuGraph{part}" for part in ("AddHostNode", "HostNodeSetParams", "ExecHostNodeSetParams")},
     "cudaGraphInstantiate": "cuGraphInstantiateWithFlags",
     "cudaGraphExecUpdate": "cuGraphExecUpdate_v2",
     "cudaEventCreateWithFlags": "cuEventCreate",
@@ -81,7 +93,7 @@ class _Image:
 
 @serves("Q Q Q s", "_cudaRegisterFunction", "_cudaRegisterVar")
 def _symbol(driver: StandInDriver, image: int, host: int, device: int, name: str) -> None:
-    driver.host_symbols[host] = HostSymbol(image, name)
+    driver.host.symbols[host] = HostSymbol(image, name)
 
 
 @serves("Q Q Q s", "_cudaRegisterManagedVar")
@@ -91,7 +103,7 @@ def _managed(driver: StandInDriver, image: int, host: int, device: int, name: st
 
 def _of_host(driver: StandInDriver, host: int, otherwise: int) -> tuple[int, str]:
     """The loaded module, and the name there, of what the program names by an address of its own. Raises CallFailed."""
-    symbol = driver.host_symbols.get(host)
+    symbol = driver.host.symbols.get(host)
     if symbol is None:
         raise CallFailed(otherwise)
     image = driver.of(symbol.image, _Image)

@@ -23,11 +23,12 @@ from consan._errors import ConsanError
 from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
-from consan.libcuda.places import KernelPlaces
+from consan.libcuda.texts.places import KernelPlaces
 from consan.reports.source.variables import Argument
 from consan.session.comparing.launch_memory import Memory
 
 _FIRST_HANDLE, _STEP = 0x1000, 16
+_WITHOUT_WAITING: Final = ("cuLaunchHostFunc", "_cudaLaunchHostFunc", "_consan_callback", "_consan_touched")  # behind them a call comes
 _OF_MEMORY: Final = re.compile(r"cu(da)?(Mem(cpy|set)|Launch)")
 Bytes = npt.NDArray[np.uint8]
 StreamWork = Callable[[Any], None]  # what is done in a stream of the session
@@ -87,6 +88,16 @@ class HostSymbol:
 
 
 @dataclass(eq=False)
+class HostCode:
+    """The program's own code: its kernels and variables by address, and its functions that streams and graphs run (host_calls.py)."""
+
+    symbols: dict[int, HostSymbol] = field(default_factory=dict)
+    held_back: int = 0  # functions that do not run yet
+    over: dict[int, Any] = field(default_factory=dict)  # by the numbers of functions: what is over behind them
+    without_locks: list[Any] = field(default_factory=list)  # the same of those, since the last call, that gave no lock away
+
+
+@dataclass(eq=False)
 class KeptPtx:
     """The PTX of machine code that the program loads: by the digest of the code, or in folders, where names of kernels are unique."""
 
@@ -119,7 +130,7 @@ class StandInDriver:
     parameter_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by kernel, where a framework has given them
     captures: dict[int, WorkCapture] = field(default_factory=dict)  # by the handles of their streams
     special: SpecialMemory = field(default_factory=SpecialMemory)
-    host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
+    host: HostCode = field(default_factory=HostCode)
     needs_runtime: bool = False  # whether who asks for the tables of the CUDA runtime is lost without them; libraries of Python go on
     lock: threading.RLock = field(default_factory=threading.RLock)
     _stacks: threading.local = field(default_factory=threading.local)
@@ -149,7 +160,16 @@ class StandInDriver:
         except Exception as error:
             self._tell(f"{known_as} failed inside consan: {type(error).__name__}: {error}")
             return calls.UNKNOWN
+        finally:
+            if self.host.without_locks and name not in _WITHOUT_WAITING:
+                self.host_may_know()
         return calls.SUCCESS
+
+    def host_may_know(self) -> None:
+        """From the next call of the program on, the host may know what functions of the host have told it."""
+        for over in self.host.without_locks:
+            self.session.streams.perhaps_over(over)
+        self.host.without_locks.clear()
 
     def work(self, stream: int, work: StreamWork) -> None:
         """Do what the program puts into a stream, or keep it for a graph."""
@@ -166,17 +186,40 @@ class StandInDriver:
         if self.special.is_here:
             yield
             return
+        managed = self._fetched()
+        try:
+            yield
+        finally:
+            self.special.is_here = False
+        self._give_back(managed)
+
+    def _fetched(self) -> list[tuple[int, Bytes]]:
         self.special.forget_dead()
         managed = [(place, self.view(address, self.allocations[address])) for address, place in self.special.managed.items()]
         for place, view in managed:
             view[...] = np.frombuffer(self.memory.read(place, view.size), np.uint8)
         self.special.is_here = True
-        try:
-            yield
-        finally:
-            self.special.is_here = False
+        return managed
+
+    def _give_back(self, managed: list[tuple[int, Bytes]]) -> None:
         for place, view in managed:
             self.memory.write(place, view.tobytes())
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[ProgramMemory]:
+        """Inside, the program runs while its call is served: managed memory is its own, and other threads may call."""
+        memory, was_here = self.memory, self.special.is_here
+        if was_here:
+            self._give_back([(place, self.view(address, self.allocations[address])) for address, place in self.special.managed.items()])
+            self.special.is_here = False
+        self.lock.release()
+        try:
+            yield memory
+        finally:
+            self.lock.acquire()
+            self.memory = memory
+        if was_here:
+            self._fetched()
 
     def _lacks(self, name: str) -> None:
         """A call is not made: its work is a gap. Libraries of Python also ask for calls that they can do without."""

@@ -360,29 +360,39 @@ for _bits in (8, 16, 32):
 
 # -- what the program's own code does to managed and pinned memory (source/watched.h) -----------------------------------------------------
 
-_READ_ONLY, _CLOSED = 1, 2  # how pages are closed
+_READ_ONLY, CLOSED = 1, 2  # how pages are closed
 _MOST: Final = 256  # ranges
-_TOUCHED: Final = struct.Struct("<2Q")  # the address of a byte, and whether it was written
+TOUCHED: Final = struct.Struct("<2Q")  # the address of a byte, and whether it was written
 accepted("", "_consan_ends")
 
 
-def in_flight(driver: StandInDriver) -> Iterator[tuple[int, int, int]]:
-    """The ranges of managed and pinned memory that work of the device may still use: begin, bytes, and how their pages are closed.
+def shared_blocks(driver: StandInDriver) -> list[tuple[int, int]]:
+    """Managed and pinned memory: begin and end of each block, sorted. None in a Python process."""
+    if driver.memory.is_own:
+        return []
+    managed = ((begin, begin + driver.allocations[begin]) for begin in driver.special.managed if begin in driver.allocations)
+    return sorted([*managed, *driver.special.shared.values()])
 
-    None in a Python process.
-    """
-    if driver.memory.is_own or not (driver.special.managed or driver.special.shared):
+
+def in_flight(driver: StandInDriver) -> Iterator[tuple[int, int, int]]:
+    """The ranges of managed and pinned memory that work of the device may still use: begin, bytes, and how their pages are closed."""
+    if not (driver.special.managed or driver.special.shared):
         return
     with driver.lock:
-        managed = ((begin, begin + driver.allocations[begin]) for begin in driver.special.managed if begin in driver.allocations)
-        found = [*driver.session.streams.in_flight(sorted([*managed, *driver.special.shared.values()]))]
+        blocks = shared_blocks(driver)
+        found = [*driver.session.streams.in_flight(blocks)] if not driver.host.held_back else [(*each, True) for each in blocks]
     for begin, end, writes in found[:_MOST]:
-        yield begin, end - begin, _CLOSED if writes else _READ_ONLY
+        yield begin, end - begin, CLOSED if writes else _READ_ONLY
+
+
+def rows_of_touched(touched: bytes) -> Any:
+    """Accesses of the program's own code."""
+    bytes_of: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
+    for address, writes in TOUCHED.iter_unpack(touched):
+        bytes_of[bool(writes)].append((address, address + 1))
+    return rows_between(*bytes_of)
 
 
 @serves("Q Q", "_consan_touched")
 def _touched(driver: StandInDriver, place: int, count: int) -> None:
-    bytes_of: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
-    for address, writes in _TOUCHED.iter_unpack(driver.memory.read(place, count * _TOUCHED.size)):
-        bytes_of[bool(writes)].append((address, address + 1))
-    driver.session.streams.host_touched(rows_between(*bytes_of))
+    driver.session.streams.host_touched(rows_of_touched(driver.memory.read(place, count * TOUCHED.size)))

@@ -18,10 +18,10 @@ from consan._errors import ConsanError
 from consan.dataclass import dataclass
 from consan.instrument.ptx import Function, parse
 from consan.libcuda import calls
-from consan.libcuda.built import know_source
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import KeptPtx, StandInDriver
-from consan.libcuda.places import with_places
+from consan.libcuda.texts.built import know_source
+from consan.libcuda.texts.places import with_places
 from consan.toolchain import fatbin
 
 _WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, version, address of the fat binary

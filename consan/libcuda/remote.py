@@ -8,17 +8,19 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from consan.dataclass import dataclass
 from consan.libcuda import cudart_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.driver import StandInDriver
-from consan.libcuda.memory_calls import in_flight
+from consan.libcuda.memory_calls import CLOSED, TOUCHED, in_flight
 
 _WORDS: Final = struct.Struct("<16Q")
 _LENGTH: Final = struct.Struct("<Q")
 _QUESTION: Final = struct.Struct("<IiQQ")  # what, the code of an answer, an address, bytes
-_ANSWER, _READ, _WRITE, _STRING, _WATCH = range(5)
+_ANSWER, _READ, _WRITE, _STRING, _WATCH, _RUN = range(6)
+_RAN: Final = struct.Struct("<2Q")  # how often a function has given a lock away, and how many of its accesses follow
 _LONGEST: Final = 1 << 10  # of a call's name
 
 
@@ -47,6 +49,13 @@ class SocketMemory:
         self.connection.sendall(_QUESTION.pack(_STRING, 0, address, 0))
         return received(self.connection, *_LENGTH.unpack(received(self.connection, _LENGTH.size)))
 
+    def run(self, number: int, function: int, data: int, shared: Sequence[tuple[int, int]]) -> tuple[bytes, bool]:
+        """Let the thread run a function. All that it touches of shared memory counts, not only what work may still use."""
+        watched = _watched((begin, end - begin, CLOSED) for begin, end in shared)
+        self.connection.sendall(watched + _QUESTION.pack(_RUN, number, function, data))
+        gave, count = _RAN.unpack(received(self.connection, _RAN.size))
+        return received(self.connection, count * TOUCHED.size), bool(gave)
+
 
 def serve(driver: StandInDriver, connection: socket.socket) -> None:
     """Answer the calls of a thread of the program, until it ends."""
@@ -58,8 +67,11 @@ def serve(driver: StandInDriver, connection: socket.socket) -> None:
                 return
             name = received(connection, length).decode(errors="replace")
             code = driver.call(name, _WORDS.unpack(received(connection, _WORDS.size)), memory)
-            watched = b"".join(_QUESTION.pack(_WATCH, how, begin, nbytes) for begin, nbytes, how in in_flight(driver))
-            connection.sendall(watched + _QUESTION.pack(_ANSWER, code, 0, 0))
+            connection.sendall(_watched(in_flight(driver)) + _QUESTION.pack(_ANSWER, code, 0, 0))
+
+
+def _watched(ranges: Iterable[tuple[int, int, int]]) -> bytes:
+    return b"".join(_QUESTION.pack(_WATCH, how, begin, nbytes) for begin, nbytes, how in ranges)
 
 
 def received(connection: socket.socket, nbytes: int) -> bytes:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from consan._errors import ConsanError, NotSupported
-from consan.libcuda.places import KernelPlaces, with_places
+from consan.libcuda.texts.places import KernelPlaces, with_places
 from consan.native.united import unite
 from consan.toolchain.fatbin import MAGIC, ChosenPtx, choose_ptx, embedded, fat_binaries, runs_on
 

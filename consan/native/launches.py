@@ -26,7 +26,7 @@ from consan._errors import ConsanError, UsageError
 from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
 from consan.dataclass import dataclass
-from consan.libcuda.built import know_source
+from consan.libcuda.texts.built import know_source
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.framework_launch import FrameworkLaunch

@@ -31,7 +31,7 @@ from consan.session.session_options import open_session
 
 _SOCKET: Final = "_CONSAN_DRIVER"  # internal: where the libraries connect
 _PATH, _PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
-_RUNTIME: Final = "libcudart.so.13"  # in the place of copies
+_PRELOADED: Final = "libcuda.so.1", "libcudart.so.13"  # in front of the C library's locks; in the place of copies of the runtime
 _CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
 _STRAGGLERS: Final = 2.0  # seconds that threads of the program have to end after it
 
@@ -75,7 +75,7 @@ class StandInServer:
     def environment(self) -> dict[str, str]:
         """The environment of the program."""
         path = ":".join(filter(None, (str(self._folder), os.environ.get(_PATH))))
-        preloaded = ":".join(filter(None, (str(self._folder / _RUNTIME), os.environ.get(_PRELOAD))))
+        preloaded = ":".join(filter(None, (*(str(self._folder / name) for name in _PRELOADED), os.environ.get(_PRELOAD))))
         return {**os.environ, _SOCKET: str(self._folder / "socket"), _PATH: path, _PRELOAD: preloaded}
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:

@@ -29,7 +29,7 @@ from consan.adapters.seam import Seam, lacking
 from consan.adapters.without_ptx import BY_PTXAS
 from consan.libcuda import library
 from consan.libcuda.build import MANAGEMENT, RUNTIMES
-from consan.libcuda.places import KernelPlaces
+from consan.libcuda.texts.places import KernelPlaces
 
 _TRIED: Final = (0, 12)
 _SERIES: Final = "0.12."

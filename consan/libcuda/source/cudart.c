@@ -103,7 +103,7 @@ static const char *error_text(int code, int is_name) {
 EXPORT const char *cudaGetErrorName(int code) { return error_text(code, 1); }
 EXPORT const char *cudaGetErrorString(int code) { return error_text(code, 0); }
 
-// ---- memory and functions of the host: all work of a stream is over when a call returns ----
+// ---- memory and functions of the host ----
 
 EXPORT int cudaMallocHost(void **memory, size_t bytes) {
     int (*found)(void **, size_t) = (int (*)(void **, size_t))in_driver("cuMemAllocHost_v2");
@@ -126,13 +126,8 @@ EXPORT int cudaFreeHost(void *memory) {
     return noted(found ? found(memory) : INSUFFICIENT_DRIVER);
 }
 
-typedef void (*host_function)(void *);
 typedef void (*host_callback)(void *, int, void *);
 
-EXPORT int cudaLaunchHostFunc(void *stream, host_function function, void *data) {
-    int (*found)(void *, host_function, void *) = (int (*)(void *, host_function, void *))in_driver("cuLaunchHostFunc");
-    return noted(found ? found(stream, function, data) : INSUFFICIENT_DRIVER);
-}
 EXPORT int cudaStreamAddCallback(void *stream, host_callback function, void *data, unsigned flags) {
     int (*found)(void *, host_callback, void *, unsigned) = (int (*)(void *, host_callback, void *, unsigned))in_driver("cuStreamAddCallback");
     return noted(found ? found(stream, function, data, flags) : INSUFFICIENT_DRIVER);
@@ -159,7 +154,6 @@ static const struct {
     OWN(cudaHostGetDevicePointer),
     OWN(cudaFreeHost),
     OWN(cudaMallocManaged),
-    OWN(cudaLaunchHostFunc),
     OWN(cudaStreamAddCallback),
 };
 

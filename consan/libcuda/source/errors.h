@@ -19,6 +19,7 @@ ERROR(700, ERROR_ILLEGAL_ADDRESS, ErrorIllegalAddress, "an illegal memory access
 ERROR(701, ERROR_LAUNCH_OUT_OF_RESOURCES, ErrorLaunchOutOfResources, "too many resources requested for launch")
 ERROR(702, ERROR_LAUNCH_TIMEOUT, ErrorLaunchTimeout, "the launch timed out and was terminated")
 ERROR(719, ERROR_LAUNCH_FAILED, ErrorLaunchFailure, "unspecified launch failure")
+ERROR(800, ERROR_NOT_PERMITTED, ErrorNotPermitted, "operation not permitted")
 ERROR(801, ERROR_NOT_SUPPORTED, ErrorNotSupported, "operation not supported by consan's stand-in driver")
 ERROR(900, ERROR_STREAM_CAPTURE_UNSUPPORTED, ErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")
 ERROR(903, ERROR_STREAM_CAPTURE_UNMATCHED, ErrorStreamCaptureUnmatched, "capture was not initiated in this stream")

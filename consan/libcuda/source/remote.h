@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "host_functions.h"
 #include "watched.h"
 
 struct question {
@@ -12,10 +13,13 @@ struct question {
     int32_t code;
     uint64_t address, bytes;
 };
-enum { ANSWER, READ, WRITE, STRING, WATCH };  // of WATCH the code says how bytes are closed
+enum { ANSWER, READ, WRITE, STRING, WATCH, RUN };  // of WATCH the code says how bytes are closed; RUN: a number, a function, and its parameter
+
+static pthread_mutex_t remote_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int transferred(int connection, void *data, size_t bytes, int is_read) {
     for (char *at = data; bytes;) {
+        // One call at a time is served. NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection)
         ssize_t done = is_read ? recv(connection, at, bytes, 0) : send(connection, at, bytes, MSG_NOSIGNAL);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return 0;
@@ -41,8 +45,23 @@ static int connection_of_thread(void) {
     return connection;
 }
 
+// A function of the host may wait for another thread, whose calls are served meanwhile. Its own calls are not permitted.
+static int ran(int connection, const struct question *asked) {
+    int before = touches_noted();  // by the program's own threads
+    watch_on();
+    pthread_mutex_unlock(&remote_lock);
+    word gave = run_host_function((word)asked->code, asked->address, asked->bytes);
+    pthread_mutex_lock(&remote_lock);
+    int touches = watch_off() - before;
+    const word answer[] = {gave, (word)touches};
+    watching.touches = before;
+    return transferred(connection, (void *)answer, sizeof answer, 0) &&
+           transferred(connection, watching.touched + before, (size_t)touches * sizeof *watching.touched, 0);
+}
+
 static int served(int connection, const struct question *asked) {
     char *memory = (char *)(uintptr_t)asked->address;
+    if (asked->what == RUN) return ran(connection, asked);
     if (asked->what == WATCH) {
         watch(asked->address, asked->bytes, asked->code);
         return 1;
@@ -64,25 +83,33 @@ static int asked_of_server(const char *name, const word *words) {
     return asked.what == ANSWER ? asked.code : DEINITIALIZED;
 }
 
-static pthread_mutex_t remote_lock = PTHREAD_MUTEX_INITIALIZER;
-
-// The server knows what the program's own code has touched before it serves a call.
+// The server knows what the program's own code has touched before it serves a call. A function that was held back comes first: the program
+// did not wait for it.
 static int remote(const char *name, const word *words) {
+    if (running_function) return NOT_PERMITTED;
+    settle();
+    if (holds_back(name, words)) return SUCCESS;
     pthread_mutex_lock(&remote_lock);
     int touches = watch_off();
     const word noted[16] = {(word)(uintptr_t)watching.touched, (word)touches};
-    if (touches) asked_of_server("_consan_touched", noted);
-    watching.touches = watching.count = 0;
+    if (touches && !is_runner) {
+        asked_of_server("_consan_touched", noted);
+        watching.touches = 0;
+    }
     int code = asked_of_server(name, words);
     watch_on();
     pthread_mutex_unlock(&remote_lock);
     return code;
 }
 
-static void renew_lock(void) { pthread_mutex_init(&remote_lock, NULL); }
+static void renew_lock(void) {
+    pthread_mutex_init(&remote_lock, NULL);
+    forget_held_back();
+}
 __attribute__((constructor)) static void let_children_call(void) { pthread_atfork(NULL, NULL, renew_lock); }
 
 __attribute__((destructor)) static void hand_over_touches(void) {
     const word none[16] = {0};
+    settle();
     if (watching.touches) remote("_consan_ends", none);
 }

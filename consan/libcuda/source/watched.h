@@ -127,9 +127,11 @@ static void watch_on(void) {
     protect_all(1);
 }
 
+static int touches_noted(void) { return watching.touches < MOST_TOUCHED ? watching.touches : MOST_TOUCHED; }
+
 // Opens all pages. Gives how many accesses were noted since.
 static int watch_off(void) {
     protect_all(0);
     watching.count = 0;
-    return watching.touches < MOST_TOUCHED ? watching.touches : MOST_TOUCHED;
+    return touches_noted();
 }

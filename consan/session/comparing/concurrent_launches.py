@@ -255,7 +255,7 @@ class ConcurrentLaunches:
 
     def met_host(self, by: Comparisons, number: int, rows: Rows) -> None:
         """Compare something that may still run with what the host's code has touched."""
-        self._compare(by, self._done[number], _Operated(_HOST, None, rows), NONE, waited=False)
+        self._compare(by, number, _Operated(_HOST, None, rows), NONE, waited=False)
 
     def ends_unknown(self, stream: Stream) -> bool:
         """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
@@ -295,7 +295,7 @@ class ConcurrentLaunches:
         """`others`: those with which it is compared; None: all that may run at the same time."""
         concurrent = self.timeline.everything - place.start if others is None else self.timeline.left(others)
         for number in concurrent:
-            self._compare(by, self._done[number], done, place.start, waited=number in place.waited)
+            self._compare(by, number, done, place.start, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         if self.log is not None:
             self.log.add(number, done, concurrent)
@@ -324,11 +324,11 @@ class ConcurrentLaunches:
             if isinstance(done, _Launched):
                 done.lacks(_LEFT_OUT, needed=bool(done.reaches))
 
-    def _compare(self, by: Comparisons, earlier: _Done, later: _Done, start: Numbers, *, waited: bool) -> None:
-        """`start`: what is over when the later one starts."""
+    def _compare(self, by: Comparisons, number: int, later: _Done, start: Numbers, *, waited: bool) -> None:
+        """`number`: of the earlier one. `start`: what is over when the later one starts."""
+        earlier = self._done[number]
         unknown, found = earlier.rows is None or later.rows is None, list[Conflict]()
-        scope = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE
-        spans = earlier.span, later.span
+        scope, spans = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE, (earlier.span, later.span)
         if earlier.rows is not None and later.rows is not None and max(spans[0][0], spans[1][0]) < min(spans[0][1], spans[1][1]):
             found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
         if unknown:
@@ -343,6 +343,9 @@ class ConcurrentLaunches:
             if uncertain:
                 both = f"the launches of {earlier.name} and {later.name} touch the same bytes"
                 by.incomplete(f"{both}, and they may synchronise through memory: they were not judged")
+        if found and number in self.timeline.perhaps_over:
+            by.incomplete(words.perhaps_in_order(earlier.name, later.name))
+            return
         by.found(list(self._races(earlier, later, found, waited=waited)))
 
     def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done) -> None:

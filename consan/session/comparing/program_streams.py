@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _FIRST_HANDLE: Final = 1 << 20
 _BEFORE: Final = "what the default stream did before there could be launches at the same time"
+_FUNCTION: Final = "the function of the host"
 _INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
 
 
@@ -177,6 +178,19 @@ class ProgramStreams:
             self._signals |= Numbers(number for number, rows in self.concurrent.unfinished() if is_signalled(rows, touched))
             for number in [number for number, _ in self.concurrent.unfinished() if number not in self._signals]:
                 self.concurrent.met_host(self.comparisons, number, touched)
+
+    def host_function(self, stream: ProgramStream, touched: Rows) -> Event:
+        """A function of the host has run in the order of a stream: what it has touched. Gives what is over behind it."""
+        with self.lock:
+            if self.compares:
+                self.concurrent.operated(self.comparisons, OperationSide(_FUNCTION, "", 0), stream, touched)
+            return stream.record()
+
+    def perhaps_over(self, event: Event) -> None:
+        """The host may know, in a way that nobody sees, that an event is reached."""
+        with self.lock:
+            timeline = self.concurrent.timeline
+            timeline.perhaps_over = timeline.left(timeline.perhaps_over | event.over)
 
     def keep(self, stream: ProgramStream) -> ProgramStream:
         """Know a stream by its handle."""

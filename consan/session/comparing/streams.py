@@ -127,6 +127,7 @@ class LaunchOrder:
 
     running: dict[int, Numbers] = field(default_factory=dict)
     everything: Numbers = NONE  # all that may still run
+    perhaps_over: Numbers = NONE  # what the host may know to be over, in a way that nobody sees
     count: int = 0  # of all launches
     recorded: int = 0  # their number when an event was recorded last, or was taken for one that stands for all so far
     changed: Callable[[], None] = _nothing  # is called when what is above has changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consan.instrument.ptx import parse
-from consan.libcuda.places import KernelPlaces, with_places
+from consan.libcuda.texts.places import KernelPlaces, with_places
 
 PTX = """.version 8.0
 .target sm_90

@@ -225,7 +225,7 @@ def test_the_library_has_each_call_that_is_served() -> None:
     assert not {*refused} & {*listed, *own}
     assert len(listed) == len(set(listed))
     assert cudart_calls.CALLS is calls.CALLS
-    memory = re.findall(r'"(_c\w+)"', (SOURCE / DRIVER.root).read_text() + (SOURCE / "remote.h").read_text())
+    memory = re.findall(r'"(_c\w+)"', "".join((SOURCE / each).read_text() for each in (DRIVER.root, "remote.h", "host_functions.h")))
     assert set(calls.CALLS) == {*listed, *runtime, *memory, "cuFuncGetName", "cuMemAllocManaged", "_cudaRegisterFatBinary"}
     assert "cuFuncGetName" in own
     assert not set(own) & set(listed)

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from consan._errors import ConsanError, NotSupported, UsageError
 from consan.instrument.ptx import PtxSyntaxError
-from consan.libcuda.places import KernelPlaces
+from consan.libcuda.texts.places import KernelPlaces
 from consan.native.images import Links
 from consan.toolchain.fatbin import entries
 

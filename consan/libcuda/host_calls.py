@@ -1,0 +1,80 @@
+"""Functions of the host in the order of a stream, or as nodes of a graph ("Execution Control": cuLaunchHostFunc).
+
+A function comes after what is before it in its stream, and before what follows there; the bytes of shared memory that it touches are
+compared as those of a copy are. It orders nothing for threads of the host but by what it tells them: locks are seen
+(source/host_functions.h). If it has given no lock away, nobody knows whether a thread waits for it by an atomic variable. So in a native
+program it is held back until the next call, which then is one that has not waited. A race of what was before the function with later calls
+is not reported, and the report is incomplete.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from consan.libcuda import calls, graph_calls
+from consan.libcuda.calls import CallFailed, serves
+from consan.libcuda.driver import StandInDriver, StreamWork
+from consan.libcuda.memory_calls import rows_of_touched, shared_blocks
+
+_NODE: Final = struct.Struct("<2Q")  # CUDA_HOST_NODE_PARAMS: function, its parameter
+
+
+@serves("Q Q", "_consan_holds_back")
+def _held_back(driver: StandInDriver, stream: int, function: int) -> None:
+    """A function is about to be held back: until it runs, all that the host touches counts. Raises CallFailed if it does not run later."""
+    if not function or stream in driver.captures:
+        raise CallFailed(calls.INVALID_VALUE)
+    driver.host.held_back += 1
+
+
+@serves("Q Q Q Q", "cuLaunchHostFunc")
+def _launch(driver: StandInDriver, stream: int, function: int, data: int, goes_on: int = 0) -> None:
+    """`goes_on`: the host makes a call now for which it has not waited for the function, which was held back."""
+    work, capture = host_function(driver, function, data), driver.captures.get(stream)
+    if capture is not None:
+        capture.add(stream, work)
+        return
+    driver.host.held_back = max(0, driver.host.held_back - 1)
+    work(driver.session.streams.of(stream))
+    if driver.memory.is_own or not goes_on:
+        driver.host_may_know()
+
+
+@serves("Q Q Q Q", "_consan_callback")
+def _callback(driver: StandInDriver, stream: int, function: int, data: int, goes_on: int) -> None:
+    if stream in driver.captures:
+        raise CallFailed(calls.CAPTURE_UNSUPPORTED)
+    _launch(driver, stream, function, data, goes_on)
+
+
+def host_function(driver: StandInDriver, function: int, data: int) -> StreamWork:
+    """A function of the host as work of a stream. Raises CallFailed."""
+    if not function:
+        raise CallFailed(calls.INVALID_VALUE)
+
+    def work(stream: Any) -> None:
+        number = len(driver.host.over) + 1
+        driver.host.over[number] = None
+        with driver.elsewhere() as memory:
+            touched, gave = memory.run(number, function, data, shared_blocks(driver))
+        over = driver.host.over[number] = driver.session.streams.host_function(stream, rows_of_touched(touched))
+        if not gave:
+            driver.host.without_locks.append(over)
+
+    return work
+
+
+@serves("Q", "_consan_host_learns")
+def _learns(driver: StandInDriver, number: int) -> None:
+    over = driver.host.over.get(number)
+    if over is not None:
+        driver.session.streams.host_waits_for(over)
+
+
+def _node(driver: StandInDriver, place: int) -> StreamWork:
+    return host_function(driver, *_NODE.unpack(driver.memory.read(place, _NODE.size)))
+
+
+graph_calls.adds(_node, "cuGraphAddHostNode")
+graph_calls.sets(_node, "cuGraphHostNodeSetParams", "cuGraphExecHostNodeSetParams")
