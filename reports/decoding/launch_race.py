@@ -33,6 +33,11 @@ BETWEEN_LAUNCHES: Final = frozenset(
 )
 
 
+def perhaps_by_memory(first: str, second: str) -> str:
+    """Why two launches were not judged that touch the same bytes."""
+    return f"the launches of {first} and {second} touch the same bytes, and they may synchronise through memory: they were not judged"
+
+
 def perhaps_in_order(first: str, second: str) -> str:
     """Why two operations were not judged that touch the same bytes."""
     return (

@@ -230,8 +230,8 @@ class ConcurrentLaunches:
         self, by: Comparisons, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
     ) -> None:
         """The same for an operation of the framework. `rows`: None if they are not known. `owners`: they keep its arrays where they are."""
-        place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
-        self._add(by, _Operated(operation, stream, known, owners), place, waits=False)
+        done = _Operated(operation, stream, None if rows is None else self._with_room(rows), owners)
+        self._add(by, done, self.place(stream, programmatic=False), waits=False)
 
     def met(self, key: str, stream: Stream | None, *, sends: bool, receives: bool) -> None:
         """A barrier of processes: what is over then comes before what others do behind it. `stream`: None if only hosts take part."""
@@ -326,8 +326,7 @@ class ConcurrentLaunches:
 
     def _compare(self, by: Comparisons, number: int, later: _Done, start: Numbers, *, waited: bool) -> None:
         """`number`: of the earlier one. `start`: what is over when the later one starts."""
-        earlier = self._done[number]
-        unknown, found = earlier.rows is None or later.rows is None, list[Conflict]()
+        unknown, found = (earlier := self._done[number]).rows is None or later.rows is None, list[Conflict]()
         scope, spans = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE, (earlier.span, later.span)
         if earlier.rows is not None and later.rows is not None and max(spans[0][0], spans[1][0]) < min(spans[0][1], spans[1][1]):
             found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
@@ -341,12 +340,11 @@ class ConcurrentLaunches:
                 done, starts = {**self._done, _NEXT: later}, {**self._starts, _NEXT: start}
                 found, uncertain = judged_of_process(done, starts, earlier, later, self._left)
             if uncertain:
-                both = f"the launches of {earlier.name} and {later.name} touch the same bytes"
-                by.incomplete(f"{both}, and they may synchronise through memory: they were not judged")
+                by.incomplete(words.perhaps_by_memory(earlier.name, later.name))
         if found and number in self.timeline.perhaps_over:
             by.incomplete(words.perhaps_in_order(earlier.name, later.name))
-            return
-        by.found(list(self._races(earlier, later, found, waited=waited)))
+        else:
+            by.found(list(self._races(earlier, later, found, waited=waited)))
 
     def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done) -> None:
         """Tell that two were not compared: of a program, each kernel has the reason."""
@@ -357,9 +355,8 @@ class ConcurrentLaunches:
         between = _on_two_devices(earlier, later)
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
-                whose = (
-                    f"all accesses of {self._stranger(each, other)}" if other.rows is None and each.rows is not None else "all its accesses"
-                )
+                strange = other.rows is None and each.rows is not None
+                whose = f"all accesses of {self._stranger(each, other)}" if strange else "all its accesses"
                 why = f"it was not compared with what may run at the same time in another stream: {whose} are not known"
                 each.lacks(why, needed=between and bool(each.reaches))
 
