@@ -211,13 +211,14 @@ class Lent(NamedTuple, Generic[S]):
 class AlikeLaunches(ABC, Generic[S]):
     """Launches that are made alike, and the only owner of what C has of them.
 
-    The caller of `resume`, `begin`, `end`, `failed` and `arm` holds the device, and that of `take_back` the lock.
+    The caller of `resume`, `begin`, `end` and `arm` holds the device, and that of `take_back` the lock.
     """
 
     lock: threading.RLock  # of the launches in flight
     times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
     instead: int = 0  # the handle of the kernel that is launched in place of the recorded one; 0: none
     armed: Armed | None = None  # C has them
+    known: Values | None = None  # parameters of one, as long as they are one of them
     by_itself: ClassVar[bool] = True  # whether C may make them without Python
     _taken: Sequence[S] = ()
     _resumed: S | None = None  # of the launch that is made now, if it is an armed one
@@ -262,28 +263,20 @@ class AlikeLaunches(ABC, Generic[S]):
             self._resumed = None if at is None else self._taken[at]
             return self._resumed
 
-    def end(self, taken: S, args: Values | None) -> None:
-        """Behind a launch with these parameters."""
+    def end(self, taken: S, args: Values | None, *, made: bool = True) -> None:
+        """Behind a launch with these parameters, if it was `made`. C ends an armed one that was not taken back since it began."""
         with self.lock:
-            self.times[args] = self.times.get(args, 0) + 1
-            if self._ends(taken, made=True):
+            if made:
+                self.times[args] = self.times.get(args, 0) + 1
+            resumed, self._resumed = self._resumed, None
+            if self.armed is not None and resumed is taken:
+                if self.armed.slots:
+                    self.armed.end(made=made)
+                return
+            if not made:
+                self.left(taken)
                 return
         self.ended(taken)
-
-    def failed(self, taken: S) -> None:
-        """The launch was not made."""
-        with self.lock:
-            if not self._ends(taken, made=False):
-                self.left(taken)
-
-    def _ends(self, taken: S, *, made: bool) -> bool:
-        """Whether C ends a launch: it does not where the launch was taken back since it began."""
-        resumed, self._resumed = self._resumed, None
-        if self.armed is None or resumed is not taken:
-            return False
-        if self.armed.slots:
-            self.armed.end(made=made)
-        return True
 
     def arm(self, arming: Arming) -> None:
         """Let C make the launches that follow, if it can."""

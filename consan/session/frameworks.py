@@ -188,8 +188,8 @@ class Frameworks:
 
     def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether launches that look alike may not be made alike."""
-        contexts = self.device.backend.contexts
-        if prepared.recorded is None or (contexts is not None and contexts.refusal) or self.looks_at_each(prepared, launch.entry):
+        contexts, reaches = self.device.backend.contexts, self.peers.of_process and not self.says_so(prepared, launch.entry)
+        if prepared.recorded is None or (contexts is not None and contexts.refusal) or reaches:
             return True
         return not self.selection.takes_all or self.judge.keeper is not None or not launch.threads or launch.stream == THREAD_STREAM
 
@@ -269,9 +269,9 @@ class Frameworks:
             self.streams.second()
         return found
 
-    def looks_at_each(self, prepared: Prepared, entry: str) -> bool:
-        """Whether a launch may reach memory of another GPU that this process uses, and the report does not say so of its kernel yet."""
-        return self.peers.of_process and (self.streams.several_devices or not self.judge.recording.kernels.is_beyond(prepared, entry))
+    def says_so(self, prepared: Prepared, entry: str) -> bool:
+        """Whether the report says of a kernel that its launches may reach other GPUs, and nothing more is found out about them."""
+        return self.judge.recording.kernels.is_beyond(prepared, entry) and not self.streams.several_devices
 
     def reaches_more(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
         """Whether a launch that repeats may reach memory that other processes reach, and the report does not say so of its kernel yet."""

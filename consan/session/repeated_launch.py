@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
-from consan.backends.base import DEFAULT_STREAMS
+from consan.backends.base import DEFAULT_STREAMS, StreamWork
 from consan.backends.cost import COST
 from consan.backends.driver import MADE, QUIET
 from consan.dataclass import dataclass
@@ -41,6 +41,12 @@ NOT_REPEATED: Final = object()
 
 NOTHING: Final = "nothing"
 """The arguments of a launch that records nothing."""
+
+
+def get_ready(work: StreamWork | None) -> None:
+    """Load what launches that repeat need: that takes as long as a hundred of them."""
+    if work is not None and armed_functions() is not None:
+        _ = work.here
 
 
 @dataclass(eq=False, repr=False)
@@ -127,14 +133,11 @@ class KnownLaunches(PlainLaunches):
 
     background: Background
     decided: DecidedLaunches[ReceiptGroup]
-    _known: Parameters | None = None  # the parameters of one
 
     def covers(self, args: Parameters | None) -> bool:
         """Whether it is known what a launch does."""
-        if args is not None and args is self._known:
-            return True
         known = self.decided.of(args) is not None
-        self._known = args if known else self._known
+        self.known = args if known else self.known
         self._unknown += not known
         return known
 
@@ -146,7 +149,7 @@ class KnownLaunches(PlainLaunches):
     def lends(self) -> Lent[str] | None:
         """C compares the bytes that decide with those of the launch before."""
         lent = super().lends()
-        given = self._known or ()
+        given = self.known or ()
         decides = [(each.parameter, each.offset, each.within(given)) for each in self.decided.decides]
         return None if lent is None else lent._replace(instead=self.instead, decides=decides)
 
@@ -220,7 +223,7 @@ class RepeatedLaunch:
     _owner: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self._owner = self.frameworks.device.owner
+        self._owner = self.frameworks.device.owned_by
 
     def make(self, asked: Asked, launch: Callable[..., Any], given: tuple[Any, ...], *, at: int = 0, gives_status: bool = False) -> Any:
         """Make a launch: `launch(*given)`. Gives what that gives; `NOT_REPEATED`: nothing was done.
@@ -236,7 +239,9 @@ class RepeatedLaunch:
             args = asked() if counted or streams.several or shared else None
             shape = frameworks.among_streams(self.prepared, self.launch, args) if streams.several else None
             prepared, entry = self.prepared, self.launch.entry
-            if frameworks.looks_at_each(prepared, entry) or (shared and frameworks.reaches_more(prepared, entry, args)):
+            if frameworks.peers.of_process and not frameworks.says_so(prepared, entry):
+                return NOT_REPEATED
+            if shared and frameworks.reaches_more(prepared, entry, args):
                 return NOT_REPEATED
             taken = self._begins(alike, args, placed=shape is not None)
             if taken is None:
@@ -251,7 +256,7 @@ class RepeatedLaunch:
             try:
                 result = launch(*given)
             except BaseException:
-                alike.failed(taken)
+                alike.end(taken, args, made=False)
                 with frameworks.watch.ending(self.prepared, self.launch.entry, self.launch.threads):
                     raise
                 return None
@@ -261,7 +266,7 @@ class RepeatedLaunch:
                 quiet.value -= 1
                 until = time.perf_counter()
             if gives_status and result:
-                alike.failed(taken)
+                alike.end(taken, args, made=False)
                 return result
             self._args, self._in_turn = args, not own.programmatic
             alike.end(taken, args)
@@ -274,13 +279,16 @@ class RepeatedLaunch:
 
     def _begins(self, alike: AlikeLaunches[Any], args: Parameters | None, *, placed: bool) -> Any:
         """The arguments of the launch. None: it takes the long way. `placed`: its place among those of several streams is given to it."""
-        if alike.instead and not alike.covers(args):
+        frameworks, stream = self.frameworks, self.launch.stream
+        if alike.instead and (args is None or args is not alike.known) and not alike.covers(args):
             return None
-        if self.era == self.frameworks.era and self.frameworks.device.owner is self._owner:
-            taken = alike.resume() if self._is_armed and self._adds_nothing(placed=placed) else None
+        if self.era == frameworks.era and frameworks.device.owned_by is self._owner and alike.armed is not None:
+            c_sees = self._early and frameworks.streams.may_arm(stream)  # what it did not see when it was armed
+            idle = placed or frameworks.streams.adds_nothing(stream)
+            taken = alike.resume() if idle and not (c_sees or frameworks.judge.recording.accesses.wanted) else None
             if taken is not None:
                 return taken
-        with self.frameworks.background.lock:
+        with frameworks.background.lock:
             alike.take_back()
         return None if self._differs(placed=placed) else alike.begin()
 
@@ -308,15 +316,11 @@ class RepeatedLaunch:
         """Whether this launch may not be like those before it. `placed`: see `_begins`."""
         frameworks = self.frameworks
         device = frameworks.device
-        if frameworks.era != self.era or device.lost or device.owner is not self._owner or self.prepared.logs.slow:
+        if frameworks.era != self.era or device.lost or device.owned_by is not self._owner or self.prepared.logs.slow:
             return True
         if not self._adds_nothing(placed=placed):
             return True
         return isinstance(self.alike, SilentLaunches) and frameworks.elsewhere(self.launch.stream)
-
-    @property
-    def _is_armed(self) -> bool:
-        return self.alike.armed is not None and not (self._early and self.frameworks.streams.may_arm(self.launch.stream))
 
     def _adds_nothing(self, *, placed: bool) -> bool:
         """Whether the launch adds nothing to what is known of the order of launches."""

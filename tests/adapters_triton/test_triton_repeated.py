@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 from bench_jit import JitProgram, calls, settled  # noqa: E402 - needs Triton
 from bench_launch import NullLibrary  # noqa: E402
 
-MOST_CALLS = 24  # of functions of consan in a launch (18 before C had launches without seeing their order: Python looks at each)
+MOST_CALLS = 18  # of functions of consan in a launch
 
 
 @pytest.fixture

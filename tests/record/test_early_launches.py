@@ -114,7 +114,11 @@ def test_once_calls_are_noted_c_makes_them(early: Callable[[str], Early]) -> Non
 
 
 FAULTS: dict[str, tuple[str, str, Any]] = {
-    "what stands between": (" and self._adds_nothing(placed=placed) else", " else", test_behind_an_event_the_first_is_placed),
+    "what stands between": (
+        "idle = placed or frameworks.streams.adds_nothing(stream)",
+        "idle = True",
+        test_behind_an_event_the_first_is_placed,
+    ),
     "a second stream": (
         "frameworks.launched_again(self.prepared, self.launch, shape)",
         "pass",
@@ -126,8 +130,8 @@ FAULTS: dict[str, tuple[str, str, Any]] = {
         test_c_helps_before_calls_are_noted,
     ),
     "for ever": (
-        " and not (self._early and self.frameworks.streams.may_arm(self.launch.stream))",
-        "",
+        "c_sees = self._early and frameworks.streams.may_arm(stream)",
+        "c_sees = False",
         test_once_calls_are_noted_c_makes_them,
     ),
 }

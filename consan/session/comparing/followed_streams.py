@@ -248,7 +248,7 @@ class FollowedStreams(ProgramStreams):
 
     def adds_nothing(self, stream: int) -> bool:
         """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""
-        if self.needs_none or (stream in DEFAULT_STREAMS and self.noting):
+        if self.facts is None or self.seen.why or (stream in DEFAULT_STREAMS and self.noting):
             return True
         return not (self.several or self.marked) and self._early in self.concurrent.timeline.running
 

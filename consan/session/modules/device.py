@@ -60,7 +60,7 @@ class Device:
         self.unsettled: Callable[[], None] | None = None  # concludes the launches of the owner that nobody has waited for
         self.free_idle: Callable[[], None] = lambda: None  # frees the memory of the owner's logs that no launch uses
         self.delay_seed: int | None = None  # seed of the delays in assembled code; None: no delays
-        self._owner: weakref.ref[Owner] | None = None
+        self.owned_by: weakref.ref[Owner] | None = None  # `owner`: one object for each session
         self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
         self.numbers = itertools.count()  # of modules
         self._arena_bytes = arena_bytes
@@ -90,7 +90,7 @@ class Device:
     @property
     def owner(self) -> Owner | None:
         """The session that the shadow records for."""
-        return self._owner() if self._owner is not None else None
+        return self.owned_by() if self.owned_by is not None else None
 
     def hand_to(self, session: Owner | None) -> None:
         """Let the shadow record for this session. The previous one keeps its own records."""
@@ -104,7 +104,7 @@ class Device:
                 before.harvest()
             if not self.lost:
                 self.start(session.cta_limit)
-            self._owner = weakref.ref(session)
+            self.owned_by = weakref.ref(session)
 
     def give_back(self) -> None:
         """Free what no launch uses: the program lacks memory. Does nothing while another thread has the device."""
@@ -124,7 +124,7 @@ class Device:
 
     def renew(self) -> None:
         """Reset what earlier launches left behind, where the backend is `seeded`: the next launch runs as a first one."""
-        self._owner = None
+        self.owned_by = None
         self.backend.renew()
         if self.has_hooks:
             self.shadow.renew()
