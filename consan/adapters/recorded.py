@@ -18,7 +18,7 @@ from consan.backends.driver import MADE
 from consan.dataclass import dataclass
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
-from consan.session.repeated_launch import NOT_REPEATED, RepeatedLaunch, get_ready
+from consan.session.repeated_launch import NOT_REPEATED, RepeatedLaunch
 
 _MOST_REPEATED: Final = 1 << 12
 
@@ -40,7 +40,6 @@ class FrameworkModules:
 
     def add(self, session: SessionLike, prepared: PreparedLike, module: int, handles: Callable[[str], Sequence[int]] = _no_more) -> None:
         """A recorded module is loaded, or attached to another session. `handles`: gives those of a kernel that are not of the module."""
-        get_ready(session.backend.work)
         session.frameworks.by_others.add(prepared, CudaModule(module), handles)
         self._known[module], self._loaded[module] = (prepared, session), CudaModule(module)
         self._declared = {key: params for key, params in self._declared.items() if key[0] != module}

@@ -45,7 +45,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
-from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, LaunchesLikeOne, RepeatedLaunch, SilentLaunches
+from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, LaunchesLikeOne, RepeatedLaunch, SilentLaunches, get_ready
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -75,7 +75,8 @@ class Frameworks:
 
     @functools.cached_property
     def by_others(self) -> LaunchesByOthers:
-        """Launches that the frameworks do not make."""
+        """Launches that the frameworks do not make. The first module is loaded now."""
+        get_ready(self.device.backend.work)
         return LaunchesByOthers(self.device.backend, self.judge.recording.kernels, self.modules.used)
 
     @functools.cached_property
