@@ -108,6 +108,7 @@ class StreamsWork:
     """Work of consan's own (`StreamWork`)."""
 
     vanishes = False
+    here = 0
 
     def __init__(self, backend: Streams) -> None:
         self._backend = backend
