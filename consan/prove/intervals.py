@@ -6,7 +6,6 @@ does there, and in each later interval up to the one in which its own thread wai
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
@@ -64,11 +63,8 @@ class _Interval:
 class Intervals:
     """Goes through the intervals between barriers of one kernel."""
 
-    def __init__(
-        self, kernel: ProvedKernel, function: Function, environment: Environment, questions: OverlapQuestions, until: float
-    ) -> None:
-        """`until`: when the time is over."""
-        self._kernel, self._function, self._questions, self._until = kernel, function, questions, until
+    def __init__(self, kernel: ProvedKernel, function: Function, environment: Environment, questions: OverlapQuestions) -> None:
+        self._kernel, self._function, self._questions = kernel, function, questions
         self._stored = StoredValues({}, {})
         graph = kernel.graph
         self._edges = list(graph.successors)
@@ -252,8 +248,6 @@ class Intervals:
         return _Interval(walker, CopyProgress(self._kernel.graph, self._cut, root, first, issues=issues))
 
     def _walked(self, root: int, state: PathState, view: View) -> Walker:
-        if time.monotonic() > self._until:
-            raise Unproven("there was no time to follow the kernel")
         walker = Walker(self._kernel, self._uniform, self._steps, view, shares=False)
         walker.walk(root, state)
         walker.accesses = self._stored.used(walker.accesses)

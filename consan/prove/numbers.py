@@ -174,6 +174,7 @@ class Symbols:
         self.ranges: dict[str, tuple[Interval, Interval]] = {}
         self.shared = SharedMemory()
         self._free: dict[int, tuple[Formula, frozenset[str]]] = {}
+        self._degrees: dict[int, tuple[Formula, int]] = {}
 
     @property
     def mark(self) -> int:
@@ -239,6 +240,17 @@ class Symbols:
                 found = frozenset((each.decl().name(),))
             self._free[key] = each, found
         return self._free[term.get_id()][1]
+
+    def degree(self, term: Formula) -> int:
+        """The most factors of a product in a term that are not known, with those of what its variables stand for."""
+        return once_each(self._degree, term)
+
+    def _degree(self, term: Formula, of: Callable[[Formula], int]) -> int:
+        if (key := term.get_id()) not in self._degrees:
+            stands = self.fits.get(str(term)) if z3.is_const(term) else None
+            parts = [of(each) for each in ([stands.term] if stands is not None else term.children())]
+            self._degrees[key] = term, sum(parts) if z3.is_mul(term) else max(parts, default=0 if z3.is_int_value(term) else 1)
+        return self._degrees[key][1]
 
     def closure(self, terms: Iterable[Formula]) -> list[str]:
         """The variables in some terms, and in what is known of them, in the order in which they were made."""

@@ -55,8 +55,13 @@ def _subtract(op: TermOperation, one: Number, other: Number) -> Number:
     return minus(one, other)
 
 
+_MOST_FACTORS: Final = 16  # of a product: the solver multiplies sums out, and its limits of time do not end that
+
+
 def _multiply(op: TermOperation, one: Number, other: Number) -> Number:
     op.plain(one, other)
+    if op.symbols.degree(one.term) + op.symbols.degree(other.term) > _MOST_FACTORS:
+        raise NoRule
     if "wide" in op.parts:
         return times(op.value(one), op.value(other))
     if "hi" in op.parts:

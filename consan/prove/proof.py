@@ -112,7 +112,7 @@ def _proved(
     """The answer by a time of the clock. Raises `Unproven`."""
     kernel = kernel_of(function, module, block[0] * block[1] * block[2])
     questions = OverlapQuestions(environment, [each(environment) for each in assumed])
-    compared = Intervals(kernel, function, environment, questions, ends).compared()
+    compared = Intervals(kernel, function, environment, questions).compared()
     found = PairDecision(questions, environment, OneValue(function), ends).decide(
         [*compared.pairs, *_outer(compared.whole, environment)], compared
     )

@@ -28,6 +28,7 @@ __all__ = [
     "conjuncts",
     "differing",
     "either",
+    "is_over",
     "once_each",
     "opposite",
     "require",
@@ -59,6 +60,11 @@ def until(ends: float) -> Iterator[None]:
         yield
     finally:
         _ENDS.reset(before)
+
+
+def is_over() -> bool:
+    """Whether the time that `until` says has come."""
+    return time.monotonic() > _ENDS.get()
 
 
 def ask(formulas: Iterable[Formula], seconds: float) -> Any:

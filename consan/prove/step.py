@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from typing import Final
 
 from consan.dataclass import dataclass
 from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
@@ -17,10 +18,11 @@ from consan.prove.numbers import Base, Number, chosen, larger, limits, number, p
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
 from consan.prove.phases.counters import PhaseCounters, committed, completed, is_bulk_store, is_followed, is_tensor_load, measure_of
 from consan.prove.phases.products import operand_of
-from consan.prove.solver import Formula, both, choice, opposite, z3
+from consan.prove.solver import Formula, both, choice, is_over, opposite, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
 _ADDRESSES = limits(64, signed=True)
+NO_TIME: Final = "there was no time to follow the kernel"
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc"})
 
 
@@ -129,6 +131,8 @@ class SymbolicSteps:
     def execute(self, step: PathStep, path: Formula, registers: dict[Key, Value]) -> list[ThreadAccess]:
         """Execute one instruction under a condition. Changes the registers."""
         instruction, row = step.instruction, row_of(step.instruction)
+        if is_over():
+            raise Unproven(NO_TIME, instruction.line)
         held = self.condition(step.guard, registers)
         self.symbols.path = both(path, held)
         accesses = (

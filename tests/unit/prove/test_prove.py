@@ -17,6 +17,7 @@ from ring_programs import ring_of_groups, wrong_rings
 from consan.prove.counterexample import launches
 from consan.prove.proof import MEET, ONE_VALUE
 from consan.prove.solver import ask, until, z3
+from consan.prove.step import NO_TIME
 
 
 @pytest.mark.parametrize("body", PROVEN.values(), ids=PROVEN)
@@ -104,6 +105,18 @@ def test_a_question_ends_when_the_time_is_over() -> None:
         assert time.monotonic() - start < 10
         assert ask([z3.BoolVal(False)], 60) is None
     assert ask([z3.BoolVal(False)], 60) is False
+
+
+SQUARES = "mad.lo.s32 %r7, %r1, %r1, %r1;\n" + 9 * "mad.lo.s32 %r7, %r7, %r7, %r7;\n"
+MIXED = "add.s32 %r7, %r2, %r1;\n" + 200 * "shr.s32 %r8, %r7, 1;\nxor.b32 %r9, %r8, %r7;\nmad.lo.s32 %r7, %r7, 3, %r9;\n"
+
+
+@pytest.mark.parametrize(("body", "why"), [(SQUARES, ONE_VALUE), (MIXED, NO_TIME)], ids=["squares", "sums"])
+def test_an_expression_of_many_parts_has_an_answer_in_time(body: str, why: str) -> None:
+    start = time.monotonic()
+    found = answer(body + "and.b32 %r8, %r7, 127;\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;", seconds=1)
+    assert [(each.why, len(each.lines)) for each in found.reasons] == [(why, 1)]
+    assert time.monotonic() - start < 20  # squares of squares took 80 s, whatever the limit
 
 
 def test_no_random_program_with_a_race_is_proven() -> None:
