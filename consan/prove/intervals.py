@@ -149,6 +149,7 @@ class Intervals:
         of_warps = self._uniform.of_warps(whole_branches(whole.guards, tables))
         if self._in_arms and (lines := self._separating(of_warps)):
             raise Unproven(_SEPARATE, lines[0])
+        self._questions.together = of_warps.is_uniform
         self._warps = WarpOrder(self._kernel.graph, self._cut, of_warps, tables.threads)
         self._warps.divide &= all(map(is_plain, whole.accesses))
         self._stored = StoredValues.of(self._function, whole.accesses, tables)

@@ -12,7 +12,7 @@ two barriers, "t" nobody. Facts about a variable go with it into each question t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
@@ -31,12 +31,16 @@ Base = tuple[str, str]
 
 @dataclass
 class AssumedRange:
-    """A term that is in an interval under a condition, as a proof assumes. `tried`: only where a loop was tried (walk.py)."""
+    """A term that is in an interval under a condition, as a proof assumes. `tried`: only where a loop was tried (walk.py).
+
+    `degree`: of the term.
+    """
 
     path: Formula
     term: Formula
     interval: Interval
     tried: bool
+    degree: int
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,6 @@ class Symbols:
         self.ranges: dict[str, tuple[Interval, Interval]] = {}
         self.shared = SharedMemory()
         self._free: dict[int, tuple[Formula, frozenset[str]]] = {}
-        self._degrees: dict[int, tuple[Formula, int]] = {}
 
     @property
     def mark(self) -> int:
@@ -246,11 +249,10 @@ class Symbols:
         return once_each(self._degree, term)
 
     def _degree(self, term: Formula, of: Callable[[Formula], int]) -> int:
-        if (key := term.get_id()) not in self._degrees:
-            stands = self.fits.get(str(term)) if z3.is_const(term) else None
-            parts = [of(each) for each in ([stands.term] if stands is not None else term.children())]
-            self._degrees[key] = term, sum(parts) if z3.is_mul(term) else max(parts, default=0 if z3.is_int_value(term) else 1)
-        return self._degrees[key][1]
+        if z3.is_const(term) and str(term) in self.fits:
+            return self.fits[str(term)].degree
+        parts = list(map(of, term.children()))
+        return sum(parts) if z3.is_mul(term) else max(parts, default=0 if z3.is_int_value(term) else 1)
 
     def closure(self, terms: Iterable[Formula]) -> list[str]:
         """The variables in some terms, and in what is known of them, in the order in which they were made."""
@@ -385,7 +387,7 @@ class Symbols:
         self.facts[str(found.term)].append(either(opposite(self.path), found.term == value.term))
         self.assumed[str(found.term)], self.factors[str(found.term)] = line, self.factor(value.term)
         self.derived.add(str(found.term))
-        self.fits[str(found.term)] = AssumedRange(self.path, value.term, interval, self.trials > 0)
+        self.fits[str(found.term)] = AssumedRange(self.path, value.term, interval, self.trials > 0, self.degree(value.term))
         known.append((here, (value.term, self.path), found))
         return found
 
@@ -395,18 +397,3 @@ def _parts(path: Formula) -> frozenset[int]:
     if z3.is_true(path):
         return frozenset()
     return frozenset().union(*map(_parts, path.children())) if z3.is_and(path) else frozenset({path.get_id()})
-
-
-def addends(term: Formula, count: int) -> Iterator[tuple[Formula, int]]:
-    """The terms of a sum, each with its factor."""
-    parts = term.children()
-    if z3.is_add(term):
-        for each in parts:
-            yield from addends(each, count)
-    elif z3.is_app_of(term, z3.Z3_OP_UMINUS):
-        yield from addends(parts[0], -count)
-    elif z3.is_mul(term) and len(parts) == 2 and any(map(z3.is_int_value, parts)):
-        number, other = parts if z3.is_int_value(parts[0]) else parts[::-1]
-        yield from addends(other, count * number.as_long())
-    else:
-        yield term, count

@@ -60,7 +60,7 @@ _MOST_FACTORS: Final = 16  # of a product: the solver multiplies sums out, and i
 
 def _multiply(op: TermOperation, one: Number, other: Number) -> Number:
     op.plain(one, other)
-    if op.symbols.degree(one.term) + op.symbols.degree(other.term) > _MOST_FACTORS:
+    if None is one.constant is other.constant and op.symbols.degree(one.term) + op.symbols.degree(other.term) > _MOST_FACTORS:
         raise NoRule
     if "wide" in op.parts:
         return times(op.value(one), op.value(other))

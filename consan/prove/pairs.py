@@ -4,6 +4,9 @@ Both threads have the variables of their accesses, but for those that they share
 its number and what is uniform between two barriers. Accesses of one width meet at equal addresses only, because addresses are aligned (ISA
 "Addresses as Operands").
 
+One lane gives the address of a row of `ldmatrix` or `stmatrix`, and others have its elements (SEMANTICS.md, R-ROW). An access of one of
+these lanes before or behind the instruction is in program order with it, whichever lane gave the address.
+
 Facts on products of unknowns help a solver of linear formulas with the usual questions: rows of a matrix do not overlap. For whole numbers
 a < b and y >= 0: a * y + y <= b * y. Two elements `row * n + column` with `column < n` are in one row then. Each fact holds for all
 numbers, so none can make a wrong "no".
@@ -16,6 +19,8 @@ from itertools import combinations
 from typing import Any, Final
 
 from consan.dataclass import dataclass
+from consan.instrument.effects.flags import MatrixRow
+from consan.instrument.isa import row_of
 from consan.prove.environment import Environment
 from consan.prove.loops.listed import ListedPlaces, few_rounds, places_of
 from consan.prove.solver import Formula, ask, both, either, opposite, z3
@@ -27,6 +32,7 @@ INTERVAL: Final = "pcu"
 CTA: Final = "pc"
 GRID: Final = "p"
 _SECONDS: Final = 0.5  # of a question about rounds
+_ROWS: Final = 8  # of a matrix, each of four words
 _MOST_PRODUCTS: Final = 8  # with one factor, that are compared
 
 
@@ -72,12 +78,16 @@ class OverlapQuestions:
         self.tables, self._splits = ThreadTables(environment), dict[int, SplitAddress]()
         self._places = dict[int, tuple[ThreadAccess, ListedPlaces | None]]()
         self.unordered: Callable[[AccessPair], list[Formula]] = lambda _: []  # what holds where phases do not order a pair
+        self.together: Callable[[int], bool] = lambda _: False  # whether all lanes of a warp come to a node equally often
         self._numbers = [each.term for each in (*environment.tid, *environment.cta) if each.constant is None]
 
     def meet(self, pair: AccessPair) -> list[Formula]:
         """The formulas that hold where two threads make a pair at the same bytes, and nothing orders it."""
         one, other = self._of(pair.first, 1, pair.shared), self._of(pair.second, 2, pair.shared)
-        distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
+        if pair.one_cta and not pair.own and are_shared(pair.first, pair.second):
+            distinct = self._other_performer(pair, one[0], other[0])
+        else:
+            distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
         distinct += [self._other_warp()] if pair.in_warps else []
         distinct += [opposite(self._other_warp())] if pair.one_warp else []
         met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes, aligned=pair.first.is_aligned and pair.second.is_aligned)
@@ -227,17 +237,31 @@ class OverlapQuestions:
             return z3.BoolVal(True)
         return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.tid if each.constant is None))
 
+    def _other_performer(self, pair: AccessPair, one: Formula, other: Formula) -> list[Formula]:
+        """Two threads access one byte, or two lanes give it by one instruction that is executed once. `one`, `other`: the addresses."""
+        byte, given = z3.Int("byte"), zip((pair.first, pair.second), (one, other), (1, 2), strict=True)
+        inside = [both(byte >= at, byte < at + access.nbytes) for access, at, _ in given]
+        first, second = performer(pair.first, self._thread(1), byte - one), performer(pair.second, self._thread(2), byte - other)
+        once = [z3.BoolVal(pair.first.place == pair.second.place), self._thread(1) != self._thread(2)]
+        if self.together(pair.first.place[0]):
+            once += [_of_thread(each, 1) == _of_thread(each, 2) for each in pair.first.rounds]
+        return [*inside, either(first != second, both(*once))]
+
     def _other_warp(self) -> Formula:
         return self._warp(1) != self._warp(2)
 
     def _warp(self, number: int) -> Formula:
-        """The warp of a thread of a question: threads are numbered along x first."""
+        """The warp of a thread of a question."""
+        return self._thread(number) / z3.IntVal(WARP)
+
+    def _thread(self, number: int) -> Formula:
+        """A thread of a question: threads are numbered along x first."""
         linear, stride = z3.IntVal(0), 1
         for each, size in zip(self.environment.tid, self.environment.block, strict=True):
             if each.constant is None:
                 linear += stride * _of_thread(each.term, number)
             stride *= size
-        return linear / z3.IntVal(WARP)
+        return linear
 
     def _other_cta(self) -> Formula:
         return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.cta if each.constant is None))
@@ -251,6 +275,31 @@ def _of_thread(variable: Formula, thread: int) -> Formula:
 
 def _meet(one: Formula, size: int, other: Formula, other_size: int, *, aligned: bool) -> Formula:
     return one == other if aligned and size == other_size else both(one < other + other_size, other < one + size)
+
+
+def sharing(access: ThreadAccess) -> MatrixRow:
+    """How lanes share the bytes of an access."""
+    row = row_of(access.instruction)
+    if not row.is_matrix_access:
+        return MatrixRow.NOBODY
+    made = next((row.attributes(each, access.instruction) for each in row.makes if "row" in each.computed), {})
+    return MatrixRow(made.get("row", MatrixRow.NOBODY))
+
+
+def are_shared(one: ThreadAccess, other: ThreadAccess) -> bool:
+    """Whether one of two accesses is a row of known lanes, and the other one such a row or of the executing thread alone."""
+    known = [sharing(each) != MatrixRow.NOBODY for each in (one, other)]
+    return any(known) and all(row or not (each.own or each.is_copy) for row, each in zip(known, (one, other), strict=True))
+
+
+def performer(access: ThreadAccess, thread: Formula, distance: Formula) -> Formula:
+    """The thread that accesses the byte so far behind the first one. `thread`: the number of the one that gives the address."""
+    how = sharing(access)
+    if how is MatrixRow.NOBODY:
+        return thread
+    row = thread % _ROWS
+    lane = 4 * row + distance / z3.IntVal(4) if how is MatrixRow.WORDS else 4 * (distance / z3.IntVal(2)) + row / z3.IntVal(2)
+    return thread - thread % WARP + lane
 
 
 def _are_disjoint(pair: AccessPair) -> bool:

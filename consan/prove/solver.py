@@ -22,6 +22,7 @@ except ImportError:
 __all__ = [
     "MISSING",
     "Formula",
+    "addends",
     "ask",
     "both",
     "choice",
@@ -32,6 +33,7 @@ __all__ = [
     "once_each",
     "opposite",
     "require",
+    "shallow",
     "until",
     "z3",
 ]
@@ -124,6 +126,21 @@ def once_each(look: Callable[[Formula, Callable[[Formula], _Value]], _Value], te
     return of(term)
 
 
+def shallow(term: Formula) -> Formula | None:
+    """A term, or what is the same, of few levels: functions of this package call themselves for each level. None: there is none."""
+    if _levels(term) <= _MOST_LEVELS:
+        return term
+    flat = z3.simplify(term)
+    return flat if _levels(flat) <= _MOST_LEVELS else None
+
+
+def _levels(term: Formula) -> int:
+    return int(z3.Z3_get_depth(term.ctx_ref(), term.as_ast()))
+
+
+_MOST_LEVELS: Final = 100
+
+
 def conjuncts(formula: Formula) -> dict[int, Formula]:
     """The formulas that all hold where one holds, by their numbers."""
     if z3.is_true(formula):
@@ -131,6 +148,21 @@ def conjuncts(formula: Formula) -> dict[int, Formula]:
     if not z3.is_and(formula):
         return {formula.get_id(): formula}
     return {key: part for each in formula.children() for key, part in conjuncts(each).items()}
+
+
+def addends(term: Formula, count: int) -> Iterator[tuple[Formula, int]]:
+    """The terms of a sum, each with its factor."""
+    parts = term.children()
+    if z3.is_add(term):
+        for each in parts:
+            yield from addends(each, count)
+    elif z3.is_app_of(term, z3.Z3_OP_UMINUS):
+        yield from addends(parts[0], -count)
+    elif z3.is_mul(term) and len(parts) == 2 and any(map(z3.is_int_value, parts)):
+        number, other = parts if z3.is_int_value(parts[0]) else parts[::-1]
+        yield from addends(other, count * number.as_long())
+    else:
+        yield term, count
 
 
 def differing(formulas: Sequence[Formula]) -> list[Formula]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from consan.dataclass import dataclass
@@ -18,7 +18,7 @@ from consan.prove.numbers import Base, Number, chosen, larger, limits, number, p
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
 from consan.prove.phases.counters import PhaseCounters, committed, completed, is_bulk_store, is_followed, is_tensor_load, measure_of
 from consan.prove.phases.products import operand_of
-from consan.prove.solver import Formula, both, choice, is_over, opposite, z3
+from consan.prove.solver import Formula, both, choice, is_over, opposite, shallow, z3
 
 _SPACES = frozenset({"shared", "shared::cta", "global", "generic"})
 _ADDRESSES = limits(64, signed=True)
@@ -234,7 +234,11 @@ class SymbolicSteps:
             converted: Number = sources[0]
             return converted
         found = computed(instruction.parts, instruction.line, self.symbols, sources if last is None else [*sources, last])
-        return self._stored(instruction, found, self.width(key))
+        found = self._stored(instruction, found, self.width(key))
+        term = shallow(found.term)
+        if term is None:
+            raise NoRule
+        return found if term is found.term else replace(found, term=term)
 
     def _stored(self, instruction: Instruction, value: Number, width: int) -> Number:
         """A result in a register that may be wider."""

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from consan.dataclass import dataclass
 from consan.prove.environment import Environment
-from consan.prove.numbers import addends
-from consan.prove.solver import Formula, z3
+from consan.prove.solver import Formula, addends, z3
 from consan.prove.step import ThreadAccess
 
 Table = npt.NDArray[Any]

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 FILES = sorted((*(HERE / "twins").glob("*.cu"), *(HERE / "global").glob("*.cu")))
 # Kinds that a proof is about; `missing-wait` and `scope` are races of copies and of strong accesses.
 RACES = {"data-race", "global-race", "missing-wait", "scope", "lifetime", "missing-proxy-fence"}
+ROWS = sorted((HERE / "clean").glob("matrix_rows_*.cu"))
 COPIES = ("cp_async_no_wait", "cp_async_wait_no_barrier", "cp_async_refill_too_early", "cp_async_source_overwritten")
 QUICK = (
     "wgmma_operand_overwritten",
@@ -77,6 +78,11 @@ def test_some_racy_twins_are_not_proven(name: str) -> None:
 @pytest.mark.parametrize("name", CLEAN)
 def test_some_clean_twins_are_proven(name: str) -> None:
     assert answer(next(each for each in FILES if each.stem == name), racy=False) == PROVEN
+
+
+@pytest.mark.parametrize("path", ROWS, ids=lambda path: path.stem)
+def test_rows_of_matrices_are_proven(path: Path) -> None:
+    assert answer(path, racy=False) == PROVEN
 
 
 @pytest.mark.slow

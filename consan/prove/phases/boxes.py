@@ -11,10 +11,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from consan.prove.numbers import Symbols, addends
+from consan.prove.numbers import Symbols
 from consan.prove.phases.arrays import MbarrierArray
 from consan.prove.phases.counters import PhaseAction, action_of, is_tensor_load
-from consan.prove.solver import z3
+from consan.prove.solver import addends, z3
 from consan.prove.step import ThreadAccess
 from consan.prove.tables import ThreadTables
 

@@ -16,8 +16,8 @@ from typing import Final
 
 from consan.dataclass import dataclass
 from consan.instrument.rewriting.matrix_operands import OperandInMemory
-from consan.prove.numbers import Base, Number, Symbols, addends, minus, number, times
-from consan.prove.solver import Formula, z3
+from consan.prove.numbers import Base, Number, Symbols, minus, number, times
+from consan.prove.solver import Formula, addends, z3
 
 WINDOW: Final = "window"
 MATRIX: Final = "matrix"

@@ -96,6 +96,20 @@ LAST_ROUND = "setp.ge.u32 %p2, %r7, 448;\nselp.b32 %r10, 447, 0, %p2;\nsub.s32 %
 OTHER_HALF = "xor.b32 %r8, %r8, 1;\nmad.lo.s32 %r9, %r8, 4, %r4;\nld.shared.u16 %rs1, [%r9+2];\n"
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
 ROWS = "mad.lo.s32 %r6, {}, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
+# Lane l gives row l of four matrices of a warp, and %r8 has the first word of its warp. `OWN_ROWS`: by which lane gets a word of them.
+OWN_ROWS = (
+    "and.b32 %r7, %r2, 31;\nand.b32 %r8, %r2, 32;\nmad.lo.s32 %r8, %r8, 16, %r4;\nmad.lo.s32 %r9, %r7, {}, %r8;\n{}\n"
+    "mad.lo.s32 %r6, %r7, 16, %r8;\nldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{%r10, %r11, %r12, %r13}}, [%r6];"
+).format
+# Lane l stores the first half of the words that it gets by `.trans`: row 2 * (l % 4) of the first matrix, and element l / 4 in it.
+OWN_HALF = "and.b32 %r14, %r7, 3;\nshr.u32 %r15, %r7, 2;\nmad.lo.s32 %r14, %r14, 16, %r15;\nmad.lo.s32 %r9, %r14, 2, %r8;\n{}".format
+STORED_WORDS = "st.shared.u32 [%r9], 1;\nst.shared.u32 [%r9+128], 1;\nst.shared.u32 [%r9+256], 1;\nst.shared.u32 [%r9+384], 1;"
+# Four matrices at a time, one further in each of four rounds.
+FURTHER = (
+    "setp.ge.u32 %p2, %r2, 32;\n@%p2 ret;\nmov.u32 %r7, {};\n$L:\nsub.s32 %r8, %r7, {};\nmad.lo.s32 %r8, %r8, 8, %r2;\n"
+    + "mad.lo.s32 %r6, %r8, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
+    + "add.s32 %r7, %r7, 1;\nsetp.lt.s32 %p1, %r7, {};\n@%p1 bra $L;"
+).format
 # The first thread of each CTA stores 256 bytes in bulk, `{}` bytes apart; what is before, what it does then, and what all do then.
 STORED = (
     "mul.wide.u32 %rd5, %r3, {};\nadd.s64 %rd5, %rd1, %rd5;\n{}setp.ne.u32 %p4, %r2, 0;\n@%p4 bra $M;\n"
@@ -233,8 +247,15 @@ PROVEN = {
     "a bulk store whose bytes are written again": STORED(256, FILLED, READ, AGAIN),
     "a bulk store that its thread loads back": STORED(256, FILLED, DONE + "ld.global.u32 %r7, [%rd5];\n", ""),
     "bulk stores in rounds": COUNTED.format(STORED(256, FILLED, DONE, SYNC)),
+    "a sum of many parts": "mov.u32 %r7, %r2;\n"
+    + 700 * "mad.lo.s32 %r7, %r7, 3, %r1;\n"
+    + "and.b32 %r8, %r7, 127;\nmad.lo.s32 %r8, %r8, 4, %r4;\n"
+    "st.shared.u32 [%r8], 1;",
     "rows of a matrix that a warp stores": ROWS.format("%r2"),
     "rows of a matrix that a warp stores in rounds": COUNTED.format(ROWS.format("%r2")),
+    "rows of a matrix in rounds, one matrix further": FURTHER(0, 0, 4),
+    "words of rows that a lane gets": OWN_ROWS(4, STORED_WORDS, ""),
+    "halves of rows that a lane gets": OWN_ROWS(4, OWN_HALF("st.shared.u16 [%r9+16], %rs1;"), ".trans"),
     "barriers of the warp in rounds": COUNTED.format(STORE + ALL + NEAR + ALL),
     "one barrier of the warp in rounds of two buffers": COUNTED.format(TWO_BUFFERS),
     "a copy that a warp has waited for": COPY + "cp.async.wait_all;\n" + ALL + NEAR,
@@ -379,6 +400,15 @@ RACES = {
     + "\nsetp.ne.s32 %p1, %r3, 0;\n@%p1 st.global.u32 [%rd4+-256], 1;",
     "rows of a matrix in a warp": "mad.lo.s32 %r6, %r2, 16, %r4;\nst.shared.v4.u32 [%r6], {%r2, %r2, %r2, %r2};\n"
     "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r7, %r8, %r9, %r10}, [%r6];",
+    "words of rows that another lane gets": OWN_ROWS(4, STORED_WORDS, ".trans"),
+    "halves of rows that another lane gets": OWN_ROWS(4, OWN_HALF("st.shared.u16 [%r9+32], %rs1;"), ".trans"),
+    "words of rows, and a byte of the next one": OWN_ROWS(4, "st.shared.u8 [%r9+4], %r2;", ""),
+    "a row that one instruction stores twice": "and.b32 %r7, %r2, 23;\nand.b32 %r8, %r2, 32;\nadd.s32 %r7, %r7, %r8;\n"
+    + ROWS.format("%r7"),
+    "rows in rounds that part lanes": FURTHER("%r2", "%r2", 40),
+    "a copied word of a row that a lane gets": "setp.ne.u32 %p1, %r2, 0;\nsetp.lt.u32 %p2, %r2, 32;\nand.pred %p1, %p1, %p2;\n"
+    "@%p1 cp.async.ca.shared.global [%r6], [%rd4], 4;\nmad.lo.s32 %r6, %r2, 16, %r4;\n"
+    "@%p2 ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r10}, [%r6];" + LAST,
     "a condition of the round before": AHEAD.format(SMALLER(2, 0, 2), SMALLER(9, 0, 2)),
     "a condition that the first round is without": AHEAD.format("setp.lt.s32 %p2, %r2, 64;\n", SMALLER(9, 64, 2)),
     "a condition that two rounds are without": AHEAD.format(

@@ -117,6 +117,13 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     ),
     "copies of later intervals": (pairs, "and not pair.later", "", "copies of rounds at one place behind a barrier"),
     "lanes of one row": (pairs, "and self.first.place != self.second.place", "and False", "rows of a matrix in a warp"),
+    "lanes of the words of a row": (pairs, "if how is MatrixRow.WORDS else", "if how else", "words of rows that another lane gets"),
+    "lanes of the halves of a row": (
+        pairs, "+ row / z3.IntVal(2)", "+ (row + 6) / z3.IntVal(2) % 4", "halves of rows that another lane gets",
+    ),
+    "lanes that give a row": (pairs, "either(first != second, both(*once))", "first != second", "a row that one instruction stores twice"),
+    "lanes that come to a row in different rounds": (pairs, "if self.together(", "if (True, ", "rows in rounds that part lanes"),
+    "rows that copies fill": (pairs, "each.own or each.is_copy", "each.own", "a copied word of a row that a lane gets"),
     "accesses of two CTAs": (proof, "AccessPair(one, other, GRID)", "AccessPair(one, other, CTA)", "elements of two CTAs"),
     "accesses of two threads": (
         intervals, "found.pairs += _raced(AccessPair(one, other, INTERVAL, in_warps=", "bool((", "a neighbour's element",

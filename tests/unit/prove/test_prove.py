@@ -13,6 +13,7 @@ from arm_programs import wrong_arms
 from proof_cases import ALIKE, HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer, kernel
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
 from ring_programs import ring_of_groups, wrong_rings
+from row_programs import differing
 
 from consan.prove.counterexample import launches
 from consan.prove.proof import MEET, ONE_VALUE
@@ -129,6 +130,20 @@ def test_no_random_program_whose_copies_race_is_proven() -> None:
     found, proven = wrong(range(12), CopyMaker)
     assert found == []
     assert proven
+
+
+def test_rows_of_matrices_are_those_of_their_lanes() -> None:
+    found, proven = differing(range(12))
+    assert found == []
+    assert proven
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_rows_of_matrices_of_many_programs_are_those_of_their_lanes() -> None:
+    found, proven = differing(range(12, 312))
+    assert found == []
+    assert proven > 15
 
 
 def test_no_random_program_whose_warps_race_is_proven() -> None:
