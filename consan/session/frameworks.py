@@ -209,9 +209,7 @@ class Frameworks:
             launch = replace(launch, grid=grid)
         self.modules.used[prepared.number] = prepared
         if not self.selection.accepts(prepared.number, launch.entry, (launch.grid, launch.block, launch.cluster)):
-            with self.device.backend.outside_captures():
-                plain = self.modules.plain(prepared, launch.module)
-            yield plain
+            yield self._unrecorded(prepared, launch)
             return
         contexts = self.device.backend.contexts
         if contexts is not None and contexts.refusal:
@@ -226,8 +224,8 @@ class Frameworks:
             captured = self.device.backend.capturing(launch.stream)
             compares = self.streams.compares_in(launch.stream, self.context)
             touched = self._touched(prepared, launch, launch.args, captured=captured) if captured or compares else None
-            with_others = bool(reaches) and self.streams.several_devices  # it may wait for a launch that this process makes later
-            look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, with_others=with_others)
+            how = {"needed": bool(reaches), "with_others": bool(reaches) and self.streams.several_devices}
+            look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, **how)
             form, began = look.whole or prepared, self._begun(look)
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
@@ -236,7 +234,7 @@ class Frameworks:
                 self.looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
-                self.looks.seconds += time.monotonic() - began if compares else 0.0
+                self.looks.compared(prepared, launch, time.monotonic() - began if compares else 0.0)
             shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched, reaches)
             self._compare(chosen, shape, launch)
 

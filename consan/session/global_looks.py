@@ -31,6 +31,7 @@ FEW_LOOKS_AT_PAIRS: Final = 8  # launches of a shape, if the logs of one are too
 LONGEST_LOOKS_AT_PAIRS: Final = 120.0  # seconds that more such launches may take
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
+LONGEST_ALIKE: Final = 2.0  # more seconds for launches whose logs are those of earlier ones, where the report is incomplete without them
 MOST_PENDING_PROOFS: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
 _OfModule = tuple[int, str]
@@ -56,6 +57,8 @@ class GlobalLooks:
     modules: Modules
     judge: Judge
     seconds: float = 0.0  # that launches have taken whose accesses are recorded for a comparison with other streams
+    alike_seconds: float = 0.0  # the same of those whose logs were those of earlier ones
+    _alike: set[_OfModule] = field(default_factory=set)  # kernels whose last such launch was one of them
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
@@ -63,10 +66,12 @@ class GlobalLooks:
     _pending_proofs: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
-    def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False, with_others: bool = False) -> GlobalLook:
+    def of(
+        self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False, needed: bool = False, with_others: bool = False
+    ) -> GlobalLook:
         """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept.
 
-        `with_others`: it may wait for a launch of another GPU that the program makes behind it.
+        `needed`: the report is incomplete without. `with_others`: it may wait for a launch of another GPU that the program makes behind it.
         """
         if not self._may_look(prepared, launch.entry):
             return NONE
@@ -75,7 +80,7 @@ class GlobalLooks:
         args = launch.args() if self.judge.proofs.may_prove(prepared, launch.entry) else None
         if with_others and self._polls(prepared, launch.entry):
             return NONE
-        if compared and (whole := self._whole(prepared, launch, compared=True)) is not None:
+        if compared and (whole := self._whole(prepared, launch, compared=True, needed=needed)) is not None:
             return GlobalLook(whole)
         if shape in shapes and not self.owes_pairs(prepared, launch):
             return GlobalLook(args=args)
@@ -83,10 +88,22 @@ class GlobalLooks:
         proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
         return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch), args=args)
 
-    def may_compare(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
-        """Whether a launch is recorded for a comparison with other streams."""
-        spent = self._looks.get((prepared.number, launch.entry), 0) >= MOST_COMPARED or self.seconds > LONGEST_COMPARED
+    def may_compare(self, prepared: Prepared, launch: FrameworkLaunch, *, needed: bool = False) -> bool:
+        """Whether a launch is recorded for a comparison with other streams. `needed`: see `of`."""
+        kernel = prepared.number, launch.entry
+        alike = needed and kernel in self._alike and self.alike_seconds < LONGEST_ALIKE
+        spent = not alike and (self._looks.get(kernel, 0) >= MOST_COMPARED or self.seconds > LONGEST_COMPARED)
         return self._may_look(prepared, launch.entry) and not (spent or self._too_large(prepared, launch))
+
+    def compared(self, prepared: Prepared, launch: FrameworkLaunch, seconds: float) -> None:
+        """A launch that was recorded for a comparison has taken some seconds."""
+        kernel = prepared.number, launch.entry
+        if self.judge.recording.accesses.alike:
+            self._alike.add(kernel)
+            self.alike_seconds += seconds
+        else:
+            self._alike.discard(kernel)
+            self.seconds += seconds
 
     def _polls(self, prepared: Prepared, entry: str) -> bool:
         """Whether a kernel may wait for another launch; it cannot while the host waits for it."""
@@ -145,16 +162,17 @@ class GlobalLooks:
 
     def forget(self) -> None:
         """Start anew, for the next report."""
-        self.seconds = 0.0
+        self.seconds = self.alike_seconds = 0.0
+        self._alike.clear()
         self._shapes.clear()
         self._looks.clear()
         self._pending_proofs.clear()
 
-    def _whole(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> Prepared | None:
+    def _whole(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False, needed: bool = False) -> Prepared | None:
         """The form of a module that records global memory too, for a launch. None: the report says why, unless it is `compared` too."""
         kernel = prepared.number, launch.entry
         looks, whole = self._looks.get(kernel, 0), None
-        spent = not self.may_compare(prepared, launch) if compared else looks >= MOST_LOOKS
+        spent = not self.may_compare(prepared, launch, needed=needed) if compared else looks >= MOST_LOOKS
         why = self._too_large(prepared, launch) or (FIRST_ONLY if spent else "")
         if not why:
             try:
@@ -167,7 +185,7 @@ class GlobalLooks:
                 self.judge.recording.kernels.lacks_global_races(prepared, launch.entry, why)
             return None
         whole.address_name, whole.logs.unrepeatable = prepared.address_name, True
-        self._looks[kernel] = looks + 1
+        self._looks[kernel] = looks + 1 if not compared else max(looks, min(looks + 1, MOST_COMPARED))  # others may have other shapes
         return whole
 
     def _too_large(self, prepared: Prepared, launch: FrameworkLaunch) -> str:

@@ -48,7 +48,7 @@ def look_once(launch: RecordedLaunch, checked: Checked, key: Hashable | None, lo
         return found.gaps
     if not found.plain:
         return look()
-    checked.retained = found.retained
+    checked.alike, checked.retained = True, found.retained
     checked.tally.add(found.tally)
     return ()
 
@@ -61,7 +61,7 @@ def _evidence(launch: RecordedLaunch) -> bytes | None:
         return None
     ctas = range(launch.ctas)
     try:
-        return b"".join((launch.stored(ctas).tobytes(), launch.left(ctas).tobytes(), launch.constants()))
+        return b"".join((launch.stored(ctas).data, launch.left(ctas).data, launch.constants()))
     except NotExpanded:
         return None
 

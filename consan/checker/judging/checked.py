@@ -55,6 +55,7 @@ class Checked:
     share: str = ""  # which CTAs were compared there, if not all
     pairs: Pairs | None = None  # of sets of CTAs that were compared there, if not all at a time
     overtaken: bool = False  # see replay.py
+    alike: bool = False  # they are those of an earlier launch, whose logs were the same
     retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
     by_address: bool = False  # as `Known` has it, of any history
     left: dict[HistoryName, LeftOut] = field(default_factory=dict)  # histories that were not replayed: a later launch may have them, too

@@ -28,6 +28,7 @@ class LaunchAccesses:
     peers: bool = False  # other GPUs may use the flags of launches
     chained: bool = False  # launches that may start while the one before them runs are compared
     last: Retained | None = None  # those of the last launch; None: not all are known
+    alike: bool = False  # they are those of an earlier launch
 
     @property
     def keep(self) -> Keep:

@@ -189,7 +189,7 @@ class Recording:
 
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
-        self.accesses.last = checked.retained
+        self.accesses.last, self.accesses.alike = checked.retained, checked.alike
         self.left.note(entry, checked, self.histories)
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
@@ -205,7 +205,7 @@ class Recording:
     def keeping(self, keeps: bool) -> Iterator[None]:
         """Inside the block the accesses of the launch that is made are kept, if they are wanted."""
         accesses, before = self.accesses, self.accesses.wanted
-        accesses.last, accesses.wanted = None, before or keeps
+        accesses.last, accesses.alike, accesses.wanted = None, False, before or keeps
         try:
             yield
         finally:

@@ -14,6 +14,7 @@ from planted import plant
 from test_processes import HALF, Clock, Rank, compared
 
 from consan.checker.judging import alike_launches, recorder
+from consan.session import global_looks
 from consan.session.comparing import array_rows, concurrent_launches, process_log
 
 KERNELS = """
@@ -95,6 +96,57 @@ def test_shared_accesses_count_once(ranks: list[Rank], monkeypatch: pytest.Monke
         ranks[0].launch("fills")
     assert len(list(ranks[0].streams.concurrent.unfinished())) == 8
     assert ranks[0].framework.report().verdict == "clean"
+
+
+def goes_on(ranks: list[Rank], folder: Path, *, changes: bool = False, other: bool = False) -> str:
+    """More launches than are looked at, if what they read were other pointers each time. `other`: a launch with another one is the last."""
+    for at in range(6):
+        points(ranks[0], 4 * at * changes)
+        ranks[0].launch("fills", at=10 * at)
+    if other:
+        for offset in (64, 128, 192):  # the second one is the first of its shape that is no comparison
+            points(ranks[0], offset)
+            ranks[0].launch("fills", at=100 + offset)
+    return str(ranks[0].framework.report().verdict)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(global_looks, "MOST_COMPARED", 2)
+
+
+@pytest.mark.usefixtures("few")
+def test_launches_that_are_alike_are_compared_for_longer(ranks: list[Rank], tmp_path: Path) -> None:
+    assert goes_on(ranks, tmp_path) == "clean"
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("how", ["changes", "other"])
+def test_others_are_not(ranks: list[Rank], tmp_path: Path, how: str) -> None:
+    assert goes_on(ranks, tmp_path, **{how: True}) == "incomplete"
+
+
+@pytest.mark.usefixtures("few")
+def test_not_for_ever(ranks: list[Rank], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(global_looks, "LONGEST_ALIKE", 0.0)
+    assert goes_on(ranks, tmp_path) == "incomplete"
+
+
+LOOKS = {
+    "all are alike": ("self.judge.recording.accesses.alike:", "True:", {"changes": True}, "incomplete"),
+    "alike for ever": ("            self._alike.discard(kernel)\n", "", {"other": True}, "incomplete"),
+    "none is": ("self._alike.add(kernel)", "pass", {}, "clean"),
+    "none is needed": ("alike = needed and", "alike = not needed and", {}, "clean"),
+}
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_fault_of_looks(name: str, ranks: list[Rank], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old, new, how, verdict = LOOKS[name]
+    plant(monkeypatch, global_looks, old, new)
+    monkeypatch.setattr(global_looks, "MOST_COMPARED", 2)
+    assert goes_on(ranks, tmp_path, **how) != verdict
 
 
 FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., Any], list[Any]]] = {
