@@ -45,6 +45,9 @@ class ProgramMemory(Protocol):
     def string(self, address: int) -> bytes:
         """The bytes up to a zero."""
 
+    def lay(self, address: int, nbytes: int) -> bool:
+        """Lay pages of the program there, of zeros. False: something of it lies there."""
+
     def run(self, number: int, function: int, data: int, shared: Sequence[tuple[int, int]]) -> tuple[bytes, bool]:
         """Let the calling thread run a function of the program.
 

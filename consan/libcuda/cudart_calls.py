@@ -3,7 +3,7 @@
 A call that the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
 and variables are named by addresses of the program, which its start-up code registers; a module is loaded at its first use.
 
-Not handled: variables in managed memory, textures, several devices, IPC.
+Not handled: textures, several devices, IPC.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from consan.libcuda import (  # some fill the table of calls alone
 )
 from consan.libcuda.calls import CALLS, CallFailed, accepted, serves
 from consan.libcuda.driver import HostSymbol, StandInDriver
+from consan.libcuda.memory import allocation_calls, graph_memory_calls  # noqa: F401 - as above
 from consan.libcuda.module_calls import LoadedKernel
 
 _INVALID_FUNCTION: Final = 98
@@ -34,6 +35,8 @@ _SAME: Final = {
     "cudaMallocAsync": "cuMemAllocAsync",
     "cudaFreeAsync": "cuMemFreeAsync",
     "cudaMallocPitch": "cuMemAllocPitch_v2",
+    "cudaMallocManaged": "cuMemAllocManaged",
+    **{f"cudaDevice{part}": f"cuDevice{part}" for part in ("GetGraphMemAttribute", "SetGraphMemAttribute", "GraphMemTrim")},
     "cudaMallocFromPoolAsync": "cuMemAllocFromPoolAsync",
     **{f"cudaDevice{part}MemPool": f"cuDevice{part}MemPool" for part in ("GetDefault", "Get", "Set")},
     **{f"cudaMemPool{part}": f"cuMemPool{part}" for part in ("Create", "Destroy", "SetAttribute", "GetAttribute", "TrimTo", "SetAccess")},
@@ -55,7 +58,10 @@ _SAME: Final = {
     **{f"cudaGraphAdd{part}": f"cuGraphAdd{part}" for part in ("ChildGraphNode", "EmptyNode", "Dependencies", "MemsetNode")},
     **{f"cudaGraphInstantiate{part}": f"cuGraphInstantiate{part}" for part in ("WithFlags", "WithParams")},
     "cudaLaunchHostFunc": "cuLaunchHostFunc",
-    **{f"cudaGraph{part}": f"cuGraph{part}" for part in ("AddHostNode", "HostNodeSetParams", "ExecHostNodeSetParams")},
+    **{
+        f"cudaGraph{part}": f"cuGraph{part}"
+        for part in ("AddHostNode", "HostNodeSetParams", "ExecHostNodeSetParams", "AddMemAllocNode", "AddMemFreeNode")
+    },
     "cudaGraphInstantiate": "cuGraphInstantiateWithFlags",
     "cudaGraphExecUpdate": "cuGraphExecUpdate_v2",
     "cudaEventCreateWithFlags": "cuEventCreate",
@@ -65,7 +71,7 @@ _SAME: Final = {
     "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags": "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 }
 CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
-accepted("", "_cudaInitModule", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
+accepted("", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
 accepted("", "_cudaProfilerStop", "_cudaDeviceSetLimit", "_cudaDeviceSetCacheConfig", "_cudaFuncSetCacheConfig", "_cudaSetDeviceFlags")
 accepted("", "_cudaMemAdvise", "_cudaMemPrefetchAsync", "_cudaStreamAttachMemAsync")
 _EDGE: Final = " (cudaStreamWaitEvent(second, event) behind cudaEventRecord(event, first))"
@@ -85,10 +91,13 @@ def _register(driver: StandInDriver, wrapper: int) -> int:
 
 
 class _Image:
-    """A fat binary of the program: the address of its wrapper, and the module once it is loaded."""
+    """A fat binary of the program: the address of its wrapper, and the module once it is loaded.
+
+    `managed`: the names of variables that are not yet laid, by the addresses of the program's pointers to them.
+    """
 
     def __init__(self, wrapper: int) -> None:
-        self.wrapper, self.module = wrapper, 0
+        self.wrapper, self.module, self.managed = wrapper, 0, dict[int, str]()
 
 
 @serves("Q Q Q s", "_cudaRegisterFunction", "_cudaRegisterVar")
@@ -97,8 +106,27 @@ def _symbol(driver: StandInDriver, image: int, host: int, device: int, name: str
 
 
 @serves("Q Q Q s", "_cudaRegisterManagedVar")
-def _managed(driver: StandInDriver, image: int, host: int, device: int, name: str) -> None:
-    raise CallFailed(calls.NOT_SUPPORTED, f"the variable {name} is __managed__, which consan's stand-in does not have")
+def _managed(driver: StandInDriver, image: int, pointer: int, device: int, name: str) -> None:
+    driver.of(image, _Image).managed[pointer] = name
+
+
+@serves("Q", "_cudaInitModule")
+def _initialise(driver: StandInDriver, image: int) -> None:
+    """The managed variables of an image are laid where its module has them, and the program's pointers to them are set."""
+    found = driver.of(image, _Image)
+    module = _module(driver, found)
+    places = {pointer: module_calls.variable(driver, module, name) for pointer, name in found.managed.items()}
+    allocation_calls.manage(driver, list(places.values()))
+    for pointer, (address, _) in places.items():
+        driver.memory.write(pointer, struct.pack("<Q", address))
+        driver.host.symbols[address] = HostSymbol(image, found.managed[pointer])
+    found.managed.clear()
+
+
+def _module(driver: StandInDriver, image: _Image) -> int:
+    """The module of an image, which is loaded at its first use. Raises CallFailed."""
+    image.module = image.module or module_calls.load_data(driver, image.wrapper)
+    return int(image.module)
 
 
 def _of_host(driver: StandInDriver, host: int, otherwise: int) -> tuple[int, str]:
@@ -106,9 +134,7 @@ def _of_host(driver: StandInDriver, host: int, otherwise: int) -> tuple[int, str
     symbol = driver.host.symbols.get(host)
     if symbol is None:
         raise CallFailed(otherwise)
-    image = driver.of(symbol.image, _Image)
-    image.module = image.module or module_calls.load_data(driver, image.wrapper)
-    return int(image.module), symbol.name
+    return _module(driver, driver.of(symbol.image, _Image)), symbol.name
 
 
 def kernel_of(driver: StandInDriver, function: int) -> int:
@@ -268,7 +294,7 @@ for _name, _function in (("_cudaMemcpyToSymbol", _to_symbol), ("_cudaMemcpyFromS
 def _pointer(driver: StandInDriver, place: int, address: int) -> None:
     found = driver.allocation(address)
     kind, device, host = (_DEVICE, address, 0) if found else (_UNREGISTERED, 0, address)
-    if found and found[0] in driver.special.managed:
+    if (found and found[0] in driver.special.managed) or address in driver.special.variables:
         kind, host = _MANAGED, address
     driver.memory.write(place, struct.pack("<2i2Q", kind, 0 if found else -2, device, host))
 

@@ -7,6 +7,7 @@ Not handled: several devices, virtual memory management, arrays and textures, IP
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import re
 import sys
@@ -63,14 +64,30 @@ class SpecialMemory:
 
     of_graphs: set[int] = field(default_factory=set)
     managed: dict[int, int] = field(default_factory=dict)
+    variables: dict[int, int] = field(default_factory=dict)  # of managed memory: the bytes of those that are variables
+    laid: set[int] = field(default_factory=set)  # pages on which variables lie, which the program has, too
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
     pinned: dict[int, int] = field(default_factory=dict)
     shared: dict[int, tuple[int, int]] = field(default_factory=dict)  # of pinned memory: begin and end of the pages that it alone lies on
     is_here: bool = False  # whether the device has managed memory now, and not the program
+    _pinned: list[int] = field(default_factory=list)  # where pinned memory begins, sorted
+
+    def pin(self, address: int, nbytes: int) -> None:
+        """Memory of the program is pinned."""
+        if address not in self.pinned:
+            bisect.insort(self._pinned, address)
+        self.pinned[address] = nbytes
+
+    def unpin(self, address: int) -> None:
+        """It no longer is."""
+        if self.pinned.pop(address, None) is not None:
+            self._pinned.remove(address)
+        self.shared.pop(address, None)
 
     def is_pinned(self, address: int) -> bool:
         """Whether an address is one of pinned memory."""
-        return any(begin <= address < begin + nbytes for begin, nbytes in self.pinned.items())
+        at = bisect.bisect(self._pinned, address) - 1
+        return at >= 0 and address < self._pinned[at] + self.pinned[self._pinned[at]]
 
     def forget_dead(self) -> None:
         """Copy nothing to or from memory that the program has freed: it may be another's."""
@@ -193,9 +210,17 @@ class StandInDriver:
             self.special.is_here = False
         self._give_back(managed)
 
+    def managed_blocks(self) -> list[tuple[int, int]]:
+        """Address and bytes of each block of managed memory."""
+        sizes = self.allocations | self.special.variables
+        return [(address, sizes[address]) for address in self.special.managed if address in sizes]
+
+    def _managed(self) -> list[tuple[int, Bytes]]:
+        return [(self.special.managed[address], self.view(address, nbytes)) for address, nbytes in self.managed_blocks()]
+
     def _fetched(self) -> list[tuple[int, Bytes]]:
         self.special.forget_dead()
-        managed = [(place, self.view(address, self.allocations[address])) for address, place in self.special.managed.items()]
+        managed = self._managed()
         for place, view in managed:
             view[...] = np.frombuffer(self.memory.read(place, view.size), np.uint8)
         self.special.is_here = True
@@ -210,7 +235,7 @@ class StandInDriver:
         """Inside, the program runs while its call is served: managed memory is its own, and other threads may call."""
         memory, was_here = self.memory, self.special.is_here
         if was_here:
-            self._give_back([(place, self.view(address, self.allocations[address])) for address, place in self.special.managed.items()])
+            self._give_back(self._managed())
             self.special.is_here = False
         self.lock.release()
         try:

@@ -3,7 +3,8 @@
 A node is what its call would do in a stream. A launch of a graph does it in the launch's stream, and in streams of the graph where nodes
 have no order. So nodes without an order are compared as work of two streams is, and launches of one graph come one after the other.
 
-Nodes that run functions of the host are in host_calls.py. Not handled: attributes of kernel nodes.
+Nodes that run functions of the host are in host_calls.py, those that allocate in memory/graph_memory_calls.py.
+Not handled: attributes of kernel nodes.
 Conditional nodes are there for adapters only: `cudaGraphSetConditional` of a program's own kernels is in a library of machine code.
 """
 

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
@@ -28,6 +29,8 @@ _WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, ver
 _HEAD: Final = struct.Struct("<4sHHQ")
 _ELF: Final = b"\x7fELF"
 _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
+_VARIABLE: Final = re.compile(r"^\s*(?:\.\w+\s+)*\.(?:global|const)\b", re.MULTILINE)
+_loaded: Final[Counter[bytes]] = Counter()  # how often texts with variables were
 _LIMIT, _SHARED, _DYNAMIC = 1024, 1, 8  # threads of a block; CUfunction_attribute: static shared memory, the limit of dynamic shared memory
 _OPTIN: Final = 232448
 
@@ -51,8 +54,16 @@ class DriverModule:
     handle: int = 0
 
 
+def _with_own_variables(text: str) -> str:
+    """A text that no other module has, if it has variables: each module has its own, also those of another process of the program."""
+    if _VARIABLE.search(text) is None:
+        return text
+    _loaded[key := digest(text.encode())] += 1
+    return text if _loaded[key] == 1 else f"{text}\n// loaded again: {_loaded[key]}\n"
+
+
 def _load(driver: StandInDriver, text: str, name: str) -> int:
-    module = parse(with_places(text, driver.kept_ptx.places), name)
+    module = parse(_with_own_variables(with_places(text, driver.kept_ptx.places)), name)
     made = DriverModule(driver.session.prepare(module, name=name))
     know_source(driver.session.unoptimised, made.prepared.plain, text)
     handle = driver.made(made)

@@ -19,7 +19,7 @@ from consan.libcuda.memory_calls import CLOSED, TOUCHED, in_flight
 _WORDS: Final = struct.Struct("<16Q")
 _LENGTH: Final = struct.Struct("<Q")
 _QUESTION: Final = struct.Struct("<IiQQ")  # what, the code of an answer, an address, bytes
-_ANSWER, _READ, _WRITE, _STRING, _WATCH, _RUN = range(6)
+_ANSWER, _READ, _WRITE, _STRING, _WATCH, _RUN, _LAY = range(7)
 _RAN: Final = struct.Struct("<2Q")  # how often a function has given a lock away, and how many of its accesses follow
 _LONGEST: Final = 1 << 10  # of a call's name
 
@@ -48,6 +48,11 @@ class SocketMemory:
         """The bytes up to a zero."""
         self.connection.sendall(_QUESTION.pack(_STRING, 0, address, 0))
         return received(self.connection, *_LENGTH.unpack(received(self.connection, _LENGTH.size)))
+
+    def lay(self, address: int, nbytes: int) -> bool:
+        """Lay pages of the program there, of zeros. False: something of it lies there."""
+        self.connection.sendall(_QUESTION.pack(_LAY, 0, address, nbytes))
+        return any(received(self.connection, _LENGTH.size))
 
     def run(self, number: int, function: int, data: int, shared: Sequence[tuple[int, int]]) -> tuple[bytes, bool]:
         """Let the thread run a function. All that it touches of shared memory counts, not only what work may still use."""

@@ -104,6 +104,35 @@ def test_a_flag_that_the_host_polls(nvcc_built: Callable[[str], Path]) -> None:
     assert (status, report.verdict) == (0, "clean")
 
 
+VARIABLE = """
+__managed__ int counter = 5;
+__managed__ float values[1500];
+__global__ void add(int by) {
+    if (threadIdx.x == 0) counter += by;
+    values[threadIdx.x + 1400] = threadIdx.x;
+}
+int main(int count, char **) {
+    if (counter != 5) return 3;
+    counter = 7;
+    add<<<1, 64>>>(2);
+    if (count > 1) cudaDeviceSynchronize();
+    int seen = counter;
+    void *place;
+    cudaGetSymbolAddress(&place, counter);
+    return seen == 9 && values[1463] == 63 && place == &counter ? 0 : 4;
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_a_variable_in_managed_memory(nvcc_built: Callable[[str], Path]) -> None:
+    status, report = ran(nvcc_built(VARIABLE), "waits")
+    assert (status, report.verdict) == (0, "clean")
+    _, report = ran(nvcc_built(VARIABLE))
+    assert {(each.hazard, each.situation) for each in report.findings} == {("RAW", "no-host-wait")}
+
+
 @pytest.fixture
 def nvcc_built(tmp_path: Path) -> Callable[[str], Path]:
     """A program of the CUDA runtime with this text."""

@@ -60,6 +60,13 @@ EXPORT void **__cudaRegisterFatBinary(void *wrapper) {
     return (void **)(uintptr_t)handle;
 }
 
+// Managed variables get their addresses, once for each fat binary.
+EXPORT char __cudaInitModule(void **handle) {
+    const word words[16] = {(word)(uintptr_t)handle};
+    call("_cudaInitModule", words);
+    return 1;
+}
+
 // ---- the configuration of a launch, between the expression <<<...>>> and the stub of its kernel ----
 
 static __thread struct {
@@ -117,10 +124,6 @@ EXPORT int cudaHostGetDevicePointer(word *device, void *memory, unsigned flags) 
     int (*found)(word *, void *, unsigned) = (int (*)(word *, void *, unsigned))in_driver("cuMemHostGetDevicePointer_v2");
     return noted(found ? found(device, memory, flags) : INSUFFICIENT_DRIVER);
 }
-EXPORT int cudaMallocManaged(word *memory, size_t bytes, unsigned flags) {
-    int (*found)(word *, size_t, unsigned) = (int (*)(word *, size_t, unsigned))in_driver("cuMemAllocManaged");
-    return noted(found ? found(memory, bytes, flags) : INSUFFICIENT_DRIVER);
-}
 EXPORT int cudaFreeHost(void *memory) {
     int (*found)(void *) = (int (*)(void *))in_driver("cuMemFreeHost");
     return noted(found ? found(memory) : INSUFFICIENT_DRIVER);
@@ -153,7 +156,7 @@ static const struct {
     OWN(cudaHostAlloc),
     OWN(cudaHostGetDevicePointer),
     OWN(cudaFreeHost),
-    OWN(cudaMallocManaged),
+    OWN(__cudaInitModule),
     OWN(cudaStreamAddCallback),
 };
 

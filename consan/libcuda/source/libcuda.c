@@ -110,31 +110,13 @@ EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) {
     call("_consan_pinned", words);  // copies to and from it are compared
     return SUCCESS;
 }
-// ---- managed memory: pages of the program at an address that the device knows; consan copies them before and behind each operation ----
-
-EXPORT int cuMemAllocManaged(word *memory, size_t bytes, unsigned flags) {
-    for (int tries = 0; tries < 64; ++tries) {  // something of the program may lie at an address: the next one is tried then
-        word address = 0;
-        const word asked[16] = {(word)(uintptr_t)&address, bytes, flags};
-        int code = call("cuMemAllocManaged", asked);
-        if (code != SUCCESS) return code;
-        void *wanted = (void *)(uintptr_t)address;
-        void *found = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-        const word laid[16] = {address};
-        if (found == wanted) {
-            *memory = address;
-            return call("_consan_managed", laid);
-        }
-        if (found != MAP_FAILED) munmap(found, bytes);
-    }
-    return OUT_OF_MEMORY;
-}
 
 // Mapped memory is managed memory: it has one address for both. The program's pages stay when it is freed.
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     enum { MAPPED = 2 };
     word address = 0;
-    int code = flags & MAPPED && !__atomic_load_n(&serve, __ATOMIC_SEQ_CST) ? cuMemAllocManaged(&address, bytes, 1) : NOT_SUPPORTED;
+    const word words[16] = {(word)(uintptr_t)&address, bytes, 1};
+    int code = flags & MAPPED && !__atomic_load_n(&serve, __ATOMIC_SEQ_CST) ? call("cuMemAllocManaged", words) : NOT_SUPPORTED;
     if (code != SUCCESS) return cuMemAllocHost_v2(memory, bytes);
     *memory = (void *)(uintptr_t)address;
     return SUCCESS;
@@ -243,9 +225,9 @@ static const struct {
 #include "calls.h"
 #undef CALL
 #define OWN(name) {#name, (void *)name}
-    OWN(cuMemAllocHost_v2), OWN(cuMemHostAlloc),      OWN(cuMemHostGetDevicePointer_v2), OWN(cuMemFreeHost),  OWN(cuMemAllocManaged),
-    OWN(cuFuncGetName),     OWN(cuKernelGetName),     OWN(cuStreamAddCallback),          OWN(cuGetErrorName), OWN(cuGetErrorString),
-    OWN(cuGetProcAddress),  OWN(cuGetProcAddress_v2),
+    OWN(cuMemAllocHost_v2), OWN(cuMemHostAlloc),   OWN(cuMemHostGetDevicePointer_v2), OWN(cuMemFreeHost),
+    OWN(cuFuncGetName),     OWN(cuKernelGetName),  OWN(cuStreamAddCallback),          OWN(cuGetErrorName),
+    OWN(cuGetErrorString),  OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
 };
 
 // Versions of a call with other parameters, and the first CUDA that has each. All other calls have one version: the newest serves every program.

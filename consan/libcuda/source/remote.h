@@ -13,7 +13,7 @@ struct question {
     int32_t code;
     uint64_t address, bytes;
 };
-enum { ANSWER, READ, WRITE, STRING, WATCH, RUN };  // of WATCH the code says how bytes are closed; RUN: a number, a function, and its parameter
+enum { ANSWER, READ, WRITE, STRING, WATCH, RUN, LAY };  // of WATCH the code says how bytes are closed; RUN: a number, a function, and its parameter
 
 static pthread_mutex_t remote_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -59,9 +59,19 @@ static int ran(int connection, const struct question *asked) {
            transferred(connection, watching.touched + before, (size_t)touches * sizeof *watching.touched, 0);
 }
 
+// Pages at an address that the device knows; an older kernel lays them elsewhere.
+static int laid(int connection, const struct question *asked) {
+    void *wanted = (void *)(uintptr_t)asked->address;
+    void *found = mmap(wanted, asked->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    word is_there = found == wanted;
+    if (found != MAP_FAILED && !is_there) munmap(found, asked->bytes);
+    return transferred(connection, &is_there, sizeof is_there, 0);
+}
+
 static int served(int connection, const struct question *asked) {
     char *memory = (char *)(uintptr_t)asked->address;
     if (asked->what == RUN) return ran(connection, asked);
+    if (asked->what == LAY) return laid(connection, asked);
     if (asked->what == WATCH) {
         watch(asked->address, asked->bytes, asked->code);
         return 1;

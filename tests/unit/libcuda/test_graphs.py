@@ -145,6 +145,21 @@ def test_a_node_that_copies(program: Graphs, session: Session, racy: bool) -> No
     assert racy or set(found.tolist()) == {1}
 
 
+@pytest.mark.parametrize("edges", ["all", "no allocation", "no use"])
+def test_nodes_that_allocate_and_free(program: Graphs, session: Session, edges: str) -> None:
+    graph, params = program("cuGraphCreate", 0), (Word * 15)()
+    params[13] = 512
+    allocation = program("cuGraphAddMemAllocNode", graph, 0, 0, params)
+    fill = (Word * 5)(params[14], 0, 5 | 4 << 32, 128, 1)
+    use = program("cuGraphAddMemsetNode", graph, (Word * 1)(allocation), 0 if edges == "no allocation" else 1, fill, 0)
+    last = allocation if edges == "no use" else use
+    program("cuGraphAddMemFreeNode", graph, (Word * 1)(last), 1, params[14])
+    executable = program("cuGraphInstantiateWithFlags", graph, 0)
+    for stream in (program.origin, program.other):
+        program.do("cuGraphLaunch", executable, stream)
+    assert {each.kind for each in session.report().findings} == (set() if edges == "all" else {"global-race"})
+
+
 def test_what_a_capture_does_not_permit(program: Graphs) -> None:
     status = ctypes.c_int()
     assert program.code("cuStreamBeginCapture_v2", 0, 0) == calls.CAPTURE_UNSUPPORTED, "the default stream"

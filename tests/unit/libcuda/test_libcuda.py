@@ -16,6 +16,7 @@ from consan._errors import EnvironmentFailure
 from consan.backends import driver
 from consan.libcuda import calls, cudart_calls, library
 from consan.libcuda.build import DRIVER
+from consan.libcuda.driver import SpecialMemory
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.session.session_options import open_session
@@ -88,12 +89,12 @@ def test_a_launch_is_checked_and_computes(program: Program, session: Session, ba
 
 
 def test_what_is_not_served_fails_and_says_its_name(program: Program, session: Session, capsys: pytest.CaptureFixture[str]) -> None:
-    address, status, name = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_char_p(b"cuGraphAddMemAllocNode")
+    address, status, name = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_char_p(b"cuGraphAddBatchMemOpNode")
     assert program.code("cuGetProcAddress_v2", name, ctypes.byref(address), 12000, 0, ctypes.byref(status)) == 0
     call = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word)(address.value or 0)
     assert call(0, 0) == calls.NOT_SUPPORTED
-    assert "cuGraphAddMemAllocNode failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
-    assert any("cuGraphAddMemAllocNode" in note for note in session.report().notes)
+    assert "cuGraphAddBatchMemOpNode failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
+    assert any("cuGraphAddBatchMemOpNode" in note for note in session.report().notes)
     assert program.code("cuMemAllocManaged", ctypes.byref(Word()), 64, 1) == calls.NOT_SUPPORTED
     assert "cuMemAllocManaged failed: managed memory is not served in a Python process" in capsys.readouterr().err
     assert program.code("cuMemCreate", 0, 64, 0, 0) == calls.NOT_SUPPORTED
@@ -113,6 +114,28 @@ def test_machine_code_is_refused_with_a_sentence(program: Program, session: Sess
     kernel, to = program("cuModuleGetFunction", loaded(program), ctypes.c_char_p(b"reverse")), program("cuMemAlloc_v2", 512)
     assert program.launch(kernel, to, to + 0) == 0
     assert session.report().verdict == "incomplete", "the program may have gone on without that module"
+
+
+def test_each_module_has_its_own_variables(program: Program) -> None:
+    first, second, size, name = Word(), Word(), Word(), ctypes.c_char_p(b"counter")
+    program.do("cuModuleGetGlobal_v2", ctypes.byref(first), ctypes.byref(size), loaded(program), name)
+    program.do("cuMemsetD32_v2", first.value, 9, 1)
+    program.do("cuModuleGetGlobal_v2", ctypes.byref(second), ctypes.byref(size), loaded(program), name)
+    found = np.zeros(1, np.uint32)
+    program.do("cuMemcpyDtoH_v2", found.ctypes.data, second.value, 4)
+    assert (found[0], size.value) == (7, 4)
+
+
+def test_pinned_memory_is_known_by_any_of_its_bytes() -> None:
+    special, chance = SpecialMemory(), np.random.default_rng(1)
+    blocks = {int(begin) * 100: int(chance.integers(1, 100)) for begin in chance.permutation(50)}
+    for begin, nbytes in blocks.items():
+        special.pin(begin, nbytes)
+    for begin in list(blocks)[::3]:
+        special.unpin(begin)
+        del blocks[begin]
+    pinned = {address for begin, nbytes in blocks.items() for address in range(begin, begin + nbytes)}
+    assert {address for address in range(-50, 5100) if special.is_pinned(address)} == pinned
 
 
 def test_memory_is_named_as_a_framework_has_told(program: Program, session: Session) -> None:
@@ -226,7 +249,7 @@ def test_the_library_has_each_call_that_is_served() -> None:
     assert len(listed) == len(set(listed))
     assert cudart_calls.CALLS is calls.CALLS
     memory = re.findall(r'"(_c\w+)"', "".join((SOURCE / each).read_text() for each in (DRIVER.root, "remote.h", "host_functions.h")))
-    assert set(calls.CALLS) == {*listed, *runtime, *memory, "cuFuncGetName", "cuMemAllocManaged", "_cudaRegisterFatBinary"}
+    assert set(calls.CALLS) == {*listed, *runtime, *memory, "cuFuncGetName", "_cudaRegisterFatBinary", "_cudaInitModule"}
     assert "cuFuncGetName" in own
     assert not set(own) & set(listed)
     assert all(re.fullmatch(r">?[iIQfs]", part) for call in calls.CALLS.values() for part in call.layout)

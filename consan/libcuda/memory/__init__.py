@@ -1,0 +1,1 @@
+"""Calls about memory itself, not about what is in it."""
