@@ -107,6 +107,7 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
         ended = run_program(program, session, args.ranks)
         forks.stop()
         if os.getpid() != process:  # a forked child returned here: its parent reports
+            session.watch.reasons |= dict.fromkeys(ended.cut_short(replaced=session.backend.choice == "cpu"))
             forks.end()
             return None, ended.failure, _after_failure(ended.failure, ended.status)
 
@@ -169,6 +170,9 @@ def _reported(report: Report, args: argparse.Namespace, out: _Output, failure: C
 
 def _replace_closed_output() -> None:
     """The program may have closed the standard output. The report then goes where errors go."""
+    if getattr(sys.stdout, "closed", False):
+        sys.stdout = sys.stderr
+        return
     with contextlib.suppress(ValueError, AttributeError):  # not a stream of this process: nothing that the program can close
         number = sys.stdout.fileno()
         try:

@@ -18,7 +18,7 @@ import shutil
 import sys
 import threading
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import thread as pools
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -39,6 +39,7 @@ _ELF: Final = b"\x7fELF"
 _MAGIC: Final = (_ELF, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
 _NATIVE: Final = "of those, consan run takes programs for Linux, on a GPU"
 _INTERPRETER: Final = "without the word python, consan run knows the frameworks of the script, and checks more of their kernels"
+_OWN_THREADS: Final = "consan-"  # their names
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -57,18 +58,23 @@ class PythonProgram:
 
 @dataclass(frozen=True)
 class ProgramEnd:
-    """How a program has ended. `failure`: consan's own error, if one ended it. `uncaught`: other exceptions that did, of each rank."""
+    """How a program has ended. `failure`: consan's own error, if one ended it. `uncaught`: other exceptions that did, of each rank.
+
+    `in_threads`: exceptions that have ended its threads.
+    """
 
     status: int
     failure: ConsanError | None = None
     uncaught: tuple[BaseException, ...] = ()
+    in_threads: tuple[BaseException, ...] = ()
 
     def cut_short(self, *, replaced: bool) -> list[str]:
         """Why the program may not have done all that it does without consan. `replaced`: consan stands in for its GPU."""
-        found = [self.failure, *map(_own_error, self.uncaught)]
-        reasons = [f"consan ended the program: {each}" for each in found if each is not None and each.exit_code != ExitCode.INTERRUPTED]
-        others = [type(each).__name__ for each in self.uncaught if replaced and _own_error(each) is None]
-        return list(dict.fromkeys([*reasons, *(f"the program ended by {each}, and consan stands in for its GPU" for each in others)]))
+        ended = ("the program", (*filter(None, (self.failure,)), *self.uncaught)), ("a thread of the program", self.in_threads)
+        own = [(what, _own_error(error)) for what, errors in ended for error in errors]
+        reasons = [f"consan ended {what}: {each}" for what, each in own if each is not None and each.exit_code != ExitCode.INTERRUPTED]
+        others = [(what, type(each).__name__) for what, errors in ended for each in errors if replaced and _own_error(each) is None]
+        return list(dict.fromkeys([*reasons, *(f"{what} ended by {each}, and consan stands in for its GPU" for what, each in others)]))
 
 
 def _own_error(error: BaseException | None) -> ConsanError | None:
@@ -237,7 +243,7 @@ def execute(program: PythonProgram, uncaught: list[BaseException]) -> int:
         finally:
             join_threads()
     finally:
-        with contextlib.suppress(OSError):  # a full disk or a closed pipe must not cost the findings
+        with contextlib.suppress(OSError, ValueError):  # a full disk, a closed pipe or file must not cost the findings
             sys.stdout.flush()
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
@@ -266,19 +272,49 @@ def _of_ranks(program: PythonProgram, crew: Crew, uncaught: list[BaseException])
 
 def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> ProgramEnd:
     """Run it. With several ranks it runs once for each."""
-    uncaught: list[BaseException] = []
+    uncaught, in_threads = list[BaseException](), list[BaseException]()
     end = begin(Crew(ranks)) if ranks > 1 else lambda: None
     late.adapters.install(session)
     try:
-        with collecting_as_given():
-            return ProgramEnd(execute(program, uncaught), None, tuple(uncaught))
+        with collecting_as_given(), _watching_threads(in_threads):
+            status = execute(program, uncaught)
+        return ProgramEnd(status, None, tuple(uncaught), tuple(in_threads))
     except ConsanError as error:
-        return ProgramEnd(int(error.exit_code), error, tuple(uncaught))
+        return ProgramEnd(int(error.exit_code), error, tuple(uncaught), tuple(in_threads))
     except KeyboardInterrupt:  # during the wait for the program's threads
         return ProgramEnd(int(ExitCode.INTERRUPTED))
     finally:
         late.adapters.remove()
         end()
+
+
+@contextlib.contextmanager
+def _watching_threads(ended: list[BaseException]) -> Iterator[None]:
+    """Inside the block exceptions that end threads are kept. Errors of consan's own are one line each, and after the block nothing.
+
+    A program that sets `threading.excepthook` sees its exceptions itself.
+    """
+    before, own = threading.excepthook, set(threading.enumerate())
+    runs = True
+
+    def noted(args: threading.ExceptHookArgs) -> None:
+        error = _own_error(args.exc_value)
+        if error is not None and runs:
+            error = _located(error)
+            print(f"consan: error: {error}", file=sys.stderr)
+        elif error is None:
+            before(args)
+        if args.exc_value is not None and args.exc_type is not SystemExit:
+            ended.append(error or args.exc_value)
+
+    threading.excepthook = noted
+    try:
+        yield
+    finally:
+        runs = False
+        left = [each for each in threading.enumerate() if each not in own and not each.name.startswith(_OWN_THREADS)]
+        if threading.excepthook is noted and not left:  # else a daemon thread may still use what consan stands in for
+            threading.excepthook = before
 
 
 def _main_module(program: PythonProgram) -> types.ModuleType:

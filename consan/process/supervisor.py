@@ -163,7 +163,7 @@ def speaking(folder: Path) -> Iterator[Speaking]:
 
 
 def _note(folder: Path, text: str) -> None:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):
         (folder / _SPOKE).write_text(text)

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -208,6 +210,77 @@ def test_a_program_that_an_error_of_ours_may_have_ended_is_not_clean(
     assert status == (0 if text.endswith("pass") else 1)
     report = stored(here, "out.json")
     assert (report.verdict, list(report.incomplete)) == ("incomplete" if reasons else "clean", reasons)
+
+
+IN_THREAD = """import threading
+from consan._errors import NotSupported
+def one():
+    {body}
+thread = threading.Thread(target=one)
+thread.start()
+thread.join()
+"""
+OF_THREAD = "consan ended a thread of the program: {file}:4: no sparse arrays"
+
+
+@pytest.mark.parametrize(
+    ("device", "body", "reasons"),
+    [
+        ("FakeGPU 0", "raise NotSupported('no sparse arrays')", [OF_THREAD]),
+        ("FakeGPU 0", "undefined", []),
+        ("FakeGPU 0", "raise SystemExit(3)", []),
+        ("cpu", "undefined", ["a thread of the program ended by NameError, and consan stands in for its GPU"]),
+        ("cpu", "raise SystemExit(3)", []),
+    ],
+)
+def test_a_program_with_a_thread_that_an_error_of_ours_may_have_ended_is_not_clean(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], device: str, body: str, reasons: list[str]
+) -> None:
+    (here / "p.py").write_text(IN_THREAD.format(body=body))
+    before = threading.excepthook
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)  # not that of pytest, which fails the test
+    consan(monkeypatch, "-o", "out.json", "p.py", result=lambda: replace(samples.clean(), device=device))
+    assert threading.excepthook is threading.__excepthook__ is not before
+    report = stored(here, "out.json")
+    assert list(report.incomplete) == [each.format(file=here / "p.py") for each in reasons]
+    err = capsys.readouterr().err
+    assert ("Traceback" in err) == (body == "undefined")
+    assert ("consan: error: " in err) == body.startswith("raise NotSupported")
+
+
+DAEMON = """import threading, time
+from consan._errors import InternalError
+def one():
+    try:
+        time.sleep(0.3)
+    finally:
+        raise InternalError("used after its session ended")
+threading.Thread(target=one, daemon=True).start()
+"""
+
+
+def test_a_daemon_thread_ends_in_silence_behind_the_program(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "p.py").write_text(DAEMON)
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+
+    def result() -> Report:
+        time.sleep(0.6)
+        return samples.clean()
+
+    assert consan(monkeypatch, "p.py", result=result) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("closes", ["sys.stdout.close()", "os.close(1)"])
+def test_a_program_that_closes_its_output_has_its_report(here: Path, closes: str) -> None:
+    (here / "p.py").write_text(f"import os, sys\n{closes}")
+    done = subprocess.run(
+        [sys.executable, "-m", "consan", "run", "--device", "cpu", "p.py"], cwd=here, capture_output=True, text=True, check=False
+    )
+    assert "verdict" in done.stderr
+    assert "internal error" not in done.stderr
 
 
 def test_threads_are_waited_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
