@@ -84,7 +84,7 @@ graph.launch(stream)"""
 HANGS = {
     "at once": f"launch()\nlaunch(0, 1 << 30)\n{END}",
     "among known launches": f"{KNOWN}launch(0, 1 << 30)\n{END}",
-    "on another stream": "launch()\nwith cp.cuda.Stream(non_blocking=True): launch(0, 1 << 30)\n",
+    "on another stream": "launch()\ncp.cuda.Device().synchronize()\nwith cp.cuda.Stream(non_blocking=True): launch(0, 1 << 30)\n",
     "in a graph": CAPTURED,
 }
 

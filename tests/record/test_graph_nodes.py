@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from leaving_support import slow_clock
+from planted import plant
 from streams_support import Streams
 from test_background import BLOCK, GRID, Framework
 
@@ -227,10 +228,12 @@ extern "C" __global__ void waits(unsigned* out, int rounds) {
 
 
 def stopped(backend: Streams) -> None:
-    """A launch of a graph exceeds the time limit. Its node serves later ones."""
+    """A launch of a graph exceeds the time limit, in a stream that nobody has named. Its node serves later ones."""
     framework = Framework(backend, LOOPS, timeout=0.2)
-    graph = capture(framework, 1 << 14)
+    graph, everything = capture(framework, 1 << 14), backend.synchronize
     backend.hung, backend.told = 0, False
+    backend.ends = lambda timeout, longest: everything(timeout)  # type: ignore[method-assign]
+    backend.synchronize = lambda timeout=None: True  # type: ignore[method-assign]
     backend.replay(graph, 3)
     report = framework.session.report()
     assert (report.verdict, sum(kernel.launches for kernel in report.kernels)) == ("incomplete", 1)
@@ -245,10 +248,12 @@ def test_a_kernel_that_hangs_in_a_graph_is_stopped(backend: Streams) -> None:
     stopped(backend)
 
 
-@pytest.mark.parametrize("fault", ["no node is stopped", "nodes remain stopped", "the end is lost"])
+@pytest.mark.parametrize("fault", ["no node is stopped", "nodes remain stopped", "the end is lost", "only named streams are waited for"])
 def test_a_fault_in_the_stop(fault: str, backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     if fault == "no node is stopped":
         monkeypatch.setattr(LaunchCheck, "can_leave", False)
+    elif fault == "only named streams are waited for":
+        plant(monkeypatch, watch, "self._is_over(max(LEAVING, patience))", "self._backend.synchronize(max(LEAVING, patience))")
     elif fault == "nodes remain stopped":
         stop = Launch.stop
         monkeypatch.setattr(Launch, "stop", lambda launch, *, leave=True: stop(launch) if leave else None)

@@ -108,15 +108,19 @@ class SessionWatch:
 
         Kernels without hooks have one at the end, even if the user names none: without consan it would end them.
         """
-        limit, ends = self._limit, self.recorded is None and not self._device.has_hooks
         try:
-            if not (self._backend.ends(limit, LONGEST) if ends else self._backend.synchronize(limit)):
-                self._stop("a kernel", LONGEST if limit is None else limit)
+            if not self._is_over(self._limit):
+                self._stop("a kernel", LONGEST if self._limit is None else self._limit)
         except DeviceLost as error:
             self.device_lost("a kernel", error)
         except KeyboardInterrupt:
             self._end_running("a kernel", "interrupted", 0.0)
             raise
+
+    def _is_over(self, limit: float | None) -> bool:
+        """Wait for the stream of the launch that runs, if it is recorded, and else for all."""
+        all_streams = self.recorded is None and not self._device.has_hooks
+        return self._backend.ends(limit, LONGEST) if all_streams else self._backend.synchronize(limit)
 
     def _stop(self, entry: str, limit: float | None, threads: int = 0) -> None:
         """The launch exceeds the time limit: make its threads exit at their next loop back-edge."""
@@ -154,7 +158,7 @@ class SessionWatch:
             self._device.shadow.set_abort(True)
         for each in recorded:
             each.stop()
-        if self._backend.synchronize(max(LEAVING, patience)):
+        if self._is_over(max(LEAVING, patience)):
             if self._device.has_hooks:
                 self._device.shadow.set_abort(False)
             return True
