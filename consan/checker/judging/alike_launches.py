@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
+import numpy as np
+
 from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.judging.checked import Checked
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.launch import Launch, NotExpanded
-from consan.checker.logs.memory import MOST_DATA
+from consan.checker.logs.memory import MOST_GRID
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.dataclass import dataclass
 
 MOST_ROWS: Final = 1 << 20  # accesses of a result that is kept
+MOST_READ: Final = 1 << 26  # bytes of logs, most of which may be empty
 Gaps = tuple[str, ...]
 
 
@@ -42,7 +45,7 @@ def look_once(launch: RecordedLaunch, checked: Checked, key: Hashable | None, lo
     if data is None:
         return look()
     assert isinstance(launch, Launch)
-    shape = launch.grid, launch.block, launch.cluster, launch.lines, launch.window()
+    shape = launch.grid, launch.block, launch.cluster, launch.window()
     found: _Look = launch.memory.grids.of((shape, key), data, lambda: _looked(checked, look))
     if found.of is checked:
         return found.gaps
@@ -55,15 +58,19 @@ def look_once(launch: RecordedLaunch, checked: Checked, key: Hashable | None, lo
 
 def _evidence(launch: RecordedLaunch) -> bytes | None:
     """All that full logs are computed from; None: it is much, or more is read."""
-    if not isinstance(launch, Launch) or launch.silent or launch.compact is None or launch.log_bytes > MOST_DATA:
+    if not isinstance(launch, Launch) or launch.silent or launch.compact is None or launch.log_bytes > MOST_READ:
         return None
     if launch.hangs or launch.stopped or launch.memory_before:
         return None
     ctas = range(launch.ctas)
     try:
-        return b"".join((launch.stored(ctas).data, launch.left(ctas).data, launch.constants()))
+        logs, left = launch.stored(ctas), launch.left(ctas)
     except NotExpanded:
         return None
+    used = (launch.used_lines() or launch.compact.most) + 1
+    if logs[:, -1].any() or left.any() or logs[:, :used].nbytes > MOST_GRID:
+        return None
+    return b"".join((np.ascontiguousarray(logs[:, :used]).data, launch.constants()))
 
 
 def _looked(checked: Checked, look: Callable[[], Gaps]) -> _Look:

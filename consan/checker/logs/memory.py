@@ -22,21 +22,23 @@ _MOST_TIMES, _SMALL = 2, 1 << 20  # a piece that is more than twice as large as 
 _TOGETHER: Final = 1 << 20  # bytes of pieces that are allocated together
 _ALIGNED: Final = 256
 _FRESH: Final = 1.0  # seconds for which the amount of free memory is believed: an allocation that fails is not the end
-MOST_RESULTS, MOST_GRIDS, MOST_DATA = 64, 8, 1 << 22  # results that are kept, large ones, and bytes of what each was made of
+MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of what each was made of
+MOST_GRIDS, MOST_GRID = 8, 1 << 24  # the same of launches whose global memory was looked at
 
 
 @dataclass
 class Recalled:
-    """Results, each with the data that it was made of. `most`: that are kept."""
+    """Results, each with the data that it was made of. `most`: that are kept; `most_data`: bytes of the data of one."""
 
     most: int
+    most_data: int = MOST_DATA
     _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
 
     def of(self, key: Hashable, data: bytes, make: Callable[[], Any]) -> Any:
         """The result of `make` for some data. The last one of each key is kept."""
         before = self._results.pop(key, None)
         result = before[1] if before is not None and before[0] == data else make()
-        if len(data) <= MOST_DATA:
+        if len(data) <= self.most_data:
             self._results[key] = (data, result)
             while len(self._results) > self.most:
                 del self._results[next(iter(self._results))]
@@ -63,7 +65,7 @@ class LogMemory:
     _free: tuple[int, float] = (0, -_FRESH)  # bytes of the device, and when they were free
     _modules: dict[str, Any] = field(default_factory=dict)
     groups: Recalled = field(default_factory=functools.partial(Recalled, MOST_RESULTS))  # the clusters of launches
-    grids: Recalled = field(default_factory=functools.partial(Recalled, MOST_GRIDS))  # what was found in the global memory of launches
+    grids: Recalled = field(default_factory=functools.partial(Recalled, MOST_GRIDS, MOST_GRID))  # looks at global memory
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def take(self, name: str, nbytes: int, *, clear: bool = True) -> int:

@@ -162,5 +162,5 @@ def test_a_result_is_made_once_for_the_same_data(monkeypatch: pytest.MonkeyPatch
     assert [result("a", b"1"), result("a", b"1"), result("b", b"1"), result("a", b"2"), result("a", b"1")] == [1, 1, 2, 3, 4]
     logs.groups.most = 1
     assert [result("c", b"1"), result("a", b"1")] == [5, 6]
-    monkeypatch.setattr(memory, "MOST_DATA", 2)
+    logs.groups.most_data = 2
     assert [result("c", b"long"), result("c", b"long")] == [7, 8]

@@ -19,6 +19,9 @@ from consan.session.comparing import array_rows, concurrent_launches, process_lo
 
 KERNELS = """
 extern "C" __global__ void fills(unsigned* out, unsigned** from, int number) { from[0][blockIdx.x * blockDim.x + threadIdx.x] = number; }
+extern "C" __global__ void fills_often(unsigned* out, unsigned** from, int number) {
+    for (int at = 0; at < number; ++at) from[0][blockIdx.x * blockDim.x + threadIdx.x] = at;
+}
 extern "C" __global__ void reads(unsigned* out, unsigned* from, int number) { from[threadIdx.x] = out[threadIdx.x + number]; }
 extern "C" __global__ void races(unsigned* out, unsigned* from, int number) { out[threadIdx.x] = blockIdx.x; }
 """
@@ -58,6 +61,13 @@ def follows(ranks: list[Rank], folder: Path) -> list[str]:
 def test_the_logs_decide(ranks: list[Rank], looks: list[Any], tmp_path: Path) -> None:
     assert follows(ranks, tmp_path) == ["global-race"]
     assert len(looks) == 3  # the second launch is not looked at again
+
+
+def test_logs_whose_length_the_text_does_not_bound(ranks: list[Rank], looks: list[Any]) -> None:
+    points(ranks[0], 0)
+    for at, times in enumerate((2, 2, 2, 3, 3)):
+        ranks[0].launch("fills_often", times, at=10 * at)
+    assert len(looks) == 2
 
 
 def races_again(ranks: list[Rank], folder: Path) -> list[int]:
