@@ -50,6 +50,7 @@ class OneLaunch:
             with placed(session) as placement:
                 values = self._values(placement, args)
                 session.address_name = name_addresses(prepared, kernel.entry, placement.buffers)
+                session.recording.rank_memory = placement.rank_memory
                 placement.owns_all &= not any(map(may_point, args))
                 how: dict[str, Any] = {"shared": self.smem, "cluster": self.cluster, "cooperative": self.cooperative}
                 launch = (kernel.entry, self.grid, self.block, values)

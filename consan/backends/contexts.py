@@ -2,7 +2,8 @@
 
 CUDA Driver API, "Context Management", "Unified Addressing", "Memory Management" (IPC), "Virtual Memory Management", "Stream Ordered Memory
 Allocator", "Multicast Object Management". Memory is shared with other processes if this one has opened what another one has exported, or
-has exported its own: others may have opened that since.
+has exported its own: others may have opened that since. So it is with memory that a multicast object reaches. The type of a handle (a file
+descriptor, a fabric handle) makes no difference.
 
 Not known: calls that nobody has seen, as before CUPTI was subscribed to. An exported pool counts once a pointer into it is exported.
 """
@@ -97,6 +98,7 @@ class ProcessMemory:
     _spans: dict[int, Span] = field(default_factory=dict)  # of these, where the driver was asked
     _mapped: dict[int, tuple[int, int]] = field(default_factory=dict)  # by the first address: the end and the number of the handle
     _handles: dict[int, str] = field(default_factory=dict)  # that are shared, by number: what they are
+    _same: dict[int, int] = field(default_factory=dict)  # by number: the handle with which the same memory was mapped
     _found: list[tuple[Span, str]] | None = None  # all that is shared; None: there was a call since
     _old: Iterator[int] = field(default_factory=lambda: itertools.count(-1, -1))  # numbers of handles whose number was given again
 
@@ -157,6 +159,7 @@ class ProcessMemory:
 
     def _new_handle(self, handle: int) -> None:
         """The driver gives the number of a handle that was released: what was mapped with that one has another number from now on."""
+        self._same.pop(handle, None)
         old, what = next(self._old), self._handles.pop(handle, None)
         self._mapped = {begin: (end, old if of == handle else of) for begin, (end, of) in self._mapped.items()}
         if what is not None:
@@ -168,10 +171,26 @@ class ProcessMemory:
 
     def _exported_handle(self, _: int, handle: int) -> None:
         self.shared = True
-        self._handles.setdefault(handle, EXPORTED)
+        self._handles.setdefault(self._same.get(handle, handle), EXPORTED)
+
+    def _bound(self, _: int, __: int, *places: int) -> None:
+        """A multicast object reaches the memory of a handle. Its place among the parameters is another one from version 2 on."""
+        for each in places:
+            self._exported_handle(0, each)
+
+    def _bound_address(self, _: int, __: int, *places: int) -> None:
+        for each in places:
+            self._exported(0, each)
+
+    def _retained(self, handle: int, address: int) -> None:
+        """The program has another handle of the memory that is mapped at an address."""
+        mapped = next((of for begin, (end, of) in self._mapped.items() if begin <= address < end), handle)
+        if mapped != handle:
+            self._new_handle(handle)
+            self._same[handle] = mapped
 
     def _maps(self, begin: int, nbytes: int, _: int, handle: int) -> None:
-        self._mapped[begin] = begin + nbytes, handle
+        self._mapped[begin] = begin + nbytes, self._same.get(handle, handle)
 
     def _unmaps(self, begin: int, nbytes: int) -> None:
         self._mapped = {first: mapped for first, mapped in self._mapped.items() if not begin <= first < begin + nbytes}
@@ -193,6 +212,10 @@ _ROWS: Final[Mapping[str, tuple[str, Callable[..., None]]]] = {
     "cuMulticastCreate": ("O", ProcessMemory._imported_handle),
     "cuMemImportFromShareableHandle": ("O", ProcessMemory._imported_handle),
     "cuMemExportToShareableHandle": ("PQ", ProcessMemory._exported_handle),
+    "cuMemRetainAllocationHandle": ("OP", ProcessMemory._retained),
+    "cuMemGetHandleForAddressRange": ("PP", ProcessMemory._exported),
+    "cuMulticastBindMem": ("QNQQ", ProcessMemory._bound),
+    "cuMulticastBindAddr": ("QNPP", ProcessMemory._bound_address),
     "cuMemMap": ("PNNQ", ProcessMemory._maps),
     "cuMemUnmap": ("PN", ProcessMemory._unmaps),
 }

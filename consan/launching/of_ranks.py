@@ -11,9 +11,8 @@ from consan._errors import UsageError
 from consan.instrument.ptx import Module
 from consan.instrument.rewriting.multicast import ABOVE, of_each_rank
 from consan.instrument.rewriting.ranked import Dim3, check_count, has_barriers, ranked
-from consan.launching.placement import Multicast, Placement, Symmetric
+from consan.launching.placement import Multicast, Placement, Symmetric, room_of
 
-_ALIGNMENT: Final = 256
 _OF_SIGNALS: Final = (
     "NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts and stores of its thread, too"
 )
@@ -55,8 +54,8 @@ def windows_of(args: Iterable[Any]) -> list[Symmetric]:
 
 
 def stride_of(windows: Sequence[Symmetric]) -> int:
-    """The distance of the memory of two ranks: one for all allocations of a launch. Something is left free behind each."""
-    return max((-(-each.arrays[0].nbytes // _ALIGNMENT) * _ALIGNMENT + _ALIGNMENT for each in windows), default=0)
+    """The distance of the memory of two ranks: that of a rank is one piece."""
+    return sum(map(room_of, windows))
 
 
 def place_windows(placement: Placement, args: Sequence[Any], ranks: int, module: Module) -> list[Any]:

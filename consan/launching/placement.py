@@ -24,6 +24,7 @@ from consan.tensormap.rules import validate
 from consan.textures.argument import HANDLE_BYTES, Texture
 
 Array = npt.NDArray[Any]
+_ALIGNMENT = 256
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,11 @@ def is_bound(value: Any) -> bool:
     return isinstance(value, Texture) and bool(value.info.reference)
 
 
+def room_of(window: Symmetric) -> int:
+    """The bytes that one rank's part of symmetric memory takes. Something is left free behind it."""
+    return -(-window.arrays[0].nbytes // _ALIGNMENT) * _ALIGNMENT + _ALIGNMENT
+
+
 def _same(one: Symmetric, other: Symmetric) -> bool:
     return list(map(id, one.arrays)) == list(map(id, other.arrays))
 
@@ -124,6 +130,7 @@ class Placement:
         self._scratch: list[int] = []
         self._textures: list[int] = []
         self._windows: list[tuple[Symmetric, int]] = []  # each with its multimem address
+        self.rank_memory = 0  # where symmetric memory of the ranks begins; 0: there is none
         self.owns_all = True  # no parameter refers to memory of others
         self.buffers: list[Argument] = []  # those of the parameters that have a label
 
@@ -162,18 +169,20 @@ class Placement:
         return self.tensor_map(value.at(address))
 
     def lay_out(self, windows: Iterable[Symmetric], stride: int, above: int) -> None:
-        """Place symmetric memory of the ranks, at equal distances, before any argument names it.
+        """Place symmetric memory of the ranks, at equal distances, before any argument names it: that of a rank is one piece.
 
         `above`: how many bytes the memory of rank 0 is above its multimem address.
         """
-        for window in windows:
+        given = list(windows)
+        self.rank_memory = begin = self.scratch(stride * max((len(each.arrays) for each in given), default=0))
+        for window in given:
             if any(copy.array is array for array in window.arrays for copy in self._copies):
                 raise UsageError("an array is a part of two symmetric allocations")
-            begin = self.scratch(stride * len(window.arrays))
             self._windows.append((window, begin - above))
             for rank, array in enumerate(window.arrays):
                 self._copies.append(_Copy(array, begin + rank * stride, 0, owned=False))
                 self._backend.write(begin + rank * stride, np.ascontiguousarray(array))
+            begin += room_of(window)
 
     def _multicast(self, value: Multicast, label: str) -> bytes:
         address = next((address for window, address in self._windows if _same(window, value)), None)

@@ -13,6 +13,7 @@ class Flag(enum.IntFlag):
     AGAIN = 2  # a load of data: a loop may throw the value away and load again (R-MO1)
     UNUSED = 4  # nothing reads the loaded value, or what a read-modify-write has read
     RESTRICTED = 4  # a fence: for shared memory only
+    OF_PUTS = 8  # a fence: none itself, but the next one is of puts
     POLLS = 8  # a strong access in a loop that may wait for another thread
     ALIGNED = 8  # a point: after a divergence the behaviour is undefined
     WHOLE = 16  # a point: no lane of the warp may have exited

@@ -201,7 +201,8 @@ class ClusterBarrierWait(Effect):
 class Fence(Effect):
     """A fence, in modules with relaxed arrivals or waits, or whose threads may synchronise through memory.
 
-    `restricted`: it orders accesses to shared memory only (record/restricted.py).
+    `restricted`: it orders accesses to shared memory only (record/restricted.py). `of_puts`: none, but the next one is NVSHMEM's
+    (SEMANTICS 12, R-RK4).
     """
 
     recorded = When.FENCES
@@ -211,6 +212,7 @@ class Fence(Effect):
     releases: bool = False
     narrow: bool = False
     restricted: bool = False
+    of_puts: bool = False
 
 
 class InitsFence(Effect):

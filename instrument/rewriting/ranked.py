@@ -26,6 +26,7 @@ Dim3 = tuple[int, int, int]
 MOST_RANKS: Final = 16
 _RANKS: Final = re.compile(r"\.reg \.pred %ranked<(\d+)>")
 _EXTENT: Final = re.compile(r"mov\.u32 %ranked_nz, (\d+);")
+_STRIDE: Final = re.compile(r"mov\.b32 %ranked_stride, (\d+);")
 _WORD: Final = re.compile(r"[\w$]+")
 _PLACES: Final = {
     "%ctaid.z": "%ranked_z",
@@ -74,6 +75,12 @@ def ranks_of(ptx: str) -> int:
 def rank_grid_of(ptx: str) -> int:
     """The CTAs of a rank in the last dimension of a launch of a module; 0 unless it was made for several."""
     found = _EXTENT.search(ptx)
+    return int(found[1]) if found is not None else 0
+
+
+def stride_of_ranks(ptx: str) -> int:
+    """The distance of symmetric memory of two ranks; 0 if there is none."""
+    found = _STRIDE.search(ptx)
     return int(found[1]) if found is not None else 0
 
 

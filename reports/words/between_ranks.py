@@ -33,8 +33,11 @@ _WORDS: Final = {
     "only to threads of its own CTA": "only to threads that its scope includes",
     "only what its own CTA has published": "only what threads that its scope includes have published",
 }
-# For a put, in the fix: the specification of NVSHMEM orders it by these.
+# For a put: the specification of NVSHMEM orders it by these.
 _OF_PUTS: Final = {
+    "no fence or release publishes": "no nvshmem_quiet(), and no nvshmem_fence() for the rank of that flag, publishes",
+    "a fence or a release at .sys scope between": "nvshmem_quiet(), or nvshmem_fence() if the flag is of the rank that the put goes to,"
+    " between",
     "__threadfence_system()": "nvshmem_quiet()",
     "make that write a release (cuda::atomic_ref with cuda::memory_order_release)": "send both by one put with signal"
     " (nvshmem_putmem_signal)",
@@ -55,7 +58,7 @@ def in_words_of_ranks(finding: Finding) -> Finding:
     texts = {name: getattr(finding, name) for name in ("message", "missing", "fix")}
     said: dict[str, Any] = {name: _FOUND.sub(lambda found: _WORDS[found[0]], text) for name, text in texts.items()}
     for words, of_put in _OF_PUTS.items() if _is_put(finding.pair[0]) else ():
-        said["fix"] = said["fix"].replace(words, of_put)
+        said = {name: text.replace(words, of_put) for name, text in said.items()}
     return replace(finding, **said)
 
 

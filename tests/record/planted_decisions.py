@@ -155,6 +155,11 @@ NO_KERNEL: dict[tuple[str, bool], str] = {
         for which in ("ACQUIRE", "RELEASE")
         for outcome in (False, True)
     },
+    **{
+        (f"Edge::{which}", outcome): "tests/ranks/test_fence_of_puts.py: it takes several ranks"
+        for which in ("FENCE_OF_PUTS", "PUT_IS_THERE")
+        for outcome in (False, True)
+    },
     ("Edge::RANK_BEGIN", False): "tests/ranks/test_launches_of_ranks.py: it takes two launches",
     ("Edge::RANK_BEGIN", True): "tests/ranks/test_launches_of_ranks.py: it takes two launches",
     ("Edge::RANK_END", False): "tests/ranks/test_launches_of_ranks.py: it takes two launches",

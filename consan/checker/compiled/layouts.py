@@ -274,6 +274,7 @@ GRID_INPUT = record(
     *mut:Stopped stops    -
     *TextureMemory textures  textures whose memory the launch has asked for
     *MemoryBefore before  where it is known
+    u64 rank_memory       where symmetric memory of the ranks begins; 0: there is none
     u32 count             clusters
     u32 synced            threads may synchronise through memory
     u32 capacity          findings for which there is room
@@ -285,7 +286,7 @@ GRID_INPUT = record(
     u32 peer_capacity     flags for which `peer_flags` has room
     u32 peers             other GPUs may write flags
     u32 peer_sets_capacity  words for which `peer_sets` has room
-    u32 unused            -
+    u32 rank_stride       bytes from the symmetric memory of a rank to that of the next
     """,
 )
 GRID_OUTPUT = record(

@@ -39,7 +39,8 @@ from consan.reports.verdict.speaking.terms import Key
 class LaunchedKernel:
     """The kernel of a launch: the number of its module, its number in the module, block, grid and cluster.
 
-    `ranks`: GPUs, each with a part of the grid in its last dimension.
+    `ranks`: GPUs, each with a part of the grid in its last dimension. `rank_memory`: where their symmetric memory begins, and the bytes of
+    one rank.
     """
 
     module: int
@@ -48,6 +49,7 @@ class LaunchedKernel:
     block: Dim3
     cluster: Dim3 = (1, 1, 1)
     ranks: int = 1
+    rank_memory: tuple[int, int] = (0, 0)
 
     def ctaid(self, cta: int) -> Dim3:
         """The place of a CTA in the grid."""

@@ -96,13 +96,14 @@ class GridChecked:
 def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
     *, whole: bool, isa: bool = False, restricted: bool = False, most: int = MOST_RETAINED, keep: Keep = Keep.NOTHING,
-    patience: Patience | None = None, stopped: bool = False, ranks: int = 1, memory_of: MemoryOf = lambda handle: None,
-    before: Sequence[MemoryBefore] = (),
+    patience: Patience | None = None, stopped: bool = False, ranks: int = 1, rank_memory: tuple[int, int] = (0, 0),
+    memory_of: MemoryOf = lambda handle: None, before: Sequence[MemoryBefore] = (),
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the clusters of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
     `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
     stopped the launch. `restricted`: fences with .sync_restrict are not taken for whole ones. `ranks`: GPUs, each with as many clusters.
+    `rank_memory`: where their symmetric memory begins, and how far it is from that of one to that of the next.
     `memory_of`: asked for each texture object that the launch fetches from.
     `before`: what memory held before the launch, where it is known.
     """
@@ -115,7 +116,7 @@ def check_grid(
         keeps = bool(keep) and not descending and level is Level.EXACT and reading is usual
         how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
         how |= {"textures": textures, "before": before, "peers": keep is Keep.PEER_FLAGS}
-        how["rank_clusters"] = len(histories) // ranks if ranks > 1 else 0
+        how["of_ranks"] = (len(histories) // ranks if ranks > 1 else 0, *rank_memory)
         some = functools.partial(_replay, tables, histories, mode, level, descending=descending, **how)
         return _restricted(some, histories[0]) if restricted and mode is Mode.SYNCED else some()
 
@@ -182,7 +183,7 @@ def _replay(
     keep: bool,
     halt: ctypes.c_uint32,
     stopped: bool,
-    rank_clusters: int,
+    of_ranks: tuple[int, int, int],  # the clusters of one, if there are several, and their memory
     textures: _Textures,
     before: Sequence[MemoryBefore],
     peers: bool,
@@ -195,7 +196,7 @@ def _replay(
     one = replay_input(tables, first, records, more, descending=descending, level=level, reading=reading, halt=halt)
     retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
     flags = _room(MOST_PEER_FLAGS, MOST_PEER_WORDS) if keep and peers else _room(0, 0)
-    begun = np.zeros(len(logs) // rank_clusters if rank_clusters else 0, np.uint32)
+    begun = np.zeros(len(logs) // of_ranks[0] if of_ranks[0] else 0, np.uint32)
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
     wanted = {
@@ -215,7 +216,7 @@ def _replay(
         "capacity": MOST_FINDINGS,
         "most": most,
         "retained_capacity": len(retained),
-        "rank_clusters": rank_clusters,
+        **dict(zip(("rank_clusters", "rank_memory", "rank_stride"), of_ranks, strict=True)),
         "peer_capacity": len(flags.rows),
         "peers": peers,
         "peer_sets_capacity": len(flags.sets),

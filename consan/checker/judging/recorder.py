@@ -379,7 +379,8 @@ class _Checker:
         """Compare what clusters did; those without a log did nothing. `counts`: none of them was compared before."""
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
         how["restricted"] = self.recorded.blocks.restricted
-        how |= {"ranks": self.launched.ranks, "memory_of": self._texture_memory, "before": self.launch.memory_before}
+        how |= {"ranks": self.launched.ranks, "rank_memory": self.launched.rank_memory}
+        how |= {"memory_of": self._texture_memory, "before": self.launch.memory_before}
         done = check_grid(self.recorded.blocks.tables, histories, mode, whole=whole, **how)
         self.checked.tally.add(Tally(events=sum(each.events for each in done)))
         if counts:

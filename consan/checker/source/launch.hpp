@@ -8,6 +8,7 @@ class LaunchReplay {
 
     void run() {
         grid_.views.resize(input_.count, input_.one.cta_threads, input_.one.level >= SCOPES, input_.rank_clusters);
+        grid_.views.lay_out(input_.rank_memory, input_.rank_stride);
         read();
         output_.texture = grid_.textures.asked();
         if (output_.texture) return;
@@ -97,6 +98,7 @@ class LaunchReplay {
         if (input_.synced) grid_.flags.add(access, cluster, thread, grid_.views.scope(access.order()));
     }
     void note_write(const effects::Fence &fence, u32, u32) {
+        if (fence.of_puts()) return grid_.views.count_puts();
         output_.narrow |= scope_of(fence.order()) < grid_.views.all();
         bool wide = grid_.views.scope(fence.order()) >= grid_.views.all();
         if (fence.order() & IS_SC) grid_.flags.fence(wide);

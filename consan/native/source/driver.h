@@ -54,6 +54,7 @@ typedef void *Handle;
     X(cuCtxDestroy) X(cuCtxDestroy_v2) \
     X(cuIpcOpenMemHandle) X(cuIpcOpenMemHandle_v2) X(cuIpcGetMemHandle) X(cuMemMap) \
     X(cuMemImportFromShareableHandle) X(cuMemExportToShareableHandle) X(cuMulticastCreate) \
+    X(cuMulticastBindMem) X(cuMulticastBindAddr) X(cuMemRetainAllocationHandle) X(cuMemGetHandleForAddressRange) \
     X(cuMemPoolImportPointer) X(cuMemPoolExportPointer) X(cuCtxEnablePeerAccess) \
     X(cuLinkAddData) X(cuLinkAddData_v2) X(cuLinkAddFile) X(cuLinkAddFile_v2) X(cuLinkComplete) X(cuLinkDestroy) \
     X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \

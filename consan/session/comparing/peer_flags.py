@@ -4,8 +4,9 @@ The checker gives the strong accesses of .sys scope of each launch, with their v
 (consan/checker/source/global_memory/peer_order.hpp). No clock is common to two GPUs, so the values decide: of all orders of the accesses
 of a place in which each read gets what is there, a read has read from the same write in each.
 
-Not decided: a read that has not, and places where no order fits (a copy has written, or a kernel that is not recorded) or too many would
-have to be tried. The first value of a flag is taken to be 0, or the one that launches before have left there.
+Not decided: a read that has not (it may have observed any release of its place), order by way of a third launch, and places where no
+order fits (a copy has written, or a kernel that is not recorded) or too many would have to be tried. The first value of a
+flag is taken to be 0, or the one that launches before have left there.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _ST, _EXCH, _ADD, _CAS = 2, 3, 4, 5  # FlagOrder::Operation
 _MOST_AT_ONE_PLACE, _MOST_STATES = 128, 1 << 14
 _STRONG_READ: Final = np.uint32(RetainedFlag.STRONG | RetainedFlag.READS)
 _ALL: Final = 1  # a set of numbers, which are from 1: bit 0 of a set of acquires stands for all accesses of the later launch
+_ANY: Final = -1  # a set of all numbers
 _FIRST: Final = -1  # stands for what was there at first
 Place = tuple[int, int]
 FirstValues = dict[Place, set[int]]
@@ -196,6 +198,7 @@ class PeerFlags:
     def __init__(self, launches: Sequence[FlaggedLaunch], over: Over, first_values: FirstValues | None = None) -> None:
         self._launches, self._over, self._first = launches, over, first_values or {}
         self._looked_at: dict[int, tuple[set[Place], list[Rows]]] = {}  # by GPU: the flags that it looks at, and its strong reads
+        self._ways_on: dict[FlaggedLaunch, list[_Edge]] = {}
 
     def judged(self, one: FlaggedLaunch, other: FlaggedLaunch) -> tuple[list[Conflict], bool]:
         """The races of two launches that no flag orders; and, of some that are no sure ones, whether there are any."""
@@ -206,7 +209,7 @@ class PeerFlags:
             near = (spans[:, 0] < first.end) & (spans[:, 1] > first.begin)
             seconds = [other.groups[at] for at in np.flatnonzero(near)]
             seconds = [each for each in seconds if not (there.orders(first.ends, each.begins) or back.orders(each.ends, first.begins))]
-            may = [there.may_order(first.ends) or back.may_order(each.ends) for each in seconds]
+            may = [there.may_order(first.ends, each.begins) or back.may_order(each.ends, first.begins) for each in seconds]
             perhaps = _together(each for each, is_so in zip(seconds, may, strict=True) if is_so)
             certainly = _together(each for each, is_so in zip(seconds, may, strict=True) if not is_so)
             uncertain = uncertain or any(True for _ in conflicts(first.rows, perhaps, waited=False, scope=SYS_SCOPE))
@@ -231,16 +234,21 @@ class PeerFlags:
             return False
         return not any(((rows["address"] < address + nbytes) & (rows["address"] + rows["bytes"] > address)).any() for rows in reads)
 
-    def leads(self, first: FlaggedLaunch, second: FlaggedLaunch) -> bool:
-        """Whether flags lead from a launch to another one by way of a third."""
-        reached, more = {first}, True
+    def behind(self, edges: Iterable[_Edge]) -> list[_Edge]:
+        """These edges, and all that may follow them: an acquire of a launch is taken to be before each of its releases."""
+        found, reached, more = list[_Edge](), set[FlaggedLaunch](), list(edges)
         while more:
-            found = {edge.second for edge in self.edges if any(edge.first is each or self._over(each, edge.first) for each in reached)}
-            more = not found <= reached
-            reached |= found
-        through = reached - {first, second}
-        last = [edge.first for edge in self.edges if edge.second is second]
-        return any(each in through or any(self._over(one, each) for one in through) for each in last)
+            found += more
+            new = {edge.second for edge in more} - reached
+            reached |= new
+            more = [each for launch in new for each in self._onward(launch)]
+        return found
+
+    def _onward(self, launch: FlaggedLaunch) -> list[_Edge]:
+        """The edges that may lead from a launch, or from later ones of its GPU."""
+        if launch not in self._ways_on:
+            self._ways_on[launch] = [each for each in self.may_be if each.first is launch or self.is_earlier(launch, each.first)]
+        return self._ways_on[launch]
 
     @functools.cached_property
     def sources(self) -> dict[_Access, _Access | None]:
@@ -265,6 +273,22 @@ class PeerFlags:
             if write.released and write.launch is not read.launch
         ]
 
+    @functools.cached_property
+    def may_be(self) -> list[_Edge]:
+        """The same, and what there may be: an acquire whose source is not certain may have observed any release of its place."""
+        accesses = list(itertools.chain.from_iterable(launch.accesses for launch in self._launches))
+        releases = defaultdict[Place, list[_Access]](list)
+        for each in accesses:
+            if each.released:
+                releases[each.place].append(each)
+        unknown = [each for each in accesses if each.acquired and each not in self.sources]
+        return self.edges + [
+            _Edge(write.launch, write.released, read.launch, read.acquired)
+            for read in unknown
+            for write in releases[read.place]
+            if write.launch is not read.launch
+        ]
+
     def _sequence(self, write: _Access | None) -> Iterator[_Access]:
         """A write, and those whose release sequence it continues."""
         while write is not None:
@@ -277,7 +301,7 @@ class _Direction:
 
     def __init__(self, flags: PeerFlags, first: FlaggedLaunch, second: FlaggedLaunch) -> None:
         self._flags, self._first, self._second = flags, first, second
-        self._by_release, self._may = defaultdict[int, int](int), dict[int, bool]()
+        self._by_release, self._may = defaultdict[int, int](int), dict[int, int]()
         self._reached: dict[int, int] = {}
         for edge in flags.edges:
             behind = 1 << edge.acquired if edge.second is second else _ALL if flags.is_earlier(edge.second, second) else 0
@@ -292,25 +316,23 @@ class _Direction:
             self._reached[ends] = functools.reduce(operator.or_, found, 0)
         return bool(self._reached[ends] & begins)
 
-    def may_order(self, ends: int) -> bool:
-        """Whether an order may be one that is not seen: it takes a release behind the first access."""
+    def may_order(self, ends: int, begins: int) -> bool:
+        """Whether an order may be one that is not seen: it takes a release behind the first access, and an acquire before the other."""
         if ends not in self._may:
-            self._may[ends] = self._asks(ends)
-        return self._may[ends]
+            self._may[ends] = self._perhaps(ends)
+        return bool(self._may[ends] & begins)
 
-    def _asks(self, ends: int) -> bool:
-        if self._first.flags is None or self._second.flags is None:
-            return True
-        released = [each for each in self._first.accesses if each.released and ends >> each.released & 1]
-        if not released and not any(self._flags.is_earlier(self._first, edge.first) for edge in self._flags.edges):
-            return False
-        return self._is_open or any(self._flags.may_be_waited_for(each.place, self._second.rank) for each in released)
-
-    @functools.cached_property
-    def _is_open(self) -> bool:
-        """Whether an acquire of either launch has no certain source, or flags lead from one to the other by way of a third."""
-        acquired = (each for launch in (self._first, self._second) for each in launch.accesses if each.acquired)
-        return any(each not in self._flags.sources for each in acquired) or self._flags.leads(self._first, self._second)
+    def _perhaps(self, ends: int) -> int:
+        """The acquires of the later launch that may be behind these releases."""
+        flags, first, second = self._flags, self._first, self._second
+        released = [each for each in first.accesses if each.released and ends >> each.released & 1]
+        if first.flags is None or second.flags is None or any(flags.may_be_waited_for(each.place, second.rank) for each in released):
+            return _ANY
+        own = (each for each in flags.may_be if (ends >> each.released & 1 if each.first is first else flags.is_earlier(first, each.first)))
+        found = 0
+        for edge in flags.behind(own):
+            found |= 1 << edge.acquired if edge.second is second else _ALL if flags.is_earlier(edge.second, second) else 0
+        return found
 
 
 class _AtPlace:

@@ -72,6 +72,7 @@ class Keeper:
         about = {"module": module.place, "entry": entry, "buffers": _buffers(prepared)}
         choice, fault = started.choice, started.ending.fault
         about |= {"exhaustive": choice.exhaustive, "sample": choice.sample, "together": choice.together}
+        about["rank_memory"] = started.launched.rank_memory
         about |= {"stop": [fault.cluster, *fault.opened] if fault else None}
         self._archive.add(started.launch, {**about, **_shape(started.launched)})
 
@@ -207,7 +208,8 @@ def _launch(session: Session, prepared: Prepared, launch: RetainedLaunch) -> tup
     """The arguments of `Session.replayed`."""
     about = launch.about
     grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
-    launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster, ranks_of(prepared.plain))
+    ranked = ranks_of(prepared.plain), tuple(about["rank_memory"])
+    launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster, *ranked)
     assert prepared.recorded is not None
     choice = ReplayChoice(bool(about["exhaustive"]), int(about.get("sample", 0)), int(about["together"]))
     ending = LaunchEnding(Stop(*map(int, about["stop"])) if about.get("stop") else None)

@@ -30,7 +30,7 @@ from consan.dataclass import dataclass
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
-from consan.instrument.rewriting.ranked import ranks_of
+from consan.instrument.rewriting.ranked import ranks_of, stride_of_ranks
 from consan.reports import model
 from consan.reports.counts import plural
 from consan.reports.decoding.undefined_shuffles import UndefinedShuffles
@@ -111,6 +111,7 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     accesses: LaunchAccesses = field(default_factory=LaunchAccesses)  # for comparisons with other launches
     kernels: CheckedKernels = field(default_factory=CheckedKernels)
+    rank_memory: int = 0  # where the symmetric memory of a launch of several ranks begins
     first_threads: int = 0  # on the virtual machine the first CTAs of a grid start, with so many threads in sum; 0: all
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
@@ -151,7 +152,8 @@ class Recording:
     def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, background: bool = False) -> LaunchCheck:
         """Make the memory for a launch. `background`: the program goes on meanwhile. Raises `NoRoom`."""
         assert prepared.recorded is not None
-        launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, ranks_of(prepared.plain))
+        ranked = ranks_of(prepared.plain), (self.rank_memory, stride_of_ranks(prepared.plain))
+        launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, *ranked)
         most = self.most_bytes(memory, roomy=prepared.logs.roomy)
         room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
         how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": _machine}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from consan.instrument.effects import GlobalRead, GlobalWrite, GridWait, Observe, Publish
+from consan.instrument.effects import Fence, GlobalRead, GlobalWrite, GridWait, Observe, Publish
 from consan.instrument.effects.makes import makes
 from consan.instrument.isa.model import Row
 from consan.instrument.isa.rows.build import rows
@@ -25,11 +25,13 @@ __all__ = ["ROWS"]
 # Comments that `consan.h` puts into the text (ptx/source.py). `release` and `acquire` order at .gpu scope what is named by an address.
 _ANNOTATIONS = "consan.h: annotations"
 _ORDERS: dict[str, Any] = {"status": "recorded", "scope": "gpu", "makes": (makes(Observe, words="addr"), makes(Publish, words="addr"))}
+_SYS: dict[str, Any] = {"sem": "acq_rel", "scope": "sys"}
 ANNOTATIONS: list[Row] = [
     *rows(_ANNOTATIONS, "annotation", "consan_release [addr]", action="release", sem="release", **_ORDERS),
     *rows(_ANNOTATIONS, "annotation", "consan_acquire [addr]", action="acquire", sem="acquire", **_ORDERS),
     *rows(_ANNOTATIONS, "annotation", "consan_ignore_begin", status="recorded", action="begin"),
     *rows(_ANNOTATIONS, "annotation", "consan_ignore_end", status="recorded", action="end"),
+    *rows("nvshmem.h: fence", "annotation", "consan_put_fence", status="recorded", action="puts", makes=makes(Fence, of_puts=True), **_SYS),
 ]
 
 CONTROL: list[Row] = [

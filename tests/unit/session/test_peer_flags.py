@@ -115,6 +115,25 @@ extern "C" __global__ void hands_on(unsigned* out, unsigned* from, int value) {
     raise(FLAG + 2 + blockIdx.x, value);
 }
 extern "C" __global__ void awaits_second(unsigned* out, unsigned* from, int value) { await(FLAG + 2 + blockIdx.x, value); take(out, from); }
+__device__ void exchange(unsigned *out, int value) {
+    raise(FLAG + 2 * (value & 1) + blockIdx.x, value >> 1);
+    await(FLAG + 2 * (1 - (value & 1)) + blockIdx.x, value >> 1);
+}
+extern "C" __global__ void exchanges(unsigned* out, unsigned* from, int value) {
+    out[128 * (value & 1) + own()] = value;
+    __syncthreads();
+    exchange(out, value);
+    from[own()] = out[128 * (1 - (value & 1)) + own()];
+}
+extern "C" __global__ void exchanges_first(unsigned* out, unsigned* from, int value) {
+    exchange(out, value);
+    out[128 * (value & 1) + own()] = value;
+}
+extern "C" __global__ void awaits_second_and_looks(unsigned* out, unsigned* from, int value) {
+    await(FLAG + 2 + blockIdx.x, value);
+    take(out, from);
+    if (!threadIdx.x) from[own()] += acquired(FLAG + blockIdx.x);
+}
 extern "C" __global__ void looks(unsigned* out, unsigned* from, int value) {
     __shared__ unsigned seen;
     if (!threadIdx.x) seen = acquired(FLAG + blockIdx.x);
@@ -214,6 +233,40 @@ def test_flags_that_are_used_again(members: list[Member], tmp_path: Path) -> Non
     assert hazards == ["RAW"]  # the second round writes while the first one may read: nothing signals back
 
 
+def rounds(members: list[Member], *kernels: str) -> None:
+    """Rounds in which each rank signals the other one; the value of a flag is that of the round."""
+    for number, kernel in enumerate(kernels, 1):
+        for rank, member in enumerate(members):
+            member.made(kernel, holds=number, value=2 * number + rank)
+
+
+@pytest.mark.parametrize(("second", "hazards"), [("exchanges", {"RAW", "WAR"}), ("exchanges_first", set())])
+def test_the_second_round_writes_what_the_first_one_reads(members: list[Member], tmp_path: Path, second: str, hazards: set[str]) -> None:
+    """A barrier at the begin alone: the other rank's signal of the second round comes behind its reads, but also behind the store."""
+    rounds(members, "exchanges", second)
+    found, reasons = judged(members, tmp_path)
+    assert (set(found), reasons) == (hazards, [])
+
+
+def handed_on(members: list[Member], last: str) -> None:
+    """A third rank waits for a signal of the second one."""
+    for rank, entry in enumerate(("raises", "hands_on", last)):
+        members[rank].made(entry, holds=min(rank, 1))
+
+
+def test_a_fault_in_what_may_be_ordered(members: list[Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, peer_flags, "bool(self._may[ends] & begins)", "bool(self._may[ends])")
+    rounds(members, "exchanges", "exchanges")
+    assert UNCERTAIN in judged(members, tmp_path)[1]
+
+
+def test_a_fault_in_the_ways_by_a_third(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process_log, "now", clock := Clock())
+    plant(monkeypatch, peer_flags, "new = {edge.second for edge in more} - reached", "new = set()")
+    handed_on(members := [Member(rank, clock) for rank in range(3)], "awaits_second_and_looks")
+    assert judged(members, tmp_path) == (["RAW"], [])
+
+
 def test_a_value_that_two_launches_have_stored(members: list[Member], tmp_path: Path) -> None:
     for _ in range(2):
         members[0].made("raises")
@@ -223,12 +276,10 @@ def test_a_value_that_two_launches_have_stored(members: list[Member], tmp_path: 
     assert UNCERTAIN in reasons
 
 
-def test_a_signal_that_is_handed_on_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", ["awaits_second", "awaits_second_and_looks"])
+def test_a_signal_that_is_handed_on_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, last: str) -> None:
     monkeypatch.setattr(process_log, "now", clock := Clock())
-    first, second, third = members = [Member(rank, clock) for rank in range(3)]
-    first.made("raises")
-    second.made("hands_on", holds=1)
-    third.made("awaits_second", holds=1)
+    handed_on(members := [Member(rank, clock) for rank in range(3)], last)
     assert judged(members, tmp_path) == ([], [UNCERTAIN])
 
 
@@ -305,7 +356,7 @@ MUTANTS = {
     "the acquires before an access": ("bool(self._reached[ends] & begins)", "bool(self._reached[ends])", ("raises", "awaits_behind")),
     "the place of a flag": ("return self.address, self.bytes", "return 0, 0", ("raises", "awaits_other")),
     "a value": ("value not in (None, access.old)", "False", ("raises", "awaits")),
-    "who may have waited": ("any(self._flags.may_be_waited_for", "any(False and self._flags.may_be_waited_for", ("raises", "takes")),
+    "who may have waited": ("any(flags.may_be_waited_for", "any(False and flags.may_be_waited_for", ("raises", "takes")),
     "who has waited with a narrow scope": ("return not any(((rows[", "return True or not any(((rows[", ("raises", "awaits_in_gpu")),
 }
 

@@ -79,6 +79,27 @@ def exported_handle(calls: FakeCalls, out: int) -> None:
     calls.call("cuMemExportToShareableHandle", 1, HANDLE)
 
 
+def retained_handle(calls: FakeCalls, out: int) -> None:
+    """The program asks for a handle of what it has mapped, and exports that."""
+    calls.call("cuMemCreate", HANDLE)
+    calls.call("cuMemMap", out, BYTES, 0, HANDLE)
+    calls.call("cuMemRetainAllocationHandle", HANDLE + 1, out + 8)
+    calls.call("cuMemExportToShareableHandle", 1, HANDLE + 1)
+
+
+def bound(calls: FakeCalls, out: int, *places: int) -> None:
+    """A multicast object reaches it. Version 2 of the call names a device before the offset."""
+    calls.call("cuMemCreate", HANDLE)
+    calls.call("cuMemMap", out, BYTES, 0, HANDLE)
+    calls.call("cuMulticastCreate", HANDLE + 1)
+    calls.call("cuMulticastBindMem", HANDLE + 1, 0, *(places or (HANDLE, 0)))
+
+
+def bound_by_address(calls: FakeCalls, out: int) -> None:
+    calls.call("cuMulticastCreate", HANDLE)
+    calls.call("cuMulticastBindAddr", HANDLE, 0, out, BYTES)
+
+
 def handle_again(calls: FakeCalls, out: int) -> None:
     """Its number is that of the next allocation; what was mapped stays shared."""
     imported_handle(calls, out)
@@ -92,6 +113,14 @@ SHARED: dict[str, tuple[Callable[[FakeCalls, int], None], str]] = {
     "exported of a pool": (lambda calls, out: calls.call("cuMemPoolExportPointer", 1, out), "memory that another process may have opened"),
     "an imported handle": (imported_handle, "memory of another process"),
     "an exported handle": (exported_handle, "memory that another process may have opened"),
+    "a retained handle": (retained_handle, "memory that another process may have opened"),
+    "bound to a multicast object": (bound, "memory that another process may have opened"),
+    "bound to one by version 2": (lambda calls, out: bound(calls, out, 0, HANDLE), "memory that another process may have opened"),
+    "bound by its address": (bound_by_address, "memory that another process may have opened"),
+    "a handle of a range": (
+        lambda calls, out: calls.call("cuMemGetHandleForAddressRange", 1, out),
+        "memory that another process may have opened",
+    ),
     "a handle whose number is given again": (handle_again, "memory of another process"),
 }
 
@@ -118,7 +147,22 @@ def own_handle(calls: FakeCalls, out: int) -> None:
     calls.call("cuMemMap", out, BYTES, 0, HANDLE)
 
 
+def other_bound(calls: FakeCalls, out: int) -> None:
+    bound(calls, out, HANDLE + 2, 0)
+
+
+def other_retained(calls: FakeCalls, out: int) -> None:
+    """A handle of this memory is not exported; one whose number was its own before is of another allocation."""
+    calls.call("cuMemCreate", HANDLE)
+    calls.call("cuMemMap", out, BYTES, 0, HANDLE)
+    calls.call("cuMemRetainAllocationHandle", HANDLE + 1, out)
+    calls.call("cuMemCreate", HANDLE + 1)
+    calls.call("cuMemExportToShareableHandle", 1, HANDLE + 1)
+
+
 OWN: dict[str, Callable[[FakeCalls, int], None]] = {
+    "other memory is bound": other_bound,
+    "a retained handle whose number is given again": other_retained,
     "nothing": lambda calls, out: None,
     "closed": closed,
     "freed": freed,
@@ -221,8 +265,16 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] =
         *(contexts, "ProcessMemory._span", "return self._spans[address]", "return address, address + 1"),
         *(lambda: launched(SHARED["opened"][0], out=8), "clean"),
     ),
+    "a handle that was retained": (
+        *(contexts, "ProcessMemory._retained", "self._same[handle] = mapped", "pass"),
+        *(lambda: launched(retained_handle), "clean"),
+    ),
+    "a multicast object that reaches memory": (
+        *(contexts, "ProcessMemory._bound", "self._exported_handle(0, each)", "pass"),
+        *(lambda: launched(bound), "clean"),
+    ),
     "a mapped handle": (
-        *(contexts, "ProcessMemory._maps", "begin + nbytes, handle", "begin + nbytes, 0"),
+        *(contexts, "ProcessMemory._maps", "begin + nbytes, self._same.get(handle, handle)", "begin + nbytes, 0"),
         *(lambda: launched(imported_handle), "clean"),
     ),
     "a number that is given again": (

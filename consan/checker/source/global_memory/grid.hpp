@@ -63,6 +63,12 @@ class Part {
         return true;
     }
 
+    // The next fence of a thread is one of puts.
+    bool fence_of_puts(u32 thread) {
+        if (synced()) grid_->edges.fence_of_puts(cluster_, thread);
+        return true;
+    }
+
     bool grid_wait(u32 thread) {
         if (grid_) grid_->retained.wait(cluster_, thread);
         return true;
@@ -218,6 +224,7 @@ class Part {
         made.data = given.data(), made.again = given.again();
         made.has_value = given.has_value(), made.value = made.has_value ? given.value() : 0;
         made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
+        grid_->views.note_access(cluster_, thread, writes ? made.address : 0);
         grid_->global_races.add(made);
     }
 

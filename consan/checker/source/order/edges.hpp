@@ -55,16 +55,22 @@ class Edges {
         u32 order = fence.order() & 7;
         Scope scope = views_.scope(fence.order());
         Thread &own = threads_[cluster][thread];
+        bool of_puts = decided<Edge::FENCE_OF_PUTS>(std::exchange(own.of_puts, false));
         if (scope < views_.all()) note_narrow(cluster, thread, own, fence);
         if (decided<Edge::FENCE_SC>(order & IS_ACQUIRE && (!strict_ || order & IS_SC))) take_behind_sc(cluster, thread, scope);
         if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & IS_ACQUIRE)) acquire(cluster, thread, own, scope, 0, false);
         if (order & IS_ACQUIRE) own.relaxed.clear();
-        bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= views_.sc();
+        bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= views_.sc() && !of_puts;
         if (sc) views_.clocks(cluster).fence(thread, 1u << views_.clocks(cluster).sc_fence());
         if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & IS_RELEASE)) return;
-        Moment made = views_.publish(cluster, thread, KNOWN, views_.clocks(cluster).release(thread), fence.site(), sc);
+        Past past = views_.clocks(cluster).release(thread);
+        if (of_puts) return (void)(own.puts = {past, fence.site()});
+        Moment made = views_.publish(cluster, thread, KNOWN, past, fence.site(), sc);
         own.fences[width(scope)] = {made, scope, fence.site()};
+        if (scope >= views_.all()) views_.complete(cluster, past);
     }
+    // The next fence of a thread orders what it has put to a rank, for signals to that rank (R-RK4).
+    void fence_of_puts(u32 cluster, u32 thread) { threads_[cluster][thread].of_puts = true; }
 
     // A strong read, before the access.
     void observe(u32 number) {
@@ -149,6 +155,11 @@ class Edges {
         u32 root = 0, loose_root = 0, depth = 0;
         bool narrow = false;        // some moment has a narrow scope
     };
+    // A fence of puts: the clock that a signal behind it publishes.
+    struct PutsFence {
+        Past past{};
+        u32 site = NOTHING;
+    };
     // A write that a strong read has observed, and whose moments are not acquired.
     struct Pending {
         u64 address;
@@ -162,6 +173,8 @@ class Edges {
         std::vector<Knowledge> sc;     // what is behind a fence.sc of what was observed so far
         u32 sc_actor = NOTHING;
         std::vector<std::pair<u32, u32>> narrow;  // fences of narrow scope: the thread's time, the site
+        PutsFence puts;
+        bool of_puts = false;  // the next fence is one of puts
     };
 
     void observe_part(u32 number) {
@@ -192,6 +205,10 @@ class Edges {
         if (released != own.releases.end()) carry(handed, access, KNOWN, released->second);
         for (const Release &fence : own.fences)
             if (fence.moment.number) carry(handed, access, KNOWN, fence);
+        if (const PutsFence &fence = own.puts; fence.site != NOTHING) {
+            u32 rank = views_.rank_at(access.address);
+            carry(handed, access, KNOWN, {views_.publish(access.cluster, access.thread, KNOWN, fence.past, fence.site, false, rank), SYS_SCOPE, fence.site});
+        }
         if (clocks.keeps_sc()) carry(handed, access, BEHIND_SC, {published(BEHIND_SC), SYS_SCOPE, access.site});
         carry(handed, access, LOOSE, {published(LOOSE), access.scope, access.site});
         unite(handed);

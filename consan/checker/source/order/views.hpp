@@ -29,6 +29,7 @@ class Views {
         std::vector<std::vector<u32>> warps;  // the same where each warp is one thread; not of a LOOSE one
         std::vector<u32> sites, made;  // of each moment: its site, and its number among all of the launch
         std::vector<u32> behind;  // of each moment: the last one, up to itself, that a fence.sc has made; 0 if there is none
+        u32 rank;                 // fences of puts have made the moments, for signals to this rank and one; else 0
     };
     // What a thread has published. `made`: 0 if nothing.
     struct Published {
@@ -39,6 +40,29 @@ class Views {
     void resize(u32 clusters, u32 cta_threads, bool wide, u32 rank_clusters) {
         clusters_.resize(clusters), cta_threads_ = cta_threads, wide_ = wide, rank_clusters_ = rank_clusters, pool_.resize(clusters);
     }
+    // Symmetric memory of the ranks begins there. `stride`: how far it is from that of one to that of the next.
+    void lay_out(u64 begin, u32 stride) { memory_ = begin, stride_ = stride; }
+    // The rank whose symmetric memory has an address, and one; 0 if it is other memory.
+    u32 rank_at(u64 address) const {
+        u64 rank = stride_ && address >= memory_ ? (address - memory_) / stride_ : ~0ull;
+        return rank_clusters_ && rank < clusters_.size() / rank_clusters_ ? (u32)rank + 1 : 0;
+    }
+
+    // R-RK4: some fence is one of puts. A thread stores to the memory of another rank; all that was put before a moment is there.
+    void count_puts() { puts_.resize(clusters_.size()), complete_.resize(clusters_.size()); }
+    void note_access(u32 cluster, u32 thread, u64 stored) {
+        if (puts_.empty()) return;
+        u32 rank = rank_at(stored);
+        if (rank == cluster / rank_clusters_ + 1) rank = 0;
+        auto &own = puts_[cluster][thread];
+        if ((own.empty() ? 0 : own.back().second) == rank) return;
+        if (!own.empty()) clocks(cluster).release(thread);
+        own.push_back({clocks(cluster).time(thread), rank});
+    }
+    void complete(u32 cluster, const Past &past) {
+        if (!puts_.empty()) complete_[cluster].push_back(past);
+    }
+
     // The narrowest scope that includes all threads of the launch, and that includes two of them.
     Scope all() const { return rank_clusters_ ? SYS_SCOPE : GPU_SCOPE; }
     Scope both(u32 cluster, u32 thread, u32 other_cluster, u32 other) const {
@@ -68,10 +92,11 @@ class Views {
     u32 made() const { return made_; }
 
     // `sc`: a fence.sc makes the moment.
-    Moment publish(u32 cluster, u32 thread, Layer layer, const Past &past, u32 site, bool sc = false) {
-        auto made = numbers_.emplace(std::make_tuple(cluster, thread, layer), (u32)chains_.size());
+    // `rank`: a fence of puts, and a signal to this rank and one.
+    Moment publish(u32 cluster, u32 thread, Layer layer, const Past &past, u32 site, bool sc = false, u32 rank = 0) {
+        auto made = numbers_.emplace(std::make_tuple(cluster, thread, layer, rank), (u32)chains_.size());
         if (made.second) {
-            chains_.push_back({cluster, thread, (u32)clusters_[cluster].chains.size(), layer, {}, {}, {}, {}, {}, {}});
+            chains_.push_back({cluster, thread, (u32)clusters_[cluster].chains.size(), layer, {}, {}, {}, {}, {}, {}, rank});
             clusters_[cluster].chains.push_back(made.first->second);
         }
         Chain &own = chains_[made.first->second];
@@ -79,7 +104,7 @@ class Views {
         own.sites.push_back(site), own.made.push_back(++made_);
         own.behind.push_back(sc || layer == BEHIND_SC ? (u32)own.moments.size() : own.behind.empty() ? 0 : own.behind.back());
         own.given.push_back(given(own, past));
-        if (layer == KNOWN) own.warps.emplace_back(), clocks(cluster).add_warp(past, own.warps.back());
+        if (layer == KNOWN && !rank) own.warps.emplace_back(), clocks(cluster).add_warp(past, own.warps.back());
         return {made.first->second, (u32)own.moments.size()};
     }
 
@@ -139,7 +164,10 @@ class Views {
 
     // Whether what was known at a moment has a thread's time, of the CTA of its chain.
     bool covers(const Moment &moment, u32 thread, u32 time) const {
-        return moment.number && time_of(chains_[moment.chain], chains_[moment.chain].moments[moment.number - 1], thread) >= time;
+        if (!moment.number) return false;
+        const Chain &from = chains_[moment.chain];
+        const Past &past = from.moments[moment.number - 1];
+        return time_of(from, past, thread) >= time && decided<Edge::PUT_IS_THERE>(!from.rank || is_there(from, past, thread, time));
     }
 
     // The same where each warp is one thread (R-W1): what one lane has taken of another cluster, all know.
@@ -203,6 +231,18 @@ class Views {
         return (from.layer == BEHIND_SC ? past.seen.chains.behind_sc() : past.seen.chains).with(own);
     }
 
+    // Whether what a thread has put at a time is behind a fence of puts: it went to the rank that is signalled, or another fence completes it.
+    bool is_there(const Chain &from, const Past &signal, u32 thread, u32 time) const {
+        if (puts_.empty()) return true;
+        auto own = puts_[from.cluster].find(thread);
+        if (own == puts_[from.cluster].end()) return true;
+        auto after = std::upper_bound(own->second.begin(), own->second.end(), time, [](u32 wanted, const auto &put) { return wanted < put.first; });
+        if (u32 rank = after == own->second.begin() ? 0 : (after - 1)->second; !rank || rank == from.rank) return true;
+        auto knows = [&](const Past &past, u32 of, u32 when) { return knew(from.cluster, past, from.cluster, of, when); };
+        auto completes = [&](const Past &each) { return knows(signal, each.thread, each.time) && knows(each, thread, time); };
+        return std::any_of(complete_[from.cluster].begin(), complete_[from.cluster].end(), completes);
+    }
+
     u32 entry(u32 cluster, const Past &past, u32 actor, bool sc) const {
         return entry_of(cluster, past, actor, sc ? 1 + clusters_[cluster].clocks->sc_fence() : 0);
     }
@@ -237,7 +277,7 @@ class Views {
     void join(std::vector<u32> &gathered, u32 cluster, u32 thread, const Moment &moment) {
         const Past &past = chains_[moment.chain].moments[moment.number - 1];
         bool sc = chains_[moment.chain].layer == BEHIND_SC;
-        if (chains_[moment.chain].layer == KNOWN) clocks(cluster).take_warp(thread, chains_[moment.chain].warps[moment.number - 1]);
+        if (!chains_[moment.chain].warps.empty()) clocks(cluster).take_warp(thread, chains_[moment.chain].warps[moment.number - 1]);
         std::shared_ptr<const std::vector<u32>> whole = clocks(cluster).join({past}).seen.own;
         u32 stride = clocks(cluster).stride();
         if (gathered.size() < whole->size()) gathered.resize(whole->size(), 0);
@@ -256,5 +296,10 @@ class Views {
     Scope near_scope_ = GPU_SCOPE;
     u32 made_ = 0;
     std::vector<Chain> chains_;
-    std::map<std::tuple<u32, u32, u32>, u32> numbers_;
+    std::map<std::tuple<u32, u32, u32, u32>, u32> numbers_;
+    u64 memory_ = 0;  // symmetric memory of the ranks
+    u32 stride_ = 0;
+    // By cluster and thread: from a time on, its stores go to this rank and one; 0: they do not go to another rank.
+    std::vector<std::unordered_map<u32, std::vector<std::pair<u32, u32>>>> puts_;
+    std::vector<std::vector<Past>> complete_;  // by cluster: whole fences
 };
