@@ -55,7 +55,13 @@ def test_the_host_and_its_twin_that_waits(program: Path, what: str) -> None:
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "what is in flight": (memory_calls, "in found[:_MOST]:", "in []:", "its other half"),
     "what only reads": (program_streams, "in (RetainedFlag.READS, RetainedFlag.WRITES)", "in (RetainedFlag.WRITES,)", _WRITE),
-    "what was touched": (program_streams, "self.concurrent.met_host(self.comparisons, number, touched)", "pass", "mapped memory"),
+    "what was touched": (
+        program_streams,
+        "beside_flags(rows, touched))",
+        "touched[:0])",
+        "pass",
+        "mapped memory",
+    ),
     "one stream is enough": (
         program_streams,
         "self.chained or self.shared or len(self._known)",
@@ -122,6 +128,32 @@ int main(int count, char **) {
     return seen == 9 && values[1463] == 63 && place == &counter ? 0 : 4;
 }
 """
+
+
+POLLS = """
+__global__ void work(VOLATILE int *flag, int *out) {
+    for (int turn = 0; turn < 4 && *flag == 0; turn++) out[0] = turn;
+}
+int main() {
+    int *flag, *out;
+    cudaMallocHost(&flag, 4);
+    cudaMalloc(&out, 4);
+    *flag = 0;
+    work<<<1, 1>>>(flag, out);
+    *(volatile int *)flag = 1;
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_flag_that_a_kernel_polls(nvcc_built: Callable[[str], Path], racy: bool) -> None:
+    """It lies in a small block of pinned memory, which is mapped."""
+    status, report = ran(nvcc_built(POLLS.replace("VOLATILE", "" if racy else "volatile")))
+    assert (status, {(each.hazard, each.situation) for each in report.findings}) == (0, {("WAR", "no-host-wait")} if racy else set())
+    assert racy or report.verdict == "clean"
 
 
 @needs_nvcc

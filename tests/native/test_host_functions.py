@@ -13,10 +13,9 @@ import pytest
 from planted import plant
 from test_stand_in import ran
 
-from consan.libcuda import host_calls, memory_calls
+from consan.libcuda import driver, host_calls, memory_calls
 from consan.libcuda.build import DRIVER
 from consan.native import stand_in
-from consan.session.comparing import concurrent_launches
 
 HERE = Path(__file__).parent
 CASES: Final = {
@@ -73,7 +72,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, bool]] = {
         False,
     ),
     "a lock": (host_calls, "if over is not None:", "if False:", "what is before", True),
-    "a variable": (concurrent_launches, "if found and number in self.timeline.perhaps_over:", "if False:", "a variable", True),
+    "a variable": (driver, "self.session.streams.perhaps_over(over)", "pass", "a variable", True),
 }
 
 

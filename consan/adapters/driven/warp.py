@@ -24,6 +24,7 @@ from consan.adapters.seam import Seam, lacking
 from consan.libcuda import graph_calls, library, memory_calls
 from consan.libcuda.calls import CALLS, CallFailed
 from consan.libcuda.driver import StandInDriver
+from consan.libcuda.memory import allocation_calls
 
 _TRIED: Final = (1, 19)
 _CURRENT: Final = (1 << 64) - 1  # WP_CURRENT_STREAM
@@ -151,7 +152,7 @@ class _Memory:
         return (self._loaded.wp_cuda_context_get_stream(context) if stream == _CURRENT else stream) or 0
 
     def _given(self, size: int, stream: int) -> int:
-        return memory_calls.given(_driver(), size, stream) if size else 0
+        return allocation_calls.given(_driver(), size, stream) if size else 0
 
     def _copier(self, ends: memory_calls.Ends) -> Callable[..., bool]:
         copy = memory_calls.copier(ends, waits=False)

@@ -143,6 +143,12 @@ def is_signalled(rows: Rows | None, touched: Rows) -> bool:
     return flags is not None and bool(flags.size) and bool(_overlaps(flags, touched).any())
 
 
+def beside_flags(rows: Rows, touched: Rows) -> Rows:
+    """What the host touches, but for its flags: bytes that a launch accesses by strong operations of scope .sys."""
+    flags = _strong(rows, RetainedFlag(0), SYS_SCOPE)
+    return touched[~_overlaps(flags, touched)] if flags.size else touched
+
+
 def _orders(rows: Rows, flag: RetainedFlag, fences: int, scope: int) -> bool:
     return fences >= scope or bool((_has(rows, flag) & (rows["scope"] >= scope)).any())
 

@@ -103,7 +103,7 @@ EXPORT void *consan_unserved(const char *name) { return unserved_function(name);
 
 // ---- pinned memory ----
 
-EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) {
+static int pinned_pages(void **memory, size_t bytes) {
     size_t pages = bytes / PAGE + 1;  // nothing else lies on them: they may be closed (watched.h)
     if (posix_memalign(memory, PAGE, pages * PAGE)) return OUT_OF_MEMORY;
     const word words[16] = {(word)(uintptr_t)*memory, bytes};
@@ -111,16 +111,19 @@ EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) {
     return SUCCESS;
 }
 
-// Mapped memory is managed memory: it has one address for both. The program's pages stay when it is freed.
+// Mapped memory is managed memory: it has one address for both. The program's pages stay when it is freed. A small block is mapped, too: a
+// kernel may be given any pinned memory, and large blocks would be copied before and behind each operation.
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
-    enum { MAPPED = 2 };
+    enum { MAPPED = 2, SMALL = PAGE };
     word address = 0;
     const word words[16] = {(word)(uintptr_t)&address, bytes, 1};
-    int code = flags & MAPPED && !__atomic_load_n(&serve, __ATOMIC_SEQ_CST) ? call("cuMemAllocManaged", words) : NOT_SUPPORTED;
-    if (code != SUCCESS) return cuMemAllocHost_v2(memory, bytes);
+    int is_mapped = (flags & MAPPED || bytes <= SMALL) && !__atomic_load_n(&serve, __ATOMIC_SEQ_CST);
+    int code = is_mapped ? call("cuMemAllocManaged", words) : NOT_SUPPORTED;
+    if (code != SUCCESS) return pinned_pages(memory, bytes);
     *memory = (void *)(uintptr_t)address;
     return SUCCESS;
 }
+EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return cuMemHostAlloc(memory, bytes, 0); }
 EXPORT int cuMemHostGetDevicePointer_v2(word *device, void *memory, unsigned flags) {
     const word words[16] = {(word)(uintptr_t)memory, (word)(uintptr_t)device, flags};
     return call("_cuMemHostGetDevicePointer", words);
