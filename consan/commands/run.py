@@ -39,6 +39,7 @@ from consan.reports.formats.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict.conclusion import exit_status, with_gaps
 from consan.session import spent
+from consan.session.left_threads import end_launches
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.suppressions import settled
@@ -110,6 +111,8 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
             session.watch.reasons |= dict.fromkeys(ended.cut_short(replaced=session.backend.choice == "cpu"))
             forks.end()
             return None, ended.failure, _after_failure(ended.failure, ended.status)
+
+        end_launches(session.device.lock)
 
         def with_children(own: Report) -> Report:
             whole = children.merged(replace(own, cost=spent.spent()), folder, handover.stem)

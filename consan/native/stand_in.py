@@ -15,6 +15,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from consan.libcuda.driver import StandInDriver
 from consan.libcuda.remote import SocketMemory, serve
 from consan.native.client import ProcessReport
 from consan.native.server import listening
+from consan.session.left_threads import STRAGGLERS, interrupt
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.session.session_options import open_session
@@ -33,7 +35,6 @@ _SOCKET: Final = "_CONSAN_DRIVER"  # internal: where the libraries connect
 _PATH, _PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
 _PRELOADED: Final = "libcuda.so.1", "libcudart.so.13"  # in front of the C library's locks; in the place of copies of the runtime
 _CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
-_STRAGGLERS: Final = 2.0  # seconds that threads of the program have to end after it
 
 
 @dataclass
@@ -80,8 +81,9 @@ class StandInServer:
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
         """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""
-        for thread in self._threads:
-            thread.join(_STRAGGLERS)
+        self._join()
+        interrupt(thread for thread in self._threads if thread.is_alive())
+        self._join()
         alive = any(thread.is_alive() for thread in self._threads)
         for failure in self._failures:
             raise failure
@@ -91,6 +93,11 @@ class StandInServer:
             found.append(ProcessReport(process.pid, report, frozenset(process.session.places(report))))
             process.session.close()
         return found, ["a process of the program still ran when it ended: what it does is not in this report"] if alive else []
+
+    def _join(self) -> None:
+        until = time.monotonic() + STRAGGLERS
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _accept(self) -> None:
         while True:
@@ -108,6 +115,8 @@ class StandInServer:
             try:
                 if user == os.getuid():
                     serve(self._process(pid, connection).driver, connection)
+            except KeyboardInterrupt:  # its launch did not end with the program
+                pass
             except Exception as error:
                 self._failures.append(error)
 

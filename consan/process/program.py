@@ -29,6 +29,7 @@ from consan.dataclass import dataclass
 from consan.native.program import NativeProgram
 from consan.process.collector import collecting_as_given
 from consan.ranks.crew import Crew, begin, current
+from consan.session.left_threads import OF_CONSAN
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -39,7 +40,6 @@ _ELF: Final = b"\x7fELF"
 _MAGIC: Final = (_ELF, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
 _NATIVE: Final = "of those, consan run takes programs for Linux, on a GPU"
 _INTERPRETER: Final = "without the word python, consan run knows the frameworks of the script, and checks more of their kernels"
-_OWN_THREADS: Final = "consan-"  # their names
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -290,7 +290,7 @@ def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> Pro
 
 @contextlib.contextmanager
 def _watching_threads(ended: list[BaseException]) -> Iterator[None]:
-    """Inside the block exceptions that end threads are kept. Errors of consan's own are one line each, and after the block nothing.
+    """Inside the block exceptions that end threads are kept. Errors of consan's own are one line each. Nothing is shown after the block.
 
     A program that sets `threading.excepthook` sees its exceptions itself.
     """
@@ -302,7 +302,7 @@ def _watching_threads(ended: list[BaseException]) -> Iterator[None]:
         if error is not None and runs:
             error = _located(error)
             print(f"consan: error: {error}", file=sys.stderr)
-        elif error is None:
+        elif error is None and runs:
             before(args)
         if args.exc_value is not None and args.exc_type is not SystemExit:
             ended.append(error or args.exc_value)
@@ -312,7 +312,7 @@ def _watching_threads(ended: list[BaseException]) -> Iterator[None]:
         yield
     finally:
         runs = False
-        left = [each for each in threading.enumerate() if each not in own and not each.name.startswith(_OWN_THREADS)]
+        left = [each for each in threading.enumerate() if each not in own and not each.name.startswith(OF_CONSAN)]
         if threading.excepthook is noted and not left:  # else a daemon thread may still use what consan stands in for
             threading.excepthook = before
 

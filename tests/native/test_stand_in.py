@@ -46,6 +46,50 @@ def test_a_program_of_the_driver_and_its_child(of_the_driver: Path, racy: bool, 
     assert racy or "2 processes included" in report.notes
 
 
+HUNG = """
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoad(void **, const char *);
+int cuModuleGetFunction(void **, void *, const char *);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+static void *leave(void *status) {
+    sleep(1);
+    _exit((int)(intptr_t)status);
+}
+int main(int count, char **words) {
+    void *context, *module, *kernel;
+    pthread_t thread;
+    pthread_create(&thread, NULL, leave, (void *)3);
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuModuleLoad(&module, words[1])) return 1;
+    if (cuModuleGetFunction(&kernel, module, "hangs")) return 2;
+    return cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+}
+"""
+HANGS = """
+.visible .entry hangs()
+{
+    .reg .b32 %r<2>;
+    mov.u32 %r1, 0;
+$L1:
+    add.u32 %r1, %r1, 1;
+    bra $L1;
+}
+"""
+
+
+def test_a_kernel_that_hangs_when_its_program_ends_is_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "libcuda.so").write_bytes(DRIVER.data())
+    (tmp_path / "hung.c").write_text(HUNG)
+    (tmp_path / "hangs.ptx").write_text(f".version 8.0\n.target sm_90a\n.address_size 64\n{HANGS}")
+    words = ["cc", "hung.c", "-o", "program", "-L.", "-lcuda", "-lpthread"]
+    subprocess.run(words, cwd=tmp_path, check=True, env={**os.environ, "LC_ALL": "C"})
+    status, report = ran(tmp_path / "program", str(tmp_path / "hangs.ptx"))
+    assert (status, report.verdict) == (3, "incomplete")
+    assert any("hangs did not run to its end: interrupted" in why for why in report.incomplete), report.incomplete
+
+
 def built(folder: Path, *options: str, source: str = "runtime_program.cu") -> Path:
     """A program of the CUDA runtime, as nvcc builds it."""
     words = ["nvcc", "-arch=compute_90", "-lineinfo", *options, "-o", "program", str(HERE / source)]
