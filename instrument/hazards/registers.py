@@ -11,7 +11,8 @@ retires age N and older. One entry per register is enough, because an older `mma
 the number of such registers, however far a loop is unrolled. For R-G5 it keeps the accesses since the last fence.
 
 A hazard that needs two values of one predicate register on one path is no hazard. Before a report, the graph is split by each register
-that guards several instructions (`flow.split`).
+that guards several instructions (`flow.split`), and then by what is known of counters (`counted`): an epilogue in the last turn of a
+loop, which another counter ends, reads accumulators that no later turn uses (Pallas's pipelines).
 
 Choices where the ISA is strict and nothing can go wrong, or where it is silent:
 - An ordinary read of A registers in flight is silent (two reads commute), and so is a read before an `mma_async` reads them.
@@ -49,6 +50,7 @@ from __future__ import annotations
 from typing import Any
 
 from consan.instrument.control_flow import Graph, Key, PathStep, graph_of, written
+from consan.instrument.control_flow.counted import counted
 from consan.instrument.control_flow.dataflow import forward
 from consan.instrument.control_flow.splitting import repeated_guards, split
 from consan.instrument.functions.analyse import callee
@@ -102,7 +104,7 @@ def _hazards(function: Function) -> tuple[list[RegisterHazard], dict[int, Instru
 
 
 def _feasible(graph: Graph, events: dict[int, RegisterEvent], fenced: bool, found: Hazards) -> Hazards:
-    """The hazards that remain without the paths on which one predicate has two values.
+    """The hazards that remain without the paths on which one predicate has two values, or two counters of a loop do not fit.
 
     A split that removes no hazard is dropped, so the graph doubles a few times only.
     """
@@ -118,7 +120,8 @@ def _feasible(graph: Graph, events: dict[int, RegisterEvent], fenced: bool, foun
         possible = _solve(smaller, events, fenced)
         if {hazard.second for hazard in found.values()} - {hazard.second for hazard in possible.values()}:
             graph, found, kept = smaller, possible, kept + 1
-    return found
+    by_counters = counted(graph) if found else None
+    return found if by_counters is None else _solve(by_counters, events, fenced)
 
 
 def find_register_hazards(module: Module) -> tuple[StaticFinding, ...]:

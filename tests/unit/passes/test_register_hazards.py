@@ -609,3 +609,14 @@ def test_mutants_of_real_kernels_are_found_or_explained(name: str) -> None:
     for what, found in results:
         assert {each.reason for each in found} <= reasons.get(what, {"touched-before-wait"})
         assert all(each.kernels for each in found)
+
+
+@pytest.mark.parametrize("turns", [10, 20])
+def test_an_epilogue_in_the_last_turn_is_judged_by_the_counters_of_the_loop(turns: int) -> None:
+    """One counter begins anew after ten turns, another ends the loop. With 20 turns the epilogue is in its middle, too."""
+    text = module(
+        "mov.b32 %r8, 0; mov.b32 %r9, 0;", FENCE, "LOOP:", mma(), COMMIT, "setp.ne.b32 %p1, %r9, 9; @%p1 bra ON;", wait(), use("%f0"),
+        "ON:", wait(1), "add.s32 %r10, %r9, 1; setp.eq.b32 %p2, %r10, 10; selp.b32 %r9, 0, %r10, %p2; add.s32 %r8, %r8, 1;",
+        f"setp.ne.b32 %p3, %r8, {turns}; @%p3 bra LOOP;",
+    )  # fmt: skip
+    assert [each.reason for each in find_register_hazards(parse(text))] == ["no-fence"] * (turns == 20)
