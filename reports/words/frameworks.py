@@ -173,7 +173,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["a barrier of the cluster (barrier.cluster.arrive and barrier.cluster.wait)"] * 3,
         dsl="cute.arch.cluster_arrive() and cute.arch.cluster_wait()",
         tile="T.cluster_arrive() and T.cluster_wait()",
-        pallas="plgpu.barrier_arrive and plgpu.barrier_wait of a plgpu.ClusterBarrier",
+        pallas="a plgpu.ClusterBarrier (plgpu.barrier_arrive, plgpu.barrier_wait)",
     ),
     "arrive": _row(
         "mbarrier.arrive; cuda::ptx::mbarrier_arrive",
@@ -268,8 +268,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         **dict.fromkeys(("triton", "dsl"), '.gpu (scope="gpu")'),
     ),
     "strong_access": _row(
-        "an atomic operation, volatile or cuda::atomic_ref",
-        "an atomic operation, volatile or cuda::atomic_ref",
+        *["an atomic operation, volatile or cuda::atomic_ref"] * 2,
         "an atomic operation, .volatile or .relaxed.gpu",
         "an atomic operation, .volatile or .relaxed.gpu",
         "tl.atomic_xchg, tl.atomic_add or tl.load(..., volatile=True)",
@@ -354,6 +353,7 @@ _ADVICE: Final = {
     HELION: (_COMPILED_TWICE, tuple(each.id for each in KINDS.values() if each.by_compiler)),
     TRITON: (_COMPILED, tuple(each.id for each in KINDS.values() if each.by_compiler)),
     WARP: (_BUILT_IN, ("data-race", "missing-order")),
+    PALLAS: ("plgpu.barrier_arrive has no scope of its own: report a .cta scope between CTAs to JAX, with this reproduction", ("scope",)),
     TILELANG: (_ORDERED_BY_TILELANG, tuple(each.id for each in KINDS.values() if each.by_compiler)),
 }
 

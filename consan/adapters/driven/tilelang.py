@@ -36,7 +36,7 @@ _DEVICE: Final = "tilelang.carver.arch.driver.cuda_driver"
 _LINES: Final = "tl.emit_line_directives"
 # nvcc has these types from the host's headers
 HOST_TYPES: Final = "typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;\n"
-_OF_NVCC: Final = re.compile(r"-O\d|--?expt-(?:relaxed-constexpr|extended-lambda)|--?ptxas-options|-Xptxas|-Xcompiler")
+_OF_NVCC: Final = re.compile(r"-O\d|-W\w|--?expt-(?:relaxed-constexpr|extended-lambda)|--?ptxas-options|-Xptxas|-Xcompiler")
 _DIRECTIVE: Final = re.compile(r"^#line \d+ .*$")
 _KERNEL: Final = re.compile(r'^extern "C" __global__ .*\{$')
 _NEEDS: Final = {

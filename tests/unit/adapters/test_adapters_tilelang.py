@@ -19,7 +19,14 @@ def test_imported_sources_have_the_types_of_the_hosts_headers() -> None:
 
 
 def test_options_of_nvcc_are_left_out() -> None:
-    options = ["-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "--expt-extended-lambda", "--ptxas-options=-v,--register-usage-level=10"]
+    options = [
+        "-O3",
+        "-Wno-deprecated-declarations",
+        "-DNDEBUG",
+        "--expt-relaxed-constexpr",
+        "--expt-extended-lambda",
+        "--ptxas-options=-v,--register-usage-level=10",
+    ]
     with pytest.raises(UsageError, match="rejects an option"):
         nvrtc.compile_ptx(HOST_TYPES + KERNEL, options=options)
     assert of_nvrtc(options) == ["-DNDEBUG"]

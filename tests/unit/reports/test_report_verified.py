@@ -79,7 +79,7 @@ def test_a_repair_in_the_words_of_each_framework(framework: str, wait: str, arri
     ("framework", "arrival", "wait"),
     [
         (CUTE_DSL, "cute.arch.cluster_arrive()", "cute.arch.cluster_wait()"),
-        (PALLAS, "plgpu.barrier_arrive", "plgpu.barrier_wait of a plgpu.ClusterBarrier"),
+        (PALLAS, "", ""),  # its barriers of a cluster are mbarriers
         (TILELANG, "T.cluster_arrive()", "T.cluster_wait()"),
         (GLUON, "cluster.arrive()", "cluster.wait()"),
         (PTX, "", ""),
@@ -88,6 +88,11 @@ def test_a_repair_in_the_words_of_each_framework(framework: str, wait: str, arri
 )
 def test_a_barrier_of_the_cluster_in_the_words_of_each_framework(framework: str, arrival: str, wait: str) -> None:
     assert (spelling(framework, "barrier.cluster.arrive"), spelling(framework, "barrier.cluster.wait")) == (arrival, wait)
+
+
+def test_a_scope_that_pallas_chooses_is_for_jax() -> None:
+    assert "report a .cta scope between CTAs to JAX" in advice(PALLAS, "scope")
+    assert not advice(PALLAS, "missing-wait")
 
 
 def test_a_barrier_has_the_first_of_its_words() -> None:
