@@ -1,6 +1,8 @@
 """Holds Python's search for reference cycles back while a module is read or decoded.
 
 The trees of a module are large and live long, and nothing of them is garbage: to search them again and again takes as long as to make them.
+Behind it they are old objects. Else the next search would go through all of them, for 10 ms, in whichever thread of the program it comes.
+So is then what consan has put apart before the program began (consan/process/collector.py); what the program puts apart stays there.
 """
 
 from __future__ import annotations
@@ -9,6 +11,9 @@ import contextlib
 import gc
 import threading
 from collections.abc import Iterator
+from typing import Final
+
+MANY: Final = 1 << 14  # new objects
 
 
 class _Held:
@@ -16,11 +21,13 @@ class _Held:
 
     def __init__(self) -> None:
         self._lock, self._blocks, self._enabled = threading.Lock(), 0, False
+        self.apart = -1  # objects that no search looked at when the first block began; -1: none has
 
     def begin(self) -> None:
         with self._lock:
             if not self._blocks:
                 self._enabled = gc.isenabled()
+                self.apart = gc.get_freeze_count() if self.apart < 0 else self.apart
                 gc.disable()
             self._blocks += 1
 
@@ -28,17 +35,20 @@ class _Held:
         with self._lock:
             self._blocks -= 1
             if not self._blocks and self._enabled:
+                if gc.get_count()[0] > MANY and gc.get_freeze_count() <= self.apart:  # the program has put none apart
+                    gc.freeze()
+                    gc.unfreeze()  # into the oldest generation
                 gc.enable()
 
 
-_HELD = _Held()
+HELD = _Held()
 
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
     """No search for cycles within the block, or within the function that it decorates."""
-    _HELD.begin()
+    HELD.begin()
     try:
         yield
     finally:
-        _HELD.end()
+        HELD.end()

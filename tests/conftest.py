@@ -21,6 +21,7 @@ from twin_file import COMPILED
 
 from consan.backends import driver
 from consan.backends.virtual import VirtualBackend
+from consan.instrument.collection import HELD
 from consan.options import RECORD
 from consan.session.modules import device as devices
 from consan.session.planning.options import SessionOptions
@@ -50,6 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Tests and imported modules stay to the end."""
     VirtualBackend.modules_kept = MODULES_KEPT
+    HELD.apart = 0  # what `_collect` puts apart stays there
     _collect()
     gc.set_threshold(*GENERATIONS)
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import weakref
+from collections.abc import Callable, Iterator
 
 import pytest
+from planted import plant
 
-from consan.instrument.collection import no_collection
+from consan.instrument import collection
+from consan.instrument.collection import HELD, MANY, no_collection
 
 
 def test_blocks_within_each_other() -> None:
@@ -37,3 +41,80 @@ def test_a_program_without_it_stays_without_it() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+class Made:
+    """An object in a cycle, beside many others."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """All that was there before the program. The tests put it apart, too."""
+    monkeypatch.setattr(HELD, "apart", -1)
+    gc.collect()
+    gc.freeze()
+    yield gc.get_freeze_count()
+    gc.collect()
+    gc.freeze()
+
+
+def is_young(thing: object) -> bool:
+    return any(each is thing for generation in (0, 1) for each in gc.get_objects(generation))
+
+
+def many(apart: int) -> None:
+    """The next search does not go through them. A cycle among them is found by a search of all."""
+    with no_collection():
+        some = [[number] for number in range(2 * MANY)]
+        made = Made()
+    assert not is_young(some[0])
+    assert gc.get_freeze_count() < apart
+    gone = weakref.ref(made)
+    del made
+    gc.collect()
+    assert gone() is None
+
+
+def few(apart: int) -> None:
+    with no_collection():
+        some = [[]]
+    assert is_young(some[0])
+    assert gc.get_freeze_count() > apart // 2
+
+
+def of_program(apart: int) -> None:
+    """The program puts more apart."""
+    with no_collection():
+        pass
+    more = [[number] for number in range(MANY)]
+    gc.freeze()
+    with no_collection():
+        some = [[number] for number in range(2 * MANY)]
+    assert gc.get_freeze_count() > apart
+    assert len(some) > len(more)
+
+
+CASES = [many, few, of_program]
+FAULTS = {
+    "never": ("gc.get_count()[0] > MANY", "False", many),
+    "for ever": ("                    gc.unfreeze()", "                    pass", many),
+    "always": ("gc.get_count()[0] > MANY and", "True and", few),
+    "the program's": (" and gc.get_freeze_count() <= self.apart", "", of_program),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_new_objects(case: Callable[[int], None], apart: int) -> None:
+    case(apart)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault(name: str, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, case = FAULTS[name]
+    monkeypatch.setattr(HELD, "apart", -1)
+    plant(monkeypatch, collection, old, new)
+    with pytest.raises(AssertionError):
+        case(apart)
