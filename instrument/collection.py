@@ -21,13 +21,13 @@ class _Held:
 
     def __init__(self) -> None:
         self._lock, self._blocks, self._enabled = threading.Lock(), 0, False
-        self.apart = -1  # objects that no search looked at when the first block began; -1: none has
+        self.frozen = -1  # objects that no search looked at when the first block began; -1: none has
 
     def begin(self) -> None:
         with self._lock:
             if not self._blocks:
                 self._enabled = gc.isenabled()
-                self.apart = gc.get_freeze_count() if self.apart < 0 else self.apart
+                self.frozen = gc.get_freeze_count() if self.frozen < 0 else self.frozen
                 gc.disable()
             self._blocks += 1
 
@@ -35,7 +35,7 @@ class _Held:
         with self._lock:
             self._blocks -= 1
             if not self._blocks and self._enabled:
-                if gc.get_count()[0] > MANY and gc.get_freeze_count() <= self.apart:  # the program has put none apart
+                if gc.get_count()[0] > MANY and gc.get_freeze_count() <= self.frozen:  # the program has put none apart
                     gc.freeze()
                     gc.unfreeze()  # into the oldest generation
                 gc.enable()

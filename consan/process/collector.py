@@ -1,7 +1,8 @@
 """How often Python looks for cycles of objects that nothing else uses.
 
 Objects that consan imports and reads live to the end of the process, so a command seldom looks (one search takes 50 ms behind the imports
-of a session). A program that it runs has the thresholds that Python gives it, and its searches leave out what was there before it began.
+of a session). A program that it runs has the thresholds that Python gives it, and its searches leave out what was there before it began,
+until a large module is read (consan/instrument/collection.py).
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ class Made:
 
 
 @pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """All that was there before the program. The tests put it apart, too."""
-    monkeypatch.setattr(HELD, "apart", -1)
+    monkeypatch.setattr(HELD, "frozen", -1)
     gc.collect()
     gc.freeze()
     yield gc.get_freeze_count()
@@ -65,27 +65,27 @@ def is_young(thing: object) -> bool:
     return any(each is thing for generation in (0, 1) for each in gc.get_objects(generation))
 
 
-def many(apart: int) -> None:
+def many(frozen: int) -> None:
     """The next search does not go through them. A cycle among them is found by a search of all."""
     with no_collection():
         some = [[number] for number in range(2 * MANY)]
         made = Made()
     assert not is_young(some[0])
-    assert gc.get_freeze_count() < apart
+    assert gc.get_freeze_count() < frozen
     gone = weakref.ref(made)
     del made
     gc.collect()
     assert gone() is None
 
 
-def few(apart: int) -> None:
+def few(frozen: int) -> None:
     with no_collection():
         some = [[]]
     assert is_young(some[0])
-    assert gc.get_freeze_count() > apart // 2
+    assert gc.get_freeze_count() > frozen // 2
 
 
-def of_program(apart: int) -> None:
+def of_program(frozen: int) -> None:
     """The program puts more apart."""
     with no_collection():
         pass
@@ -93,7 +93,7 @@ def of_program(apart: int) -> None:
     gc.freeze()
     with no_collection():
         some = [[number] for number in range(2 * MANY)]
-    assert gc.get_freeze_count() > apart
+    assert gc.get_freeze_count() > frozen
     assert len(some) > len(more)
 
 
@@ -102,19 +102,19 @@ FAULTS = {
     "never": ("gc.get_count()[0] > MANY", "False", many),
     "for ever": ("                    gc.unfreeze()", "                    pass", many),
     "always": ("gc.get_count()[0] > MANY and", "True and", few),
-    "the program's": (" and gc.get_freeze_count() <= self.apart", "", of_program),
+    "the program's": (" and gc.get_freeze_count() <= self.frozen", "", of_program),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_new_objects(case: Callable[[int], None], apart: int) -> None:
-    case(apart)
+def test_new_objects(case: Callable[[int], None], frozen: int) -> None:
+    case(frozen)
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault(name: str, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault(name: str, frozen: int, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, case = FAULTS[name]
-    monkeypatch.setattr(HELD, "apart", -1)
+    monkeypatch.setattr(HELD, "frozen", -1)
     plant(monkeypatch, collection, old, new)
     with pytest.raises(AssertionError):
-        case(apart)
+        case(frozen)
