@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from importlib import metadata
-    from multiprocessing import pool
 
     from pygments import lexers
 
@@ -62,7 +61,6 @@ else:
 
 HOMES: Final = {
     "metadata": "importlib.metadata",
-    "pool": "multiprocessing.pool",
     "lexers": "pygments.lexers",
     "adapters": "consan.adapters",
     "cpu_adapters": "consan.adapters.on_cpu",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final
 
 from consan.dataclass import dataclass
 
-if TYPE_CHECKING:
-    from multiprocessing.pool import AsyncResult
-
 _EARLY = 1.0  # seconds after which the rest is estimated
 _LONGEST_WAIT: Final = 3600.0  # seconds; a lock takes no infinite time
-_Result = TypeVar("_Result")
 
 
 @dataclass
@@ -32,15 +29,14 @@ class Patience:
         taken = time.monotonic() - self._began
         return bool(self.halt.value) or taken > self.seconds or (taken > _EARLY and done > 0 and taken * total > self.seconds * done)
 
-    def result(self, pending: AsyncResult[_Result]) -> _Result:
-        """Wait for the replays of other threads: to their end, or as far as they come in time."""
-        waits: Any = pending.wait
-        while not pending.ready():
+    def wait(self, ended: Callable[[float | None], bool]) -> None:
+        """Wait for the replays of other threads: to their end, or as far as they come in time. `ended`: waits for so many seconds."""
+        over = False
+        while not over:
             left = self.seconds - (time.monotonic() - self._began)
             try:
-                waits(None if self.halt.value else min(max(left, 0.0), _LONGEST_WAIT))
+                over = ended(None if self.halt.value else min(max(left, 0.0), _LONGEST_WAIT))
             except KeyboardInterrupt:
                 self.interrupted, left = True, 0.0
             if left <= 0:
                 self.halt.value = 1
-        return pending.get()
