@@ -57,7 +57,9 @@ class TextRelations:
             return None
         flow, first, second = found
         if first == second:
-            return Order(swapped=False, carried=True) if flow.repeats(first, barriers) else None
+            # Several vertices are copies in an unrolled loop, or stores of one statement; two lanes at one of them are in one round.
+            own = flow.on_line(one.ptx_line) if one.ptx_line == other.ptx_line else first
+            return Order(swapped=False, carried=True) if flow.repeats(own & first or first, barriers) else None
         # Values flow from writes to reads. If the graph allows both orders, the write is intended to come first.
         reads = one.only_reads, other.only_reads
         wanted = reads[0] if reads[0] != reads[1] else None

@@ -12,7 +12,8 @@ from typing import Final
 
 from consan.instrument.between.lane_sums import LaneSums
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
-from consan.instrument.control_flow import Key, definitions, key_of
+from consan.instrument.control_flow import Key, definitions, graph_of, key_of
+from consan.instrument.control_flow.places import instructions_of
 from consan.instrument.isa import combines_from, compares, compares_and_swaps, finds_larger, is_move, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset, Vector
@@ -73,11 +74,27 @@ class DataFlow:
         store = self._by_line.get(line)
         if store is None or not row_of(store).is_store or not isinstance(address := store.operands[0], Address):
             return 0
-        base = address.base
-        if isinstance(base, Register) and self.definition(store, base.name) is None:
-            return 0  # the address may have changed since the load
         load = self._load_behind(store, address) or self.compared(line)
-        return place_of(self._module, load).ptx_line if load is not None else 0
+        return place_of(self._module, load).ptx_line if load is not None and self._keeps(address.base, load, store) else 0
+
+    def _keeps(self, base: Operand, load: Instruction, store: Instruction) -> bool:
+        """Whether the base of an address is surely the same at a store as at a load before."""
+        if not isinstance(base, Register) or self.definition(store, base.name) is not None:
+            return True
+        made = self._last_before(store, key_of(store.scope, base.name))
+        return made is self._last_before(load, key_of(load.scope, base.name)) and self._steps.get(load, (-1,))[0] == self._steps[store][0]
+
+    @cached_property
+    def _steps(self) -> dict[Instruction, tuple[int, int]]:
+        """Where each instruction is: its node of the graph, and its number there."""
+        nodes = instructions_of(graph_of(self._function))
+        return {each: (node, at) for node, steps in enumerate(nodes) for at, each in enumerate(steps)}
+
+    def _last_before(self, user: Instruction, register: Key) -> Instruction | None:
+        """The last write of a register before its user in the same node of the graph; None if there is none."""
+        node, end = self._steps.get(user, (-1, 0))
+        made = [each for each in self._definitions.get(register, ()) if self._steps.get(each, (-2, 0))[0] == node]
+        return max((each for each in made if self._steps[each][1] < end), key=lambda each: self._steps[each][1], default=None)
 
     def combines(self, line: int) -> bool:
         """Whether the store of a PTX line puts back what one operation makes of the loaded value and another: an atomic one can be that."""
@@ -94,9 +111,14 @@ class DataFlow:
         return any(row_of(each).is_load and place_of(self._module, each).ptx_line == load for each in sources)
 
     def _sources(self, user: Instruction, register: str) -> list[Instruction]:
-        """The instruction that writes a register; of one that a loop sums up in (`%f1 = %f1 + %f2`) all. Else empty."""
+        """The instruction that writes a register, or the last one that surely does before the user; of one that a loop sums up in
+        (`%f1 = %f1 + %f2`) all. Else empty.
+        """
         key = key_of(user.scope, register)
         found = self._definitions.get(key, [])
+        last = self._last_before(user, key) if len(found) > 1 else None
+        if last is not None and last.predicate is None and key not in [key_of(last.scope, name) for name in names(last.operands[1:])]:
+            return [last]
         starts = [each for each in found if key not in [key_of(each.scope, name) for name in names(each.operands[1:])]]
         return found if len(found) == 1 or (len(starts) == 1 and row_of(starts[0]).is_load) else []
 

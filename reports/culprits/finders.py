@@ -241,6 +241,8 @@ def barrier_before_wait(case: Case) -> Culprit:
 
 def wait_of_another(case: Case) -> Culprit:
     """A wait between (1) and (2) that the thread of (2) cannot reach, or did not, as it is in a branch; with no barrier after it."""
+    if (case.finding.barrier or {}).get("cluster_rank") not in (None, case.second.cluster_rank):
+        return None  # a thread can wait at the mbarriers of its own CTA only
     points = case.around.between
     waits, barrier = waits_for_operation(case, points), last_of(points, is_barrier)
     own = waits_for_operation(case, case.around.before_second)

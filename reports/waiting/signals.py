@@ -68,6 +68,8 @@ def explained(finding: Finding, lacks: Iterable[Lack], numbers: Sequence[int], p
         explanation = _of_mbarrier(finding, awaited.pop(), signals, relations)
     elif len(set(numbers)) == 1 and not awaited:
         explanation = _of_named_barrier(finding, numbers[0], signals)
+    elif awaited:
+        explanation = _of_begin(finding, awaited, signals, relations) or _of_missing_some(finding, awaited, signals, relations)
     if explanation is None:
         return finding
     accesses = tuple(map(access_of, _once(explanation.culprits)))[:SHOWN]
@@ -96,6 +98,40 @@ def _of_mbarrier(finding: Finding, lack: Lack, signals: Sequence[Signal], relati
     rule = _RULES.get(finding.situation)
     explanation = rule(lack, sites) if rule is not None and sites is not None else None
     return _with_loops(finding, lack, explanation, relations) if explanation is not None and explanation.ended else explanation
+
+
+def _of_begin(finding: Finding, lacks: Iterable[Lack], signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
+    """Both sides of a ring wait for phase 0, and nothing has come: who fills the stages is to find them free in the first round."""
+    names = {name_without_element(lack.variable) for lack in lacks}
+    sites = {name: found for name in names if (found := _sites(name, signals)) is not None and found.announcements}
+    if len(names) != 2 or len(sites) != 1 or any(lack.phase or lack.came or lack.tx for lack in lacks):
+        return None
+    ((full, filled),), (empty,) = sites.items(), names - sites.keys()
+    here = [waiter for waiter in finding.waiters if name_without_element(waiter.get("name", "")) == empty]
+    lines = {int(waiter.get("ptx_line") or 0) for waiter in here}
+    fills = [each.place.ptx_line for each in filled.announcements]
+    if not lines or not all(relations.follows(finding.kernel, line, fill) for line in lines for fill in fills):
+        return None
+    waits = [signal for signal in signals if signal.verb == "wait" and signal.place.ptx_line in lines]
+    at = _once_each(map(place_of_waiter, here))
+    return SignalAdvice(
+        waits,
+        f"let the wait at {at} begin with parity 1, which passes on a new mbarrier, then 0, 1, and so on",
+        f"a first wait for {empty} that passes: its phase 0 ends only behind the wait for {full}, which is filled behind {at}",
+    )
+
+
+def _of_missing_some(finding: Finding, lacks: Iterable[Lack], signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
+    """One phase got some of its arrivals, and no thread that waits elsewhere can come to another one: the other waits follow."""
+    some = [lack for lack in lacks if lack.came and lack.pending > 0]
+    sites = _sites(name_without_element(some[0].variable), signals) if len(some) == 1 else None
+    if sites is None or not sites.arrivals:
+        return None
+    elsewhere = (int(waiter.get("ptx_line") or 0) for waiter in finding.waiters if waiter.get("name") != some[0].variable)
+    pairs = ((line, each.place.ptx_line) for line in elsewhere for each in sites.arrivals)
+    if any(relations.follows(finding.kernel, *pair) is not False for pair in pairs):
+        return None
+    return _arrivals(some[0], sites)
 
 
 def _with_loops(finding: Finding, lack: Lack, explanation: SignalAdvice, relations: Relations) -> SignalAdvice:

@@ -70,7 +70,7 @@ def refined(finding: Finding, situation: str | None) -> str:
         return "store-scope"  # (1) is the release itself
     if in_cluster:
         return "narrow-scope"
-    if situation == "not-waited" and _is_of_peer(finding):
+    if situation in ("not-waited", "waited-no-barrier") and _is_of_peer(finding):
         return "peer-not-waited"
     if situation == "not-committed" and finding.barrier:
         return SIGNALLED_COPY

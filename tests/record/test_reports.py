@@ -47,6 +47,24 @@ def test_a_lock_in_shared_memory_lacks_a_fence_and_no_atomic_update(name: str, l
     assert f"before the flag is written at {name}.cu:{line}" in first.fix
 
 
+# The finding that speaks, and a part of its repair.
+SPEAKING = (
+    ("last_warp_no_release", "data-race", "no-release", "put __threadfence_block() after last_warp_no_release.cu:17"),
+    ("cluster_st_async_overtakes", "missing-wait", "not-waited", "wait for empty before the asynchronous store"),
+    ("cluster_halves_not_freed", "missing-wait", "not-waited", "wait for empty, on which threads arrive at"),
+    ("leaders_add_plainly", "data-race", "no-barrier@update", "make the update one atomic operation"),
+    ("swizzle_of_lanes_collides", "data-race", "no-warp-sync@one-store", "give each lane an element of its own"),
+)
+
+
+@pytest.mark.parametrize(("name", "kind", "situation", "words"), SPEAKING, ids=[row[0] for row in SPEAKING])
+def test_the_cause_speaks_first(name: str, kind: str, situation: str, words: str) -> None:
+    report, _ = launch(name, True, "record", global_memory="auto")
+    first = report.findings[0]
+    assert (first.kind, first.situation) == (kind, situation)
+    assert words in first.fix
+
+
 @pytest.mark.parametrize(("name", "kind", "hazard", "words"), SAID, ids=[row[0] for row in SAID])
 def test_what_is_said_of_a_pair(name: str, kind: str, hazard: str | None, words: str) -> None:
     report, _ = launch(name, True, "record", global_memory="auto")

@@ -144,6 +144,8 @@ BELONGS: Final = (
     Belongs(((Which(situations=_ONE_STORE), Which(situations=_ONE_STORE), shared.variable),), SAME, mutual=True),
     Belongs(((_BY_TIMING, _BY_TIMING, shared.named_variable),), _OF_VARIABLE, mutual=True),
     Belongs(((Which(("data-race",), _ONE_STORE), _RACE, shared.store),), MAY_FOLLOW, certain=False),
+    # Two threads that store to one element may have left another one out.
+    Belongs(((Which(("data-race",), _ONE_STORE), Which(("uninitialized-read",)), shared.filling_store),), MAY_FOLLOW, certain=False),
     Belongs(((_READ, _AT_ADDRESS, shared.address),), MAY_FOLLOW, certain=False),
     Belongs(((_global("no-synchronisation"), _IN_CTA, shared.places),), MAY_FOLLOW, certain=False),
     Belongs(((Which(_RACES), Which(("missing-wait",)), shared.refill),), MAY_FOLLOW, certain=False),

@@ -133,6 +133,12 @@ def store(root: Finding, finding: Finding) -> bool:
     return any(access.site in stores for access in finding.pair)
 
 
+def filling_store(root: Finding, finding: Finding) -> bool:
+    """A store of the root, which was to write what the other one has read."""
+    filled = finding.culprit
+    return filled is not None and any(access.site[:3] == filled.site[:3] for access in root.pair)
+
+
 def address(root: Finding, finding: Finding) -> bool:
     """An address that follows from what the root has read."""
     value = root.value

@@ -104,6 +104,7 @@ TENSOR_AT_EXIT = Finding("lifetime", "k", situation="exit", accesses=(TENSOR,))
 
 INDEX = replace(RACE, accesses=RACE.pair, value=RacingValue("address", (UsedAt("k.cu", 17, 170),)))
 AT_INDEX = Finding("data-race", "k", situation="same-site@one-store", fix="a fence", count=100, accesses=(at("write", 17), at("write", 17)))
+UNFILLED = Finding("uninitialized-read", "k", situation="general", fix="a fence", count=9, accesses=(at("read", 7), at(CULPRIT, 5)))
 OF_CTAS = Finding("global-race", "k", situation="no-synchronisation", accesses=(at("write", 8), at("read", 7)))
 OF_ONE_CTA = Finding("data-race", "k", situation="no-barrier", fix="a fence", count=9, accesses=(at("read", 7), at("write", 8)))
 
@@ -133,6 +134,7 @@ MAY_FOLLOW = {
     "a race in lost rounds of a barrier": (replace(MISUSE, situation="arrived-twice"), replace(RACE, fix="a fence")),
     "another race of a private value": (PRIVATE, CLEARED),
     "a store at an index that was read too early": (INDEX, AT_INDEX),
+    "a read of what a store has left out": (PRIVATE, UNFILLED),
     "the same within a CTA": (OF_CTAS, OF_ONE_CTA),
     "copies whose mbarrier is lapped": (LAPPED, LAP),
     "a lap of an mbarrier that nobody waits for before a read": (UNHEARD, LAP),

@@ -28,6 +28,7 @@ struct MbarrierObject {
     u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, heeded = 0;
     u32 site = 0, thread = 0, time = 0;  // of the initialisation
     i32 tx = 0;
+    u64 announced = 0, brought = 0;  // bytes, of all phases
     Use last, expect, copy;  // of each the last
     Use completed;           // the last phase
     Commit commit;

@@ -110,9 +110,12 @@ class Mbarriers {
     // there before all of their copies had landed (R-M7). Releases their waiters.
     void end_exceeded(std::vector<u32> &released) {
         for (Object &object : objects_) {
-            if (object.waiters.empty() || object.pending || !exceeds(object)) continue;
+            if (object.waiters.empty() || object.pending || !decided<BYTES_NOT_ANNOUNCED>(object.live && object.tx < 0)) continue;
+            early_.push_back({(u32)(&object - objects_.data()), not_announced(object)});
+            i32 left = object.tx;
             object.tx = 0;
             settle(object, released);
+            object.tx += left;  // of later phases
         }
     }
 
@@ -128,6 +131,9 @@ class Mbarriers {
 
     // The launch has ended. `harmed`: something else was found. Arrivals that no phase has taken are of a count that is too small.
     void finish(bool harmed) {
+        // If all bytes are announced in the end, a copy came before the round that it belongs to: what else was found is the cause.
+        for (const auto &each : early_)
+            if (!harmed || objects_[each.first].brought > objects_[each.first].announced) findings_.add(each.second);
         for (Object &object : objects_) {
             exceeds(object);
             if (object.live && object.pending < object.expected) exceed(object, harmed ? TOO_MANY_ARRIVALS : ARRIVALS_LEFT);
@@ -135,6 +141,7 @@ class Mbarriers {
     }
     // No thread can continue.
     void stick() {
+        for (const auto &each : early_) findings_.add(each.second);
         for (Object &object : objects_) exceed(object, TOO_MANY_ARRIVALS);
     }
 
@@ -262,7 +269,9 @@ class Mbarriers {
         u32 before = object.phase;
         bool fits = total <= object.pending;
         bool lapped = unwaited(object, before);  // then the count is right, and threads go on without a wait
-        if (!fits && !lapped) misuse(leader, site, object.place, &object, TOO_MANY_ARRIVALS, object.site, object.thread);
+        bool again = !fits && !lapped && object.arrivals.repeats();
+        if (again) object.arrivals.lap(), misuse(leader, site, object.place, &object, PHASE_LAPPED, site, leader);
+        else if (!fits && !lapped) misuse(leader, site, object.place, &object, TOO_MANY_ARRIVALS, object.site, object.thread);
         while (total && object.pending) {
             u32 now = std::min(total, object.pending);
             object.pending -= now;
@@ -311,14 +320,18 @@ class Mbarriers {
     // The first number is what an expect-tx announces, a negative one what a copy brings.
     void announce(Object &object, u32 thread, u32 site, i32 bytes) {
         object.tx += bytes;
+        (bytes < 0 ? object.brought : object.announced) += (u64)std::abs((long long)bytes);
         (bytes < 0 ? object.copy : object.expect) = {site, thread};
     }
 
     // Reports bytes that no expect-tx announces. Returns whether there are any.
     bool exceeds(const Object &object) {
         bool found = decided<BYTES_NOT_ANNOUNCED>(object.live && object.tx < 0);
-        if (found) misuse(object.copy.thread, object.copy.site, object.place, &object, BYTES_NOT_ANNOUNCED, object.expect.site, object.expect.thread);
+        if (found) findings_.add(not_announced(object));
         return found;
+    }
+    Record not_announced(const Object &object) const {
+        return misuse_record(object.copy.thread, object.copy.site, object.place, &object, BYTES_NOT_ANNOUNCED, object.expect.site, object.expect.thread);
     }
 
     void note(Object &object, u32 thread, u32 site) { object.arrivals.arrive(thread, site, clocks_.executed(thread, object.actor), object.phase); }
@@ -380,6 +393,7 @@ class Mbarriers {
     Scopes &scopes_;
     Findings &findings_;
     std::vector<Object> objects_;
+    std::vector<std::pair<u32, Record>> early_;  // objects with bytes that no expect-tx had announced when a phase ended, and what to report
     bool overtaken_ = false;  // a wait passed although the phase of its parity was not the last one that had ended
     std::unordered_map<u32, u32> places_;  // the latest object of each place
     u32 low_ = NOTHING, high_ = 0;         // the bytes that have all places

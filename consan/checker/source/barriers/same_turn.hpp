@@ -11,18 +11,23 @@ class SameTurn {
   public:
     // `known`: the phases that the thread has observed, in the order of execution.
     void arrive(u32 thread, u32 site, u32 known, u32 phase) {
-        auto [own, is_new] = phase_of_.try_emplace(thread, phase + 1);
-        bool again = !is_new && own->second == phase + 1;
-        bool of_last = phase && last_.alike && last_.known == known && (is_new || own->second != phase);
+        auto [own, is_new] = last_of_.try_emplace(thread, Last{phase + 1, site});
+        bool again = !is_new && own->second.phase == phase + 1;
+        bool of_last = phase && last_.alike && last_.known == known && (is_new || own->second.phase != phase);
+        repeats_ = again && own->second.site == site;
         if (of_last && !exceeded_) exceeded_ = true, site_ = site, thread_ = thread;
         now_ = {known, now_.any ? now_.alike && now_.known == known && !again : true, true};
-        own->second = phase + 1;
+        own->second = {phase + 1, site};
     }
+    // Whether the last arrival was one more of its thread in one phase, by the same instruction: the thread goes on without a wait.
+    bool repeats() const { return repeats_; }
     void end_phase() { last_ = now_, now_ = {}; }
     void drop() { dropped_ = true; }
+    // A thread goes on without a wait: the count may be right.
+    void lap() { lapped_ = true; }
 
     // Whether an arrival belonged to the turn of the phase before.
-    bool exceeded() const { return exceeded_ && !dropped_; }
+    bool exceeded() const { return exceeded_ && !dropped_ && !lapped_; }
     u32 site() const { return site_; }
     u32 thread() const { return thread_; }
 
@@ -33,7 +38,10 @@ class SameTurn {
         bool alike = false, any = false;
     };
     Arrivals last_, now_;
-    std::unordered_map<u32, u32> phase_of_;  // the last arrival of each thread: its phase, counted from 1
+    struct Last {
+        u32 phase, site;  // the phase is counted from 1
+    };
+    std::unordered_map<u32, Last> last_of_;  // the last arrival of each thread
     u32 site_ = 0, thread_ = 0;
-    bool exceeded_ = false, dropped_ = false;
+    bool exceeded_ = false, dropped_ = false, repeats_ = false, lapped_ = false;
 };

@@ -99,8 +99,7 @@ class Edges {
         if (lacks.lack == Lack::NONE || is_of_another(lacks, other, time, cluster, thread)) return {};
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
         if (released && !views_.covers(lacks.release, other, time)) {
-            const std::vector<u32> &relaxed = threads_[lacks.reader][lacks.reader_thread].relaxed;
-            lacks.both = lacks.relaxed && std::find(relaxed.begin(), relaxed.end(), lacks.read_site) != relaxed.end();
+            lacks.both = lacks.relaxed && !fenced_behind(lacks.reader, lacks.reader_thread, lacks.read_site);
             lacks.lack = Lack::RELEASE, lacks.write_site = lacks.carried_site;
         }
         // R-GM6: each thread has a fence.sc, then a barrier comes, then one sets the flag. A fence.sc behind the flag is all that lacks.
@@ -385,6 +384,12 @@ class Edges {
         return first ? deficit(observation, *first) : Deficit{};
     }
 
+    // Whether the thread of a relaxed read has acquired since, by a fence.
+    bool fenced_behind(u32 cluster, u32 thread, u32 read) const {
+        const std::vector<u32> &relaxed = threads_[cluster][thread].relaxed;
+        return std::find(relaxed.begin(), relaxed.end(), read) == relaxed.end();
+    }
+
     // The last moment of a LOOSE chain that a write hands on; null if it hands on none.
     const Carried *loose_of(const Handed &handed, u32 chain) const {
         auto row = loose_.find({handed.loose_root, chain});
@@ -400,7 +405,8 @@ class Edges {
             Lack::NONE, write.site,     access.site,  each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & IS_ACQUIRE),
             false,      access.cluster, access.thread};
         bool acquires = access.order & IS_ACQUIRE;
-        made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
+        made.handed_over =
+            acquires || fenced_behind(access.cluster, access.thread, access.site) || each.release.number || !access.updates || flags_.swaps(number);
         if (!meet(write, access)) made.lack = Lack::FLAG_SCOPE;
         else if (!includes(each.release_scope, from.cluster, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
         else if (acquires && !includes(access.scope, from.cluster, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;

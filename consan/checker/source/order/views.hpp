@@ -203,7 +203,7 @@ class Views {
             const Chain &from = chains_[clusters_[other_cluster].chains[each.slot]];
             bool near =
                 within ? from.cluster == other_cluster && from.thread / LANES == other / LANES : together(from.cluster, from.thread, other_cluster, other);
-            if (!each.number || !near) continue;
+            if (!each.number || !near || !time_of(from, from.moments[each.number - 1], from.thread)) continue;  // nothing is behind a fence.sc
             bool own = from.thread == other, later = from.made[each.number - 1] > last.made;
             if (!last.made || (own == (last.thread == other) ? later : own))
                 last = {from.thread, from.moments[each.number - 1].time, from.sites[each.number - 1], from.made[each.number - 1]};
