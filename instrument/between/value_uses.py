@@ -18,7 +18,7 @@ from typing import Final
 from consan.dataclass import dataclass
 from consan.instrument.between.data import DataFlow
 from consan.instrument.between.decided import DecidedBranches, holds
-from consan.instrument.control_flow import CONTROL, Key, graph_of, guard_of, written
+from consan.instrument.control_flow import CONTROL, Key, graph_of, guard_of, keys_read, written
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.control_flow.slices import deciding_keys, operand_keys, touched_spaces
 from consan.instrument.isa import Row, flow_of, lookup
@@ -71,8 +71,10 @@ class ValueUses:
         found = defaultdict[Key, list[Instruction]](list)
         for each in self._instructions.values():
             guard = guard_of(each)
-            keys = {key for operand in each.operands for key in operand_keys(each, operand)} | ({guard.register} if guard else set())
-            for key in keys:
+            keys = {key for operand in each.operands for key in operand_keys(each, operand)}
+            if lookup(each.parts) is not None:
+                keys -= set(written(each)) - set(keys_read(each))
+            for key in keys | ({guard.register} if guard else set()):
                 found[key].append(each)
         return found
 

@@ -96,6 +96,20 @@ extern "C" __global__ void left_unread(const float *x, float *y) {
     y[t] = x[t];
 }
 
+// Somebody looks at it, and does nothing with it.
+extern "C" __global__ void looked_at(const float *x, float *y) {
+    __shared__ float last[2];
+    const int t = threadIdx.x;
+#ifdef RACY
+    put(last, x[t]);
+#else
+    if (t == 0) put(last, x[t]);
+#endif
+    __syncthreads();
+    *(volatile float *)last;
+    y[t] = x[t];
+}
+
 extern "C" __global__ void left_and_read(const float *x, float *y) {
     __shared__ float last[2];
     const int t = threadIdx.x;

@@ -37,6 +37,7 @@ ENDS = {
     "indexed": "address",
     "left_unread": "",
     "left_and_read": "store",
+    "looked_at": "",
 }
 
 
@@ -67,6 +68,7 @@ def test_each_end(entry: str) -> None:
 FAULTS = {
     "threads count by themselves": ("dead", value_uses.ValueUses, "_executed", lambda self, *_: set(self._instructions)),
     "lanes exchange nothing": ("exchanged", value_uses, "used", lambda user, key, *, anyone: iter(())),
+    "what is written counts as read": ("looked_at", value_uses, "keys_read", value_uses.written),
     "memory keeps nothing": ("handed_on", value_uses.ValueUses, "_read_back", lambda *_: iter(())),
     "variables are not distinguished": ("put_away", value_uses.ValueUses, "_are_disjoint", lambda *_: False),
     "stores leave nothing": ("left_and_read", value_uses, "_left", lambda *_, anyone: iter(())),

@@ -19,6 +19,7 @@ RULES = {
     "operations: reductions": ("race_rule.hpp", " || (old.updates() && now.updates());", ";", "cluster_push_added_beside_cta_atomic", False),
     "operations: stores": ("asynchronous.hpp", "operations_.issue(made, thread, {to.place / CHUNK});", "{}", "cluster_st_async_not_waited", True),
     "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_st_async_not_waited", False),
+    "initialised: strong data that comes late": ("initialised.hpp", " && !race_rule::gives_data(read.access, access)", "", "volatile_zeros_not_synced", True),
     "initialised: writes behind an operation": ("initialised.hpp", " || (read.over && read.over(access.thread))", "", "cluster_push_of_unwritten", True),
     "SR1: shared memory of other CTAs": ("shape.hpp", "return !releases || home(thread) == input_.restricted - OF_CTA_RESTRICTED;", "return true;", "cluster_push_restricted_fence", True),
     "SR1: shared memory of the own CTA": ("shape.hpp", "return !releases || home(thread) == input_.restricted - OF_CTA_RESTRICTED;", "return !releases;", "cluster_push_restricted_fence", True),

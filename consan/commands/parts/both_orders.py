@@ -27,13 +27,13 @@ def with_outcomes(requested: RequestedLaunch, args: argparse.Namespace, report: 
     if report.device != "cpu" or module is None or report.exit or not any(each.value for each in report.active):
         return report
     x, y, z = requested.block
-    if late.schedules.observations(module, {each.name for each in module.functions}, x * y * z):
+    names = {each.name for each in module.functions if each.kind == "func" or each.name == requested.entry}
+    if late.schedules.observations(module, names, x * y * z):
         return report
     backend = late.reruns.outcomes.VirtualBackend()
     inputs = placed(requested.specs, backend, late.exploration.data_seed(args.seed))
     loaded = backend.machine.load(module, args.file)
-    names = _names(args, requested.entry, len(requested.specs))
-    given = zip(names, inputs.arrays, requested.specs, strict=True)
+    given = zip(_names(args, requested.entry, len(requested.specs)), inputs.arrays, requested.specs, strict=True)
     shown = [(name, array, spec) for name, array, spec in given if isinstance(spec, BufferSpec) and isinstance(array, np.ndarray)]
 
     def run(schedule: Any) -> tuple[list[tuple[str, Any]], int]:

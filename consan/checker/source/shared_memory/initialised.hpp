@@ -1,4 +1,5 @@
-// R-UNINIT: a read of bytes that no thread has written. If a later write is unordered with the read, the pair is a race and explains the read.
+// R-UNINIT: a read of bytes that no thread has written. If a later write is unordered with the read, the pair is a race, or R-MO1 reports it, and it
+// explains the read.
 // A write behind the completion of an operation is ordered, too.
 #pragma once
 
@@ -95,7 +96,8 @@ class Initialised {
     }
 
     void explain(Read &read, const Access &access) {
-        if (!read.missing || read.access.thread == access.thread || (read.access.strong && access.strong)) return;
+        if (!read.missing || read.access.thread == access.thread) return;
+        if (read.access.strong && access.strong && !race_rule::gives_data(read.access, access)) return;
         if (clocks_.before(read.access.thread, read.time, access.thread) || (read.over && read.over(access.thread))) return;
         for (u32 byte = 0; byte < access.bytes; ++byte) {
             u32 place = access.offset + byte - read.access.offset;
