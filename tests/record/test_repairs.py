@@ -336,6 +336,7 @@ RERUNS = [
     ("mbarrier_result_ignored", "with mbarrier.try_wait.parity.shared::cta.b64 in a loop until it returns true at"),
     ("mbarrier_parity_of_step", "with a parity that is 0, and changes after every 4 waits at"),
     ("mbarrier_parity_constant", "with a parity that is 0, and changes after each wait at"),
+    ("bulk_loads_one_waited", "with mbarrier.try_wait.parity.shared::cta.b64 for second at"),
     ("mbarrier_phase_lap", "with mbarrier.try_wait of its token in a loop after"),
     ("bulk_bytes_announced_alone", "with mbarrier.arrive.expect_tx.shared::cta.b64 at"),
     ("shuffle_not_in_mask", "with shfl.sync.idx.b32 with the mask 0xffffffff at"),

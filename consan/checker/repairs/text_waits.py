@@ -1,7 +1,7 @@
 """Repairs of waits for phases of mbarriers, as edits of the text (see text_repairs.py).
 
-A wait is repeated until it returns true, its parity changes with the phases, or a thread that arrives waits for the phase of its
-arrival; an arrival expects the bytes, and the count includes it.
+A wait is repeated until it returns true, its parity changes with the phases, it is for another mbarrier, or a thread that arrives waits
+for the phase of its arrival; an arrival expects the bytes, and the count includes it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from consan.checker.repairs.forms import RepairStep
 from consan.checker.repairs.text_paths import PathForms, TextRepair, loops_around
 from consan.instrument import effects
 from consan.instrument.control_flow import definitions, key_of, keys_read, written
-from consan.instrument.ptx import Function, Immediate, Instruction
+from consan.instrument.ptx import Address, Function, Immediate, Instruction, Symbol
 from consan.instrument.waits.given_up import given_up
+from consan.reports.source.names import variable_name
 
 _OF_PHASES: Final = ("data-race", "missing-wait", "uninitialized-read", "barrier-misuse", "deadlock", "lifetime")
+_TOO_EARLY: Final = ("data-race", "missing-wait", "uninitialized-read")
 _STAGES: Final = (1, 2, 4, 3)  # mbarriers that a wait is for in turn
 COUNTED: Final = ", and changes after"  # a parity that a register of the repair counts: no line of the source has it
 _WAIT: Final = re.compile(r"mbarrier\.(?:try|test)_wait\b")
@@ -63,6 +65,20 @@ class WaitForms(PathForms):
             first = next(found[0][0].instructions())
             start = f".reg .b32 {count}; mov.u32 {count}, {begin * stages}; "
             yield TextRepair(repair.steps, ((first.start, first.start, start), *repair.edits))
+
+    def _elsewhere(self) -> Iterator[TextRepair]:
+        """A wait for another mbarrier, one of those that the kernel initialises: first the waits of the finding."""
+        if self.kind not in _TOO_EARLY:
+            return
+        inits = [(function, _variable(function, each)) for function, each in self._of_kinds((effects.MbarrierInit,))]
+        own = {self._statement(*each) for each in self._own}
+        waits = {(each[1].start, self._statement(*each)): each for each in self._waits()}
+        statements = sorted(dict.fromkeys(statement for _, statement in waits), key=lambda each: each not in own)
+        for statement, (home, name) in itertools.product(statements, dict.fromkeys(inits)):
+            found = [each for (_, of), each in waits.items() if of == statement and each[0] is home]
+            if name and found and name not in {_variable(*each) for each in found}:
+                texts = [each.text.replace(each.operands[1].text, f"[{name}]", 1) for _, each in found]
+                yield self._altered(found, texts, f"for {variable_name(name)}")
 
     def _parities(self) -> list[_At]:
         """Those that a thread may execute for several phases: in a loop that is not their own, or in several copies."""
@@ -112,6 +128,16 @@ class WaitForms(PathForms):
     def _altered(self, found: list[_At] | tuple[_At, ...], texts: list[str], words: str) -> TextRepair:
         steps = {self._statement(*each): RepairStep("alter", f"{each[1].opcode} {words}", "at", self._site(*each)) for each in found}
         return TextRepair(tuple(steps.values()), tuple((each.start, each.end, text) for (_, each), text in zip(found, texts, strict=True)))
+
+
+def _variable(function: Function, instruction: Instruction) -> str:
+    """The shared variable that an operation on an mbarrier takes as its address; empty if the text does not show it."""
+    place = next(each for each in instruction.operands if isinstance(each, Address))
+    if isinstance(place.base, Symbol):
+        return "" if place.offset else place.base.name
+    writers = [each for key in keys_read(instruction) if key[-1] == place.base.text for each in definitions(function).get(key, ())]
+    values = {each.operands[-1].name if isinstance(each.operands[-1], Symbol) else "" for each in writers}
+    return "" if place.offset or len(values) != 1 else values.pop()
 
 
 def _is_repeated(function: Function, wait: Instruction) -> bool:
