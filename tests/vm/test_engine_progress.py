@@ -11,7 +11,7 @@ from engine_support import Device, cuda
 from consan.backends.cpu import LaunchStats
 from consan.backends.cpu.decode import patience
 from consan.backends.cpu.engine import progress, scheduler
-from consan.backends.cpu.engine.polling import source_name
+from consan.instrument.ptx.mangled import source_name
 
 HEAD = 'extern "C" __global__ void k(int* out, int* in) { int t = threadIdx.x; volatile int* flag = in; '
 SHARED = HEAD + "__shared__ volatile int ready; __shared__ int lock; if (t == 0) { ready = 0; lock = 0; } __syncthreads(); "

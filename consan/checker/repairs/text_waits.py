@@ -19,8 +19,8 @@ from consan.checker.repairs.text_paths import PathForms, TextRepair, loops_aroun
 from consan.instrument import effects
 from consan.instrument.control_flow import definitions, key_of, keys_read, written
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Symbol
+from consan.instrument.ptx.mangled import source_name
 from consan.instrument.waits.given_up import given_up
-from consan.reports.source.names import variable_name
 
 _OF_PHASES: Final = ("data-race", "missing-wait", "uninitialized-read", "barrier-misuse", "deadlock", "lifetime")
 _TOO_EARLY: Final = ("data-race", "missing-wait", "uninitialized-read")
@@ -78,7 +78,7 @@ class WaitForms(PathForms):
             found = [each for (_, of), each in waits.items() if of == statement and each[0] is home]
             if name and found and name not in {_variable(*each) for each in found}:
                 texts = [each.text.replace(each.operands[1].text, f"[{name}]", 1) for _, each in found]
-                yield self._altered(found, texts, f"for {variable_name(name)}")
+                yield self._altered(found, texts, f"for {source_name(name)}")
 
     def _parities(self) -> list[_At]:
         """Those that a thread may execute for several phases: in a loop that is not their own, or in several copies."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.dataclass import dataclass
 from consan.instrument.isa import lookup, polls, row_of, swaps
 from consan.instrument.ptx import Address, Instruction, Symbol
+from consan.instrument.ptx.mangled import source_name
 
 if TYPE_CHECKING:
     from consan.backends.cpu.state.groups import Activation, LaneGroup
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .code import BoundBlock, Plan
 
 Lanes = npt.NDArray[np.intp]
-
-_LENGTH = re.compile(r"\d+")
 
 
 @dataclass
@@ -216,16 +214,3 @@ def _width(instruction: Instruction) -> int:
     """Bytes of an element."""
     word = _modifiers(instruction).get("type", "")
     return WORD_DTYPES[word].itemsize if word in WORD_DTYPES else 8
-
-
-def source_name(symbol: str) -> str:
-    """`flag` of `_ZZ1kE4flag`: the last name in a mangled one (Itanium ABI, source names)."""
-    return list(_components(symbol))[-1] if symbol.startswith("_Z") and any(_components(symbol)) else symbol
-
-
-def _components(symbol: str) -> Iterator[str]:
-    at = 0
-    while (found := _LENGTH.search(symbol, at)) is not None:
-        at = found.end() + int(found[0])
-        if at <= len(symbol):
-            yield symbol[found.end() : at]
