@@ -99,7 +99,7 @@ def check(
         unended = checker.check_unended(unended[:MOST_UNENDED], stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
     look = functools.partial(checker.check_grid, found, mode, parts, whole=whole, stopped=stopped)
-    alike = None if stopped or found.unended or sample else (launched, found.clusters, mode, keep)
+    alike = None if whole or found.unended or sample else (launched, found.clusters, mode, keep)  # logs of a whole launch have clocks
     checked.global_races = look_once(launch, checked, alike, look) if mode is not Mode.OFF else ()
     checked.tally.ctas = (found.clusters - len(cancelled)) * ctas
     checked.tally.histories = found.clusters if whole else len(histories) - before + len(unended)
