@@ -3,7 +3,7 @@
 A call that the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
 and variables are named by addresses of the program, which its start-up code registers; a module is loaded at its first use.
 
-Not handled: textures, several devices, IPC.
+Not handled: several devices, IPC.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import struct
 from typing import Any, Final
 
 from consan.libcuda import (  # some fill the table of calls alone
-    calls,
     device_calls,
     graph_calls,
     host_calls,  # noqa: F401
@@ -24,7 +23,8 @@ from consan.libcuda import (  # some fill the table of calls alone
 )
 from consan.libcuda.calls import CALLS, CallFailed, accepted, serves
 from consan.libcuda.driver import HostSymbol, StandInDriver
-from consan.libcuda.memory import allocation_calls, graph_memory_calls  # noqa: F401 - as above
+from consan.libcuda.memory import allocation_calls, array_calls, graph_memory_calls  # noqa: F401 - as above
+from consan.libcuda.memory.array_calls import DeviceArray
 from consan.libcuda.module_calls import LoadedKernel
 
 _INVALID_FUNCTION: Final = 98
@@ -237,16 +237,17 @@ def _copy_rows(
 def _described(driver: StandInDriver, place: int) -> tuple[list[tuple[int, int]], int, memory_calls.Ends]:
     """The rows, their bytes and the ends of a copy that a cudaMemcpy3DParms at an address describes. Raises CallFailed."""
     words = _COPY.unpack(driver.memory.read(place, _COPY.size))
-    if words[0] or words[8]:
-        raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in runtime has no arrays")
-    to, source = (_plane(words[at + 1 : at + 8]) for at in (8, 0))
+    to, source = (_plane(driver, words[at : at + 8]) for at in (8, 0))
     width, height, depth, kind = words[16:20]
-    return memory_calls.rows_of(to, source, height, depth), width, _ends(kind)
+    size = next((driver.of(array, DeviceArray).elements.nbytes for array in (words[0], words[8]) if array), 1)  # of what the width counts
+    return memory_calls.rows_of(to, source, height, depth), width * size, _ends(kind)
 
 
-def _plane(words: tuple[int, ...]) -> memory_calls.Plane:
-    """An end: its position, then a cudaPitchedPtr."""
-    x, y, z, address, pitch, _, height = words
+def _plane(driver: StandInDriver, words: tuple[int, ...]) -> memory_calls.Plane:
+    """An end: its array, if it is one, and its position, then a cudaPitchedPtr."""
+    array, x, y, z, address, pitch, _, height = words
+    if array:
+        return array_calls.end_of(driver, array, x * driver.of(array, DeviceArray).elements.nbytes, y, z)
     return memory_calls.Plane(address, pitch, height).moved(x, y, z)
 
 

@@ -2,7 +2,7 @@
 
 Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
 
-Not handled: several devices, virtual memory management, arrays and textures, IPC, linking.
+Not handled: several devices, virtual memory management, arrays and textures of the driver API, IPC, linking.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ class SpecialMemory:
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
     pinned: dict[int, int] = field(default_factory=dict)
     shared: dict[int, tuple[int, int]] = field(default_factory=dict)  # of pinned memory: begin and end of the pages that it alone lies on
+    objects: dict[int, Any] = field(default_factory=dict)  # textures and surfaces of arrays, by handle (memory/texture_calls.py)
     is_here: bool = False  # whether the device has managed memory now, and not the program
     _pinned: list[int] = field(default_factory=list)  # where pinned memory begins, sorted
 

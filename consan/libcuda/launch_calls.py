@@ -11,6 +11,7 @@ from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
+from consan.libcuda.memory.texture_calls import before_launch
 from consan.libcuda.module_calls import LoadedKernel
 from consan.reports.source.variables import Argument
 from consan.session.comparing.launch_memory import LaunchShape, Memory
@@ -95,6 +96,7 @@ def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params:
     def work(stream: Any) -> None:
         options = {"shared": asked.shared, "cluster": asked.cluster, "cooperative": asked.cooperative, "address_name": names}
         with session.streams.lock:
+            before_launch(driver, _addresses(values), stream)
             if session.launch(prepared, entry, grid, asked.block, values, **options):
                 session.streams.launched(prepared, shape, stream, programmatic=asked.programmatic)
 

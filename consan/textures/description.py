@@ -90,3 +90,18 @@ class TextureMemory:
     nbytes: int
     element_bytes: int
     numbered: bool = False
+
+
+@dataclass(frozen=True)
+class SurfaceInfo:
+    """A surface object: the address of its array, the bytes of a row, the other extents, and its layers."""
+
+    address: int
+    row: int
+    rest: tuple[int, ...] = ()
+    layers: int = 0
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The extents, innermost first, with its layers."""
+        return (self.row, *self.rest, *((self.layers,) if self.layers else ()))

@@ -55,13 +55,7 @@ def test_the_host_and_its_twin_that_waits(program: Path, what: str) -> None:
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "what is in flight": (memory_calls, "in found[:_MOST]:", "in []:", "its other half"),
     "what only reads": (program_streams, "in (RetainedFlag.READS, RetainedFlag.WRITES)", "in (RetainedFlag.WRITES,)", _WRITE),
-    "what was touched": (
-        program_streams,
-        "beside_flags(rows, touched))",
-        "touched[:0])",
-        "pass",
-        "mapped memory",
-    ),
+    "what was touched": (program_streams, "without_flags(rows, touched))", "touched[:0])", "mapped memory"),
     "one stream is enough": (
         program_streams,
         "self.chained or self.shared or len(self._known)",

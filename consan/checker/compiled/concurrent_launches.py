@@ -143,8 +143,8 @@ def is_signalled(rows: Rows | None, touched: Rows) -> bool:
     return flags is not None and bool(flags.size) and bool(_overlaps(flags, touched).any())
 
 
-def beside_flags(rows: Rows, touched: Rows) -> Rows:
-    """What the host touches, but for its flags: bytes that a launch accesses by strong operations of scope .sys."""
+def without_flags(rows: Rows, touched: Rows) -> Rows:
+    """The bytes that the host touches, but for its flags: those that a launch accesses by strong operations of scope .sys."""
     flags = _strong(rows, RetainedFlag(0), SYS_SCOPE)
     return touched[~_overlaps(flags, touched)] if flags.size else touched
 

@@ -136,6 +136,21 @@ EXPORT int cudaStreamAddCallback(void *stream, host_callback function, void *dat
     return noted(found ? found(stream, function, data, flags) : INSUFFICIENT_DRIVER);
 }
 
+// ---- arrays: these calls take or give structures by value ----
+
+typedef struct {
+    int x, y, z, w, kind;
+} channels;
+typedef struct {
+    size_t width, height, depth;
+} extent;
+
+EXPORT channels cudaCreateChannelDesc(int x, int y, int z, int w, int kind) { return (channels){x, y, z, w, kind}; }
+EXPORT int cudaMalloc3DArray(void **array, const channels *elements, extent size, unsigned flags) {
+    const word words[16] = {(word)(uintptr_t)array, (word)(uintptr_t)elements, size.width, size.height, size.depth, flags};
+    return call("_cudaMalloc3DArray", words);
+}
+
 // ---- programs that hold a copy of the runtime ----
 
 #define SERVED(symbol, name) {#symbol, (void *)symbol},
@@ -152,6 +167,8 @@ static const struct {
     OWN(cudaGetLastError),
     OWN(cudaGetErrorName),
     OWN(cudaGetErrorString),
+    OWN(cudaCreateChannelDesc),
+    OWN(cudaMalloc3DArray),
     OWN(cudaMallocHost),
     OWN(cudaHostAlloc),
     OWN(cudaHostGetDevicePointer),

@@ -17,7 +17,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import DEFAULT_STREAMS
-from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, beside_flags, is_signalled
+from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, is_signalled, without_flags
 from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, is_between, rows_of, span_of
@@ -177,7 +177,7 @@ class ProgramStreams:
         with self.lock:
             self._signals |= Numbers(number for number, rows in self.concurrent.unfinished() if is_signalled(rows, touched))
             for number, rows in [each for each in self.concurrent.unfinished() if each[0] not in self._signals]:
-                self.concurrent.met_host(self.comparisons, number, beside_flags(rows, touched))
+                self.concurrent.met_host(self.comparisons, number, without_flags(rows, touched))
 
     def host_function(self, stream: ProgramStream, touched: Rows) -> Event:
         """A function of the host has run in the order of a stream: what it has touched. Gives what is over behind it."""

@@ -96,7 +96,7 @@ PACKAGES = {
         *("consan.instrument.rewriting.multicast", "consan.instrument.rewriting.ranked"),
     ),
     "consan.libcuda": (
-        *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.tensormap", "consan.toolchain"),
+        *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.tensormap", "consan.textures", "consan.toolchain"),
         *("consan.backends.base", "consan.session"),
     ),
     "consan.adapters": (

@@ -1,8 +1,9 @@
 """suld, sust and sured (PTX ISA, "Surface Instructions"), on surfaces that this machine makes when they are first used.
 
-The handle may be any number: a surface of that handle is there. It is zero when a launch begins, and has no upper bounds. A negative
-coordinate is outside of it: `.trap` ends the launch, `.zero` reads zero and drops a store, `.clamp` is coordinate 0. Its bytes have the
-names of instrument/surfaces.py. A coordinate that is not aligned counts as the one below that is.
+The handle may be any number: a surface of that handle is there. If the host has made none (consan/libcuda), it is zero when a launch
+begins, and has no upper bounds. A coordinate outside of it: `.trap` ends the launch, `.zero` reads zero and drops a store, `.clamp` takes
+the nearest one inside. Its bytes have the names of instrument/surfaces.py. One that is not aligned counts as the aligned one
+below.
 
 Not handled: formatted stores (`sust.p`), whose format the surface object has.
 """
@@ -21,6 +22,7 @@ from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.instrument import surfaces
 from consan.instrument.ptx import TensorAddress
 from consan.instrument.ptx.operands import flatten
+from consan.textures.description import SurfaceInfo
 
 from .atomics import read_modify_write
 from .mbarrier_steps import per_lane
@@ -29,6 +31,7 @@ from .ops import atomic_function
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 
+_HANDLES = (1 << surfaces.HANDLE_BITS) - 1
 _LINE = 16  # bytes that are made at once: as many as the widest access has
 
 
@@ -53,10 +56,10 @@ class _Surface:
         """The lanes that access the surface, and the name of the first byte of each."""
         lanes = self.wave.ids[sel]
         at = [per_lane(each, lanes).astype(np.int64) for each in self.coordinates]
-        outside = np.any([each < 0 for each in at], axis=0)
+        outside = np.any([each < 0 for each in at], axis=0) | self._beyond(lanes, at)
         if self.outside == "trap" and outside.any():
             lane = int(lanes[outside.argmax()])
-            raise LaneError("trap", lane, self.context.site, message="a coordinate of a surface is negative")
+            raise LaneError("trap", lane, self.context.site, message="a coordinate is outside of the surface")
         at[0] = at[0] * self.step // (self.element * self.count) * (self.element * self.count)
         names = (per_lane(self.handle, lanes).astype(np.uint64) & np.uint64((1 << surfaces.HANDLE_BITS) - 1)) << np.uint64(surfaces.HANDLE)
         for each, (low, bits) in zip(at, self.fields, strict=True):
@@ -64,8 +67,31 @@ class _Surface:
         inside = np.ones(len(lanes), bool) if self.outside == "clamp" else ~outside
         return lanes[inside], names[inside].tolist()
 
+    def _beyond(self, lanes: Lanes, at: list[Array]) -> Array:
+        """The lanes whose elements are beyond the end of a surface that the host has made."""
+        beyond = np.zeros(len(lanes), bool)
+        handles = per_lane(self.handle, lanes).astype(np.uint64) & np.uint64(_HANDLES)
+        for handle in np.unique(handles) if self.wave.arena.surface_objects else ():
+            info = self.wave.arena.surface_objects.get(int(handle))
+            if info is not None:
+                last = [at[0] * self.step + self.element * self.count - 1, *at[1:]]
+                too_far = [each >= bound for each, bound in zip(last, info.bounds, strict=False)]
+                beyond |= (handles == handle) & np.any(too_far, axis=0)
+        return beyond
+
+    def _made(self, name: int, info: SurfaceInfo) -> Array:
+        """The elements at a name of a surface that the host has made."""
+        place, step, width = 0, 1, self.element * self.count
+        for number, ((low, bits), bound) in enumerate(zip(self.fields, info.bounds, strict=False)):
+            place += min(name >> low & (1 << bits) - 1, bound - (1 if number else width)) * step
+            step *= bound
+        return np.asarray(self.wave.arena.span(info.address + place, width).view(WORD_DTYPES[self.word]))
+
     def elements(self, name: int) -> Array:
         """The elements at a name."""
+        info = self.wave.arena.surface_objects.get(name >> surfaces.HANDLE & _HANDLES)
+        if info is not None:
+            return self._made(name, info)
         line = self.wave.arena.surfaces.setdefault(name // _LINE, np.zeros(_LINE, np.uint8))
         at = name % _LINE
         return line[at : at + self.element * self.count].view(WORD_DTYPES[self.word])

@@ -90,6 +90,7 @@ class Arena:
         self.views = unit_views(self.raw)
         self.surfaces: dict[int, npt.NDArray[np.uint8]] = {}  # of a launch: their bytes, by names (semantics/surfaces.py)
         self.textures: dict[int, Any] = {}  # texture objects by their handles (consan/textures)
+        self.surface_objects: dict[int, Any] = {}  # by the bits of their handles that names of surfaces have
         self.references: dict[int, str] = {}  # texture references by their handles: the low bits of their addresses
         self.bound: dict[str, Any] = {}  # their textures
         self._free: list[tuple[int, int]] = [(_PAGE, self.raw.size - _PAGE)]  # (offset, size), sorted

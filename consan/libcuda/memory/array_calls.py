@@ -1,0 +1,134 @@
+"""Arrays of the CUDA runtime ("Texture Memory", "Surface Memory"), in device memory that no kernel has the address of.
+
+Not handled: arrays of the driver API, levels of detail, sparse arrays.
+"""
+
+from __future__ import annotations
+
+import struct
+from math import prod
+from typing import Final
+
+from consan.dataclass import dataclass
+from consan.libcuda import calls
+from consan.libcuda.calls import CallFailed, serves
+from consan.libcuda.driver import StandInDriver
+from consan.libcuda.memory_calls import Ends, Plane, copied, rows_of
+
+_CHANNELS: Final = struct.Struct("<5i")  # cudaChannelFormatDesc: bits of each, and the kind
+_KINDS: Final = "suf"
+_LAYERED, _CUBE = 1, 4  # flags
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The elements of an array, or of linear memory: the type of a channel, as consan.Texture calls it, and their number."""
+
+    type: str
+    channels: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of an element."""
+        return self.channels * int(self.type[1:]) // 8
+
+    @classmethod
+    def described(cls, data: bytes) -> Elements:
+        """By a cudaChannelFormatDesc. Raises CallFailed."""
+        *bits, kind = _CHANNELS.unpack(data[: _CHANNELS.size])
+        used = [each for each in bits if each]
+        if len(set(used)) != 1 or not 0 <= kind < len(_KINDS):
+            raise CallFailed(calls.INVALID_VALUE)
+        return cls(f"{_KINDS[kind]}{used[0]}", len(used))
+
+
+@dataclass(eq=False)
+class DeviceArray:
+    """An array. `extents`: innermost first, without layers. `layers`: 0 without; of a cube: its faces."""
+
+    address: int
+    elements: Elements
+    extents: tuple[int, ...]
+    layers: int
+    cube: bool
+    handle: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.extents) * max(1, self.layers) * self.elements.nbytes
+
+    @property
+    def plane(self) -> Plane:
+        """It as an end of a copy."""
+        return Plane(self.address, self.extents[0] * self.elements.nbytes, self.extents[1] if len(self.extents) > 1 else 1)
+
+
+def _made(driver: StandInDriver, channels: int, sizes: tuple[int, int, int], flags: int) -> int:
+    elements = Elements.described(driver.memory.read(channels, _CHANNELS.size))
+    layers = sizes[2] if flags & (_LAYERED | _CUBE) else 0
+    extents = tuple(size for size in (sizes[:2] if layers else sizes) if size)
+    made = DeviceArray(0, elements, extents, layers, bool(flags & _CUBE))
+    made.address = driver.allocate(made.nbytes)
+    return driver.made(made)
+
+
+@serves(">Q Q Q Q I", "_cudaMallocArray")
+def _plane(driver: StandInDriver, channels: int, width: int, height: int, flags: int) -> int:
+    return _made(driver, channels, (width, height, 0), flags)
+
+
+@serves(">Q Q Q Q Q I", "_cudaMalloc3DArray")
+def _box(driver: StandInDriver, channels: int, width: int, height: int, depth: int, flags: int) -> int:
+    return _made(driver, channels, (width, height, depth), flags)
+
+
+@serves("Q", "_cudaFreeArray")
+def _free(driver: StandInDriver, array: int) -> None:
+    if array:
+        driver.session.streams.synchronize()
+        driver.free(driver.of(array, DeviceArray).address)
+
+
+def end_of(driver: StandInDriver, array: int, x: int, y: int, z: int = 0) -> Plane:
+    """The end of a copy that begins at a position of an array. `x`: bytes. Raises CallFailed."""
+    found: DeviceArray = driver.of(array, DeviceArray)
+    return found.plane.moved(x, y, z)
+
+
+_HOST_OR_DEVICE: Final = {1: False, 2: False, 3: True, 4: None}  # cudaMemcpyKind: whether the other end is the device's
+
+
+def _other(kind: int) -> bool | None:
+    if kind not in _HOST_OR_DEVICE:
+        raise CallFailed(21)  # cudaErrorInvalidMemcpyDirection
+    return _HOST_OR_DEVICE[kind]
+
+
+@serves("Q Q Q Q Q i", "_cudaMemcpyToArray")
+def _to(driver: StandInDriver, array: int, x: int, y: int, source: int, nbytes: int, kind: int) -> None:
+    copied(driver, [(end_of(driver, array, x, y).address, source)], nbytes, 0, Ends(True, _other(kind)), waits=True)
+
+
+@serves("Q Q Q Q Q i", "_cudaMemcpyFromArray")
+def _from(driver: StandInDriver, to: int, array: int, x: int, y: int, nbytes: int, kind: int) -> None:
+    copied(driver, [(to, end_of(driver, array, x, y).address)], nbytes, 0, Ends(_other(kind), True), waits=True)
+
+
+def _rows_to(
+    driver: StandInDriver, array: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int, *stream: int
+) -> None:
+    rows = rows_of(end_of(driver, array, x, y), Plane(source, pitch), height, 1)
+    copied(driver, rows, width, stream[0] if stream else 0, Ends(True, _other(kind)), waits=not stream)
+
+
+def _rows_from(
+    driver: StandInDriver, to: int, pitch: int, array: int, x: int, y: int, width: int, height: int, kind: int, *stream: int
+) -> None:
+    rows = rows_of(Plane(to, pitch), end_of(driver, array, x, y), height, 1)
+    copied(driver, rows, width, stream[0] if stream else 0, Ends(_other(kind), True), waits=not stream)
+
+
+for _name, _function in (("To", _rows_to), ("From", _rows_from)):
+    serves("Q Q Q Q Q Q Q i", f"_cudaMemcpy2D{_name}Array")(_function)
+    serves("Q Q Q Q Q Q Q i Q", f"_cudaMemcpy2D{_name}ArrayAsync")(_function)

@@ -1,0 +1,137 @@
+"""Arrays, textures and surfaces of the CUDA runtime on the stand-in: values, copies, and what may run at the same time."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from planted import plant
+from reversed_tile import HEADER
+from test_libcuda import Program, Word
+
+from consan.libcuda import launch_calls, library
+from consan.libcuda.memory import texture_calls
+from consan.session.session import Session
+
+WIDTH, HEIGHT = 32, 3
+# Thread x fetches element x of row 1, and out has it; or it doubles element x of row 2 of the surface, and out has what was there before.
+KERNEL = """.visible .entry moves(.param .u64 texture, .param .u64 surface, .param .u64 out, .param .u32 ahead) {
+    .reg .b32 %r<6>; .reg .f32 %f<9>; .reg .b64 %d<6>;
+    ld.param.u64 %d1, [texture]; ld.param.u64 %d2, [surface]; ld.param.u64 %d3, [out]; ld.param.u32 %r4, [ahead];
+    mov.u32 %r1, %tid.x; add.u32 %r5, %r1, %r4; cvt.rn.f32.u32 %f1, %r1; mov.f32 %f2, 0f3F800000; shl.b32 %r2, %r5, 2; mov.u32 %r3, 2;
+    BODY
+    mul.wide.u32 %d4, %r1, 4; add.u64 %d3, %d3, %d4; st.global.f32 [%d3], %f8;
+    ret;
+}
+"""
+FETCH = "tex.2d.v4.f32.f32 {%f8, %f4, %f5, %f6}, [%d1, {%f1, %f2}];"
+STORE = """suld.b.2d.b32.OUTSIDE {%f8}, [%d2, {%r2, %r3}];
+    add.f32 %f7, %f8, %f8; mov.b32 %r4, %f7; sust.b.2d.b32.OUTSIDE [%d2, {%r2, %r3}], {%r4};"""
+
+
+class Arrays(Program):
+    """A program with two arrays, a texture of the first and a surface of the second, and two streams."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = (self.runtime("MallocArray", struct.pack("<5i", 32, 0, 0, 0, 2), WIDTH, HEIGHT, 2) for _ in range(2))
+        self.values = np.arange(WIDTH * HEIGHT, dtype=np.float32).reshape(HEIGHT, WIDTH)
+        for array in (self.first, self.second):
+            self.copy(array, "")
+        modes = struct.pack("<3i2ii4fi", 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+        self.texture = self.runtime("CreateTextureObject", self.resource(self.first), modes, 0)
+        self.surface = self.runtime("CreateSurfaceObject", self.resource(self.second))
+        self.stream, self.other = (self("cuStreamCreate", 1) for _ in range(2))
+
+    def runtime(self, name: str, *values: int | bytes) -> int:
+        """The result of a call of the runtime. Bytes are at an address."""
+        kept, result = [ctypes.create_string_buffer(each) for each in values if isinstance(each, bytes)], Word()
+        places = iter(kept)
+        words = [ctypes.addressof(next(places)) if isinstance(each, bytes) else each for each in values]
+        made = [] if name.startswith(("Memcpy", "Free", "Destroy")) else [ctypes.addressof(result)]
+        assert library.driver().call(f"_cuda{name}", [*made, *words, *[0] * (16 - len(words) - len(made))]) == 0, name
+        return result.value
+
+    def resource(self, array: int) -> bytes:
+        return struct.pack("<i4xQ", 0, array) + bytes(64)
+
+    def copy(self, array: int, how: str, *stream: int) -> None:
+        self.runtime(f"Memcpy2DToArray{how}", array, 0, 0, self.values.ctypes.data, WIDTH * 4, WIDTH * 4, HEIGHT, 1, *stream)
+
+    def run(self, stream: int, body: str = FETCH, outside: str = "trap", ahead: int = 0, *, reads: bool = False) -> np.ndarray[Any, Any]:
+        module = self("cuModuleLoadData", ctypes.c_char_p((HEADER + KERNEL.replace("BODY", body).replace("OUTSIDE", outside)).encode()))
+        kernel, out = self("cuModuleGetFunction", module, ctypes.c_char_p(b"moves")), self("cuMemAlloc_v2", 4 * WIDTH)
+        words = [Word(each) for each in (self.texture, self.surface, out, ahead)]
+        places = (ctypes.c_void_p * 4)(*map(ctypes.addressof, words))
+        self.do("cuLaunchKernel", kernel, 1, 1, 1, WIDTH, 1, 1, 0, stream, places, 0)
+        found = np.zeros(WIDTH, np.float32)
+        if reads:
+            self.do("cuMemcpyDtoHAsync_v2", found.ctypes.data, out, 4 * WIDTH, stream)
+        return found
+
+
+@pytest.fixture
+def program(session: Session) -> Iterator[Arrays]:
+    library.enter(session)
+    yield Arrays()
+    library.leave()
+
+
+def held(program: Arrays, array: int) -> np.ndarray[Any, Any]:
+    found = np.zeros((HEIGHT, WIDTH), np.float32)
+    program.runtime("Memcpy2DFromArray", found.ctypes.data, WIDTH * 4, array, 0, 0, WIDTH * 4, HEIGHT, 2)
+    return found
+
+
+def test_a_kernel_fetches_and_stores(program: Arrays, session: Session) -> None:
+    np.testing.assert_array_equal(program.run(program.stream, reads=True), program.values[1])
+    np.testing.assert_array_equal(program.run(program.stream, STORE, reads=True), program.values[2])
+    np.testing.assert_array_equal(held(program, program.second), [*program.values[:2], 2 * program.values[2]])
+    assert session.report().verdict == "clean", session.report().incomplete
+    for name, handle in (
+        ("DestroyTextureObject", program.texture),
+        ("DestroySurfaceObject", program.surface),
+        ("FreeArray", program.first),
+    ):
+        program.runtime(name, handle)
+
+
+@pytest.mark.parametrize("outside", ["zero", "clamp", "trap"])
+def test_the_end_of_a_surface(program: Arrays, session: Session, outside: str) -> None:
+    found = program.run(program.stream, STORE, outside, ahead=1, reads=True)
+    if outside == "trap":
+        assert any(
+            "a coordinate is outside of the surface" in str(each) for each in (*session.report().incomplete, *session.report().findings)
+        )
+        return
+    last = {"zero": 0, "clamp": program.values[2, -1]}[outside]
+    assert found[-2] == program.values[2, -1]
+    assert outside == "clamp" or found[-1] == last
+    assert held(program, program.second)[2, 0] == program.values[2, 0]
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_copy_and_fetches(program: Arrays, session: Session, racy: bool) -> None:
+    program.run(program.stream)
+    program.copy(program.first, "Async", program.other if racy else program.stream)
+    report = session.report()
+    assert {(each.kind, each.hazard) for each in report.findings} == ({("global-race", "WAR")} if racy else set())
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_surface_in_two_streams_is_not_judged(program: Arrays, session: Session, several: bool) -> None:
+    program.copy(program.second, "Async", program.stream)
+    program.run(program.other if several else program.stream, STORE)
+    assert session.report().verdict == ("incomplete" if several else "clean")
+
+
+def test_a_fault_in_what_a_launch_fetches(program: Arrays, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, texture_calls, "if not driver.special.objects:", "if True:")
+    assert launch_calls.before_launch is texture_calls.before_launch
+    program.run(program.stream)
+    program.copy(program.first, "Async", program.other)
+    assert not session.report().findings
