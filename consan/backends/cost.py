@@ -78,7 +78,7 @@ class CostMeter:
     def seconds(self) -> float:
         """Seconds in which threads of the program worked for consan, in sum."""
         with self._lock:
-            return sum(each.seconds + (self.now() - each.since) * each.works for each in self._threads)
+            return sum((each.seconds + (self.now() - each.since) * each.works for each in self._threads), 0.0)
 
     @property
     def elapsed(self) -> float:

@@ -11,7 +11,7 @@ supervisor (supervisor.py).
   A Python process that takes the place of this one is followed as a child is.
 
 Not handled: children with their own environment (`env=`), started with -I, -E or -S, or of another interpreter; forked children
-on a GPU, where CUDA does not work after a fork (noted).
+on a GPU, where CUDA does not work after a fork (noted); errors that end a child which imports its framework in the function that it runs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
 from consan.dataclass import dataclass
 from consan.native.python.interpreters import VARIABLE, followed
+from consan.process.program import ProgramEnd
 from consan.process.termination import before_termination, uninterrupted
 from consan.reports.counts import plural
 from consan.reports.formats.json_format import ReportError, dumps, loads
@@ -179,6 +181,7 @@ class Handover:
 
     def _finish(self, session: Session) -> None:
         session.news.on_judged = None
+        session.watch.cut_off()
         followed = vars(session).get("followed")
         if followed is not None and (log := followed.log) is not None:
             log.save(self._folder / self.stem)
@@ -242,6 +245,12 @@ class ChildSession:
         if self._pid == os.getpid():
             self._handover.end()
 
+    def fails(self, reasons: list[str]) -> None:
+        """The process ends by an error."""
+        if reasons:
+            self._handover.begin(self._opened())
+            self._opened().watch.reasons |= dict.fromkeys(reasons)
+
     def forked(self, folder: Path) -> None:
         """Prepare this process after a fork."""
         self._pid, self._handover, self._lock = os.getpid(), Handover(folder), threading.RLock()
@@ -267,10 +276,25 @@ class ChildSession:
         return getattr(session, name)
 
 
+def _noting_failures(choice: Callable[[], str], note: Callable[[list[str]], None]) -> None:
+    """Let an exception that ends this process, one of multiprocessing, be a reason of its report, if consan may be its cause."""
+    run = BaseProcess.run
+
+    def noting(process: BaseProcess) -> None:
+        try:
+            run(process)
+        except Exception as error:
+            note(ProgramEnd(1, uncaught=(error,)).cut_short(replaced=choice() == "cpu", what="a process of the program"))
+            raise
+
+    BaseProcess.run = noting  # type: ignore[method-assign]
+
+
 def arm(given: dict[str, Any]) -> None:
     """Sanitize this process's kernels. Called in a new interpreter when it imports a framework."""
     session = ChildSession(given)
     late.adapters.install(session)
+    _noting_failures(lambda: session.backend.choice, session.fails)
     atexit.register(session.end)
     before_leaving(session.end)  # children of the fork server end with os._exit
     os.register_at_fork(after_in_child=lambda: session.forked(Path(given["folder"])))
@@ -294,6 +318,11 @@ class Forks:
         if self._handover is not None:
             self._handover.end()
 
+    def _fails(self, reasons: list[str]) -> None:
+        if reasons and self._handover is not None:
+            self._handover.begin(self._session)
+            self._session.watch.reasons |= dict.fromkeys(reasons)
+
     def _note(self) -> None:
         if self._following and not self._session.backend.survives_fork:
             self._session.note("the program forked child processes: CUDA does not work in them; the start method spawn is followed")
@@ -303,6 +332,7 @@ class Forks:
             return
         self._session.device.lock = threading.RLock()
         self._handover = Handover(self._folder)
+        _noting_failures(lambda: self._session.backend.choice, self._fails)
         before_leaving(self.end)
         for name in _USES:
             setattr(self._session, name, _beginning(self._handover, self._session, getattr(type(self._session), name)))

@@ -68,13 +68,13 @@ class ProgramEnd:
     uncaught: tuple[BaseException, ...] = ()
     in_threads: tuple[BaseException, ...] = ()
 
-    def cut_short(self, *, replaced: bool) -> list[str]:
+    def cut_short(self, *, replaced: bool, what: str = "the program") -> list[str]:
         """Why the program may not have done all that it does without consan. `replaced`: consan stands in for its GPU."""
-        ended = ("the program", (*filter(None, (self.failure,)), *self.uncaught)), ("a thread of the program", self.in_threads)
-        own = [(what, _own_error(error)) for what, errors in ended for error in errors]
-        reasons = [f"consan ended {what}: {each}" for what, each in own if each is not None and each.exit_code != ExitCode.INTERRUPTED]
-        others = [(what, type(each).__name__) for what, errors in ended for each in errors if replaced and _own_error(each) is None]
-        return list(dict.fromkeys([*reasons, *(f"{what} ended by {each}, and consan stands in for its GPU" for what, each in others)]))
+        ended = (what, (*filter(None, (self.failure,)), *self.uncaught)), (f"a thread of {what}", self.in_threads)
+        own = [(who, _own_error(error)) for who, errors in ended for error in errors]
+        reasons = [f"consan ended {who}: {each}" for who, each in own if each is not None and each.exit_code != ExitCode.INTERRUPTED]
+        others = [(who, type(each).__name__) for who, errors in ended for each in errors if replaced and _own_error(each) is None]
+        return list(dict.fromkeys([*reasons, *(f"{who} ended by {each}, and consan stands in for its GPU" for who, each in others)]))
 
 
 def _own_error(error: BaseException | None) -> ConsanError | None:

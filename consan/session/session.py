@@ -381,14 +381,14 @@ class Session:
         return self._executor.sites_of(prepared)
 
     def take(self) -> model.Report | None:
-        """The report since the last `take`, and a fresh start. None if nothing was launched."""
+        """The report since the last `take`, and a fresh start. None if nothing was launched, and nothing else went wrong."""
         return self._others.united(self._take(), Session.take)
 
     def _take(self) -> model.Report | None:
         list(map(Frameworks.tell_repeated, self._made))
-        if not self.modules.used and not self._collected.uninstrumented:
+        if not (self.modules.used or self._collected.uninstrumented or self.watch.reasons):
             return None
-        report = self._whole()
+        report, cut_off = self._whole(), bool(self.watch.reasons)
         ran = tuple(kernel for kernel in report.kernels if kernel.launches)
         self._executor.ever_launched |= bool(ran)
         self._executor.forget()
@@ -397,4 +397,4 @@ class Session:
         list(map(Frameworks.forget, self._made))
         if self.device.owner is self and not self.device.lost:
             self.device.start(self.cta_limit)
-        return replace(report, kernels=ran) if ran or report.uninstrumented else None
+        return replace(report, kernels=ran) if ran or report.uninstrumented or cut_off else None

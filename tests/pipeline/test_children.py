@@ -79,9 +79,34 @@ if os.fork():
 else:
     launch("racy")
 """
+ENDS = """
+import multiprocessing, os, signal, sys, threading, time
+import cupy as cp
+from common import SOURCE, launch
+def hangs():
+    kernel = cp.RawKernel(SOURCE.replace("NAME", "hangs").replace("SYNC", "while (x[0] == 0) __syncthreads();"), "hangs")
+    kernel.compile()
+    threading.Thread(target=lambda: (time.sleep(1), os.kill(os.getpid(), signal.SIGTERM))).start()
+    kernel((1,), (64,), (cp.arange(64, dtype=cp.float32), cp.zeros(64, dtype=cp.float32)))
+def refused():
+    from consan._errors import NotSupported
+    raise NotSupported("no sparse arrays")
+def fails():
+    raise ValueError("mine")
+if __name__ == "__main__":
+    launch("of_parent")
+    child = multiprocessing.get_context(sys.argv[1]).Process(target=globals()[sys.argv[2]])
+    child.start()
+    child.join()
+"""
+CHILD_ENDS = {
+    "hangs": "hangs did not run to its end: its process was ended",
+    "refused": "consan ended a process of the program: no sparse arrays",
+    "fails": "a process of the program ended by ValueError, and consan stands in for its GPU",
+}
 
 
-def run(folder: Path, script: str, *words: str) -> tuple[int, dict[str, Any], str]:
+def run(folder: Path, script: str, *words: str, traceback: bool = False) -> tuple[int, dict[str, Any], str]:
     """The status, the report and the output; the temporary folder has a short name, for forkserver binds a socket in it."""
     (folder / "common.py").write_text(COMMON)
     (folder / "script.py").write_text(script)
@@ -89,7 +114,7 @@ def run(folder: Path, script: str, *words: str) -> tuple[int, dict[str, Any], st
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
         environment = {**os.environ, "TMPDIR": temporary}
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
-        assert "Traceback" not in done.stderr, done.stderr
+        assert traceback or "Traceback" not in done.stderr, done.stderr
         assert not [path for path in Path(temporary).iterdir() if path.name.startswith("consan")]
     return done.returncode, json.loads((folder / "r.json").read_text()), done.stdout
 
@@ -133,6 +158,16 @@ def test_a_child_that_was_killed_makes_the_run_incomplete(tmp_path: Path) -> Non
     status, report, _ = run(tmp_path, KILLED)
     assert (status, report["verdict"], launches(report)) == (67, "incomplete", {"of_parent": 1, "clean": 1})
     assert "launched kernels and did not report at its end" in report["incomplete"][0]
+
+
+SLOW_ENDS = ("fork refused", "fork fails", "spawn hangs", "spawn fails")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("words", but(SLOW_ENDS, [f"{method} {how}" for method in ("fork", "spawn") for how in CHILD_ENDS]))
+def test_a_child_whose_launch_or_work_was_cut_off_makes_the_run_incomplete(tmp_path: Path, words: str) -> None:
+    status, report, _ = run(tmp_path, ENDS, *words.split(), traceback=True)
+    assert (status, report["verdict"], report["incomplete"]) == (67, "incomplete", [CHILD_ENDS[words.split()[1]]])
 
 
 def test_the_next_sitecustomize_runs_and_the_path_is_as_it_was(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ class SessionWatch:
         self.findings = Accumulated()  # those that did not come from the device's tables, which merge by themselves
         self.recorded: LaunchCheck | None = None  # the launch that runs, if it is recorded
         self.in_graphs: Callable[[], Sequence[LaunchCheck]] = tuple  # nodes of graphs, whose launches may run
+        self._runs = ""  # the kernel that runs, or is launched
         self._lost_by = ""  # the driver's name of the error that broke the device
         self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
 
@@ -67,6 +68,7 @@ class SessionWatch:
 
         A launch that the device refuses (`UsageError`) is not reported: it fails without consan too.
         """
+        before, self._runs = self._runs, entry
         try:
             yield
         except DeviceLost as error:
@@ -88,6 +90,13 @@ class SessionWatch:
             if type(error) is not UsageError:
                 self.unfinished(entry, str(error) or type(error).__name__)
             raise
+        finally:
+            self._runs = before
+
+    def cut_off(self) -> None:
+        """The process ends, perhaps while a launch runs: by a signal, whose handler was called."""
+        if self._runs:
+            self.unfinished(self._runs, "its process was ended")
 
     def unfinished(self, entry: str, why: str) -> None:
         """Tell that a launch did not end."""

@@ -23,9 +23,9 @@ TAKES_A_MODULE = sorted(
 @pytest.mark.parametrize(("name", "marked"), [*((name, True) for name in TAKES_A_MODULE), ("launch", True), ("recording", False)])
 def test_the_first_kernel_leaves_a_mark(name: str, marked: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def opened(_: Any) -> Any:
-        news, device = SimpleNamespace(on_judged=None), SimpleNamespace(lock=threading.RLock())
+        news, device, watch = SimpleNamespace(on_judged=None), SimpleNamespace(lock=threading.RLock()), SimpleNamespace(cut_off=print)
         uses = dict.fromkeys([*TAKES_A_MODULE, "launch"], print)
-        return SimpleNamespace(take=lambda: None, recording=None, news=news, device=device, **uses)
+        return SimpleNamespace(take=lambda: None, recording=None, news=news, device=device, watch=watch, **uses)
 
     monkeypatch.setattr(children, "open_session", opened)
     monkeypatch.setattr(children, "before_termination", lambda end: None)
