@@ -88,10 +88,8 @@ template <typename G> CONSAN_DEVICE void consan_copy(void *to, const void *from,
 }
 CONSAN_DEVICE void consan_signal(uint64_t *own, uint64_t value, int op, int pe) {
     uint64_t *there = (uint64_t *)consan_there(own, pe);
-    if (op == NVSHMEM_SIGNAL_ADD)
-        consan_add(there, value);
-    else
-        consan_set(there, value);
+    if (op == NVSHMEM_SIGNAL_ADD) consan_add(there, value);
+    else consan_set(there, value);
 }
 CONSAN_DEVICE void consan_nbi() { asm volatile("// nvshmem: nbi"); }
 template <typename G> CONSAN_DEVICE void consan_put(void *to, const void *from, size_t bytes, int pe) {
@@ -106,13 +104,18 @@ template <typename G> CONSAN_DEVICE void consan_get(void *to, const void *from, 
     consan_copy<G>(to, consan_there(from, pe), bytes);
     G::sync();
 }
-template <typename G>
-CONSAN_DEVICE void consan_put_signal(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
+// A put with its own signal, or a collective: of all that was put, its signals order what the group puts from here on.
+template <typename G> CONSAN_DEVICE void consan_own_puts() {
+    if (G::at() == 0) asm volatile("// consan_put_begin;" ::: "memory");
+}
+CONSAN_DEVICE void consan_own_puts_end() { asm volatile("// consan_put_end;" ::: "memory"); }
+template <typename G> CONSAN_DEVICE void consan_put_signal(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) {
     asm volatile("// nvshmem: put with signal");
     G::sync();
+    consan_own_puts<G>();
     consan_copy<G>(consan_there(to, pe), from, bytes);
     G::sync();
-    if (G::at() == 0) nvshmem_fence(), consan_signal(signal, value, op, pe);
+    if (G::at() == 0) nvshmem_fence(), consan_signal(signal, value, op, pe), consan_own_puts_end();
 }
 // Copies with strides, in elements.
 template <typename T> CONSAN_DEVICE void consan_strided(T *to, const T *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t count) {
@@ -154,10 +157,11 @@ CONSAN_DEVICE uint64_t *consan_counters(int which, int pe) {
     return (uint64_t *)((size_t)high << 32 | low) + (2 * pe + which) * (nvshmem_n_pes() + 1);
 }
 // Tell ranks `told` to the one before `past` that this one has come; returns its number.
-CONSAN_DEVICE uint64_t consan_come(int which, int told, int past) {
+template <bool Whole = true> CONSAN_DEVICE uint64_t consan_come(int which, int told, int past) {
     uint64_t before;
     asm volatile("atom.relaxed.sys.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(consan_counters(which, nvshmem_my_pe()) + nvshmem_n_pes()) : "memory");
-    nvshmem_quiet();
+    if (Whole) nvshmem_quiet();
+    else nvshmem_fence();
     for (int pe = told; pe < past; ++pe) consan_set(consan_counters(which, pe) + nvshmem_my_pe(), before + 1);
     return before + 1;
 }
@@ -179,39 +183,49 @@ template <typename G> CONSAN_DEVICE void consan_meet(int which) {
     CONSAN_DEVICE int prefix##_team_sync##suffix(nvshmem_team_t team) { return consan_check_team(team), prefix##_sync_all##suffix(), 0; }
 
 // Collectives that move data. The destination of each rank must be free before any rank begins: that is the caller's to order.
-CONSAN_DEVICE void consan_begin(nvshmem_team_t team) {
+template <typename G> CONSAN_DEVICE void consan_begin(nvshmem_team_t team) {
     asm volatile("// nvshmem: collective");
-    consan_check_team(team);
+    consan_check_team(team), G::sync();
+    consan_own_puts<G>();
 }
 // Rank `from` has what the others get, or each has something for each.
 template <typename G> CONSAN_DEVICE int consan_end(int from, int past) {
     int me = nvshmem_my_pe();
     bool gives = from <= me && me < past;
     G::sync();
-    if (G::at() == 0) consan_await(CONSAN_COLLECTIVES, consan_come(CONSAN_COLLECTIVES, 0, gives ? nvshmem_n_pes() : 0), from, past);
+    if (G::at() == 0) {
+        uint64_t number = consan_come<false>(CONSAN_COLLECTIVES, 0, gives ? nvshmem_n_pes() : 0);
+        consan_own_puts_end();
+        consan_await(CONSAN_COLLECTIVES, number, from, past);
+    }
     G::sync();
     return 0;
 }
 template <typename G> CONSAN_DEVICE int consan_broadcast(nvshmem_team_t team, void *to, const void *from, size_t bytes, int root) {
-    consan_begin(team), G::sync();
+    consan_begin<G>(team);
     for (int pe = 0; nvshmem_my_pe() == root && pe < nvshmem_n_pes(); ++pe) consan_copy<G>(consan_there(to, pe), from, bytes);
     return consan_end<G>(root, root + 1);
 }
 template <typename G> CONSAN_DEVICE int consan_gather(nvshmem_team_t team, void *to, const void *from, size_t bytes) {
-    consan_begin(team), G::sync();
+    consan_begin<G>(team);
     for (int pe = 0; pe < nvshmem_n_pes(); ++pe) consan_copy<G>(consan_there((char *)to + nvshmem_my_pe() * bytes, pe), from, bytes);
     return consan_end<G>(0, nvshmem_n_pes());
 }
 template <typename G> CONSAN_DEVICE int consan_alltoall(nvshmem_team_t team, void *to, const void *from, size_t bytes) {
-    consan_begin(team), G::sync();
-    for (int pe = 0; pe < nvshmem_n_pes(); ++pe)
-        consan_copy<G>(consan_there((char *)to + nvshmem_my_pe() * bytes, pe), (const char *)from + pe * bytes, bytes);
+    consan_begin<G>(team);
+    for (int pe = 0; pe < nvshmem_n_pes(); ++pe) consan_copy<G>(consan_there((char *)to + nvshmem_my_pe() * bytes, pe), (const char *)from + pe * bytes, bytes);
     return consan_end<G>(0, nvshmem_n_pes());
 }
 // A rank combines every n-th element of all and stores it at all: source and destination may be the same.
 template <typename G, typename O, typename T> CONSAN_DEVICE int consan_reduce(nvshmem_team_t team, T *to, const T *from, size_t count) {
     int me = nvshmem_my_pe(), ranks = nvshmem_n_pes();
-    consan_begin(team), consan_meet<G>(CONSAN_COLLECTIVES);
+    consan_check_team(team), G::sync();
+    if (G::at() == 0) {
+        asm volatile("// consan_put_begin;" ::: "memory");
+        uint64_t number = consan_come<false>(CONSAN_COLLECTIVES, 0, ranks);
+        consan_own_puts_end(), consan_await(CONSAN_COLLECTIVES, number, 0, ranks);
+    }
+    consan_begin<G>(team);
     for (size_t at = me + (size_t)G::at() * ranks; at < count; at += (size_t)G::count() * ranks) {
         T all = *(const T *)consan_there(from + at, 0);
         for (int pe = 1; pe < ranks; ++pe) all = O::of(all, *(const T *)consan_there(from + at, pe));
@@ -244,12 +258,10 @@ CONSAN_OPERATION(xor, a ^ b)
         consan_nbi(); \
         consan_get<group>(to, from, bytes, pe); \
     } \
-    CONSAN_DEVICE void prefix##_putmem_signal##suffix( \
-        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) { \
+    CONSAN_DEVICE void prefix##_putmem_signal##suffix(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) { \
         consan_put_signal<group>(to, from, bytes, signal, value, op, pe); \
     } \
-    CONSAN_DEVICE void prefix##_putmem_signal_nbi##suffix( \
-        void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) { \
+    CONSAN_DEVICE void prefix##_putmem_signal_nbi##suffix(void *to, const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op, int pe) { \
         consan_nbi(); \
         consan_put_signal<group>(to, from, bytes, signal, value, op, pe); \
     } \
@@ -281,12 +293,10 @@ CONSAN_OF_GROUP(nvshmemx, _block, consan_block)
         consan_nbi(); \
         prefix##_getmem##suffix(to, from, count * sizeof(type), pe); \
     } \
-    CONSAN_DEVICE void prefix##_##name##_put_signal##suffix( \
-        type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) { \
+    CONSAN_DEVICE void prefix##_##name##_put_signal##suffix(type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) { \
         prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe); \
     } \
-    CONSAN_DEVICE void prefix##_##name##_put_signal_nbi##suffix( \
-        type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) { \
+    CONSAN_DEVICE void prefix##_##name##_put_signal_nbi##suffix(type *to, const type *from, size_t count, uint64_t *signal, uint64_t value, int op, int pe) { \
         consan_nbi(); \
         prefix##_putmem_signal##suffix(to, from, count * sizeof(type), signal, value, op, pe); \
     } \
@@ -368,7 +378,9 @@ CONSAN_COPIES(double, double)
     CONSAN_DEVICE type nvshmem_##name##_atomic_compare_swap(type *to, type compared, type value, int pe) { \
         word before; \
         asm volatile("atom.relaxed.sys.cas." bits " %0, [%1], %2, %3;" \
-                     : "=" c(before) : "l"(consan_there(to, pe)), c((word)compared), c((word)value) : "memory"); \
+                     : "=" c(before) \
+                     : "l"(consan_there(to, pe)), c((word)compared), c((word)value) \
+                     : "memory"); \
         return (type)before; \
     } \
     CONSAN_DEVICE type nvshmem_##name##_atomic_fetch_inc(type *to, int pe) { return nvshmem_##name##_atomic_fetch_add(to, 1, pe); } \

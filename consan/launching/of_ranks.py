@@ -13,9 +13,6 @@ from consan.instrument.rewriting.multicast import ABOVE, of_each_rank
 from consan.instrument.rewriting.ranked import Dim3, check_count, has_barriers, ranked
 from consan.launching.placement import Multicast, Placement, Symmetric, room_of
 
-_OF_SIGNALS: Final = (
-    "NVSHMEM orders the data of a put with its own signal alone; here a signal orders earlier puts and stores of its thread, too"
-)
 _OF_SYNC: Final = "NVSHMEM's sync completes no puts, other than its barrier; here it does"
 _OF_NBI: Final = (
     "NVSHMEM may read the source of a put that is not blocking (_nbi), and write the destination of such a get, up to quiet; here both are"
@@ -77,8 +74,7 @@ def unordered_puts(module: Module) -> list[str]:
     )
     found = {  # a report has the last one
         _OF_NBI: later,
-        _OF_SIGNALS: signalled and (put or stored),
         _OF_SYNC: synced and (put or signalled),
-        _OF_COLLECTIVES: collective and (put or got or stored or signalled),
+        _OF_COLLECTIVES: collective and (got or stored),
     }
     return [reason for reason, holds in found.items() if holds]

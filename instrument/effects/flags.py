@@ -16,6 +16,7 @@ class Flag(enum.IntFlag):
     OF_PUTS = 8  # a fence: none itself, but the next one is of puts
     POLLS = 8  # a strong access in a loop that may wait for another thread
     ALIGNED = 8  # a point: after a divergence the behaviour is undefined
+    OWN_PUTS = 16  # a fence: none itself; with OF_PUTS a put with its own signal begins, else it ends
     WHOLE = 16  # a point: no lane of the warp may have exited
     LOOKED_UP = 16  # a strong access: its place follows from an index that the thread has loaded (R-MO2)
     MASKED = 32  # a point: its members are those of a mask, and `key` identifies it; a bulk store: `chosen` bytes of each 16

@@ -202,7 +202,7 @@ class Fence(Effect):
     """A fence, in modules with relaxed arrivals or waits, or whose threads may synchronise through memory.
 
     `restricted`: it orders accesses to shared memory only (record/restricted.py). `of_puts`: none, but the next one is NVSHMEM's
-    (SEMANTICS 12, R-RK4).
+    (SEMANTICS 12, R-RK4). `own_puts`: none; a put that has its own signal begins with `of_puts`, and else ends.
     """
 
     recorded = When.FENCES
@@ -213,6 +213,7 @@ class Fence(Effect):
     narrow: bool = False
     restricted: bool = False
     of_puts: bool = False
+    own_puts: bool = False
 
 
 class InitsFence(Effect):

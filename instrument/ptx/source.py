@@ -18,7 +18,7 @@ from consan.instrument.ptx.errors import PtxSyntaxError
 TRIVIA = r"\s*(?:(?:(?://|\#[ \t]*\d)[^\n]*(?=\n|\Z)|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)\s*)*"
 _ORDERS = r"(?:release|acquire)(?=[ \t]*\[[ \t]*%[\w$]+[ \t]*(?:\+[ \t]*\d+[ \t]*)?\])"
 #: A comment of consan.h, up to the end of its line: to the assembler nothing, to consan an instruction of a function.
-ANNOTATION = rf"//[ \t]*(consan_(?:{_ORDERS}|(?:ignore_(?:begin|end)|put_fence)(?=[ \t]*;)))[^\n]*"
+ANNOTATION = rf"//[ \t]*(consan_(?:{_ORDERS}|(?:ignore_(?:begin|end)|put_(?:fence|begin|end))(?=[ \t]*;)))[^\n]*"
 #: Trivia between the statements of a function.
 TRIVIA_BETWEEN = TRIVIA.replace("//", f"(?!{ANNOTATION.replace('(consan', '(?:consan')})//", 1)
 

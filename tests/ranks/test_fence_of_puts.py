@@ -67,6 +67,60 @@ def test_what_is_complete_needs_no_other_fence() -> None:
     assert verdict(LOCAL, "nvshmem_fence()", 2, of=0) == ("clean", set())
 
 
+# Chunks that arrive with signals of their own, and a wait for the signal of another one; a put before a collective.
+CHUNKS = """
+#include <nvshmem.h>
+extern "C" __global__ void kernel(int *data, int *more, uint64_t *signal, int *from, int *out) {
+    int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes(), t = threadIdx.x;
+    BEGIN;
+    for (int chunk = 0; chunk < 4; ++chunk) {
+        if (t == 0) nvshmem_signal_wait_until(signal + SLOT, NVSHMEM_CMP_GE, COUNT);
+        __syncthreads();
+        if (t < 16) out[16 * chunk + t] = data[16 * chunk + t];
+        __syncthreads();
+    }
+}
+"""
+SENT = "for (int chunk = 0; chunk < 4; ++chunk) nvshmemx_int_put_signal_block(data + 16 * chunk, from, 16, signal"
+OWN_SIGNALS = {
+    "a signal each": (SENT + " + chunk, 1, NVSHMEM_SIGNAL_SET, next)", "chunk", "1", False),
+    "one that is added to": (SENT + ", 1, NVSHMEM_SIGNAL_ADD, next)", "0", "chunk + 1", False),
+    "the signal of another": (SENT + " + chunk, 1, NVSHMEM_SIGNAL_SET, next)", "3 - chunk", "1", True),
+    "one add too few": (SENT + ", 1, NVSHMEM_SIGNAL_ADD, next)", "0", "chunk", True),
+}
+COLLECTIVE = (
+    "if (next == 2) nvshmemx_int_put_block(data, from, 64, next); ORDER nvshmemx_int_broadcast_block(NVSHMEM_TEAM_WORLD, more, from, 16, 1)"
+)
+
+
+def chunks(begin: str, slot: str, count: str) -> set[str]:
+    kernel = consan.Kernel(CHUNKS, "kernel", defines={"BEGIN": begin, "SLOT": slot, "COUNT": count})
+    data, more, signal = (consan.Symmetric([np.zeros(64, kind) for _ in range(3)]) for kind in (np.int32, np.int32, np.uint64))
+    args: Any = [[data, more, signal, np.arange(64, dtype=np.int32), np.zeros(64, np.int32)] for _ in range(3)]
+    report = consan.launch(kernel, 1, 64, args, ranks=3, device="cpu")
+    assert not report.incomplete, str(report)
+    return {finding.kind for finding in report.findings}
+
+
+@pytest.mark.parametrize("name", OWN_SIGNALS)
+def test_the_signal_of_a_put_orders_its_own_data(name: str) -> None:
+    *how, racy = OWN_SIGNALS[name]
+    assert chunks(*how) == ({"global-race"} if racy else set())
+
+
+def test_a_collective_completes_no_put() -> None:
+    assert chunks(COLLECTIVE.replace("ORDER", ""), "0", "0") == {"global-race"}
+    assert chunks(COLLECTIVE.replace("ORDER", "nvshmem_quiet(); __syncthreads();"), "0", "0") == set()
+
+
+@pytest.mark.slow  # it compiles the checker
+@pytest.mark.parametrize(("holds", "name"), [(False, "the signal of another"), (True, "a signal each")])
+def test_a_fault_in_the_signals_of_puts(holds: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    *how, _ = OWN_SIGNALS[name]
+    Plant(monkeypatch, (replay, grid)).decides("Edge::OWN_PUTS", holds)
+    assert (chunks(*how) == set()) is not holds
+
+
 @pytest.mark.slow  # it compiles the checker
 @pytest.mark.parametrize(
     ("edge", "holds", "put", "order", "to"),

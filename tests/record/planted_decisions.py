@@ -157,7 +157,7 @@ NO_KERNEL: dict[tuple[str, bool], str] = {
     },
     **{
         (f"Edge::{which}", outcome): "tests/ranks/test_fence_of_puts.py: it takes several ranks"
-        for which in ("FENCE_OF_PUTS", "PUT_IS_THERE")
+        for which in ("FENCE_OF_PUTS", "PUT_IS_THERE", "OWN_PUTS")
         for outcome in (False, True)
     },
     ("Edge::RANK_BEGIN", False): "tests/ranks/test_launches_of_ranks.py: it takes two launches",

@@ -98,7 +98,7 @@ class LaunchReplay {
         if (input_.synced) grid_.flags.add(access, cluster, thread, grid_.views.scope(access.order()));
     }
     void note_write(const effects::Fence &fence, u32, u32) {
-        if (fence.of_puts()) return grid_.views.count_puts();
+        if (fence.of_puts() || fence.own_puts()) return grid_.views.count_puts();
         output_.narrow |= scope_of(fence.order()) < grid_.views.all();
         bool wide = grid_.views.scope(fence.order()) >= grid_.views.all();
         if (fence.order() & IS_SC) grid_.flags.fence(wide);

@@ -25,6 +25,7 @@ __all__ = ["ROWS"]
 # Comments that `consan.h` puts into the text (ptx/source.py). `release` and `acquire` order at .gpu scope what is named by an address.
 _ANNOTATIONS = "consan.h: annotations"
 _ORDERS: dict[str, Any] = {"status": "recorded", "scope": "gpu", "makes": (makes(Observe, words="addr"), makes(Publish, words="addr"))}
+_OWN_PUT_BEGINS = makes(Fence, of_puts=True, own_puts=True)
 _SYS: dict[str, Any] = {"sem": "acq_rel", "scope": "sys"}
 ANNOTATIONS: list[Row] = [
     *rows(_ANNOTATIONS, "annotation", "consan_release [addr]", action="release", sem="release", **_ORDERS),
@@ -32,6 +33,8 @@ ANNOTATIONS: list[Row] = [
     *rows(_ANNOTATIONS, "annotation", "consan_ignore_begin", status="recorded", action="begin"),
     *rows(_ANNOTATIONS, "annotation", "consan_ignore_end", status="recorded", action="end"),
     *rows("nvshmem.h: fence", "annotation", "consan_put_fence", status="recorded", action="puts", makes=makes(Fence, of_puts=True), **_SYS),
+    *rows("nvshmem.h: a put", "annotation", "consan_put_begin", status="recorded", action="puts", makes=_OWN_PUT_BEGINS, **_SYS),
+    *rows("nvshmem.h: a put", "annotation", "consan_put_end", status="recorded", action="puts", makes=makes(Fence, own_puts=True), **_SYS),
 ]
 
 CONTROL: list[Row] = [

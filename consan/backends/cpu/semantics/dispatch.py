@@ -50,7 +50,15 @@ def _ignored(_context: DecodeContext) -> Step:
 _IGNORED = (
     *("fence", "fence.mbarrier_init", "fence.proxy", "membar", "membar.proxy", "griddepcontrol", "nanosleep", "pmevent", "setmaxnreg"),
     *("prefetch", "prefetchu", "applypriority", "discard", "createpolicy"),
-    *("consan_release", "consan_acquire", "consan_ignore_begin", "consan_ignore_end", "consan_put_fence"),
+    *(
+        "consan_release",
+        "consan_acquire",
+        "consan_ignore_begin",
+        "consan_ignore_end",
+        "consan_put_fence",
+        "consan_put_begin",
+        "consan_put_end",
+    ),
 )
 _MODULES = (
     *(access, atomic_steps, matrix, async_steps, mbarrier_steps, cluster, wgmma, tcgen05, tcgen05_registers, tensor, bulk, wmma),

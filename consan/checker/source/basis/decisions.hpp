@@ -42,6 +42,7 @@ enum class Edge : u32 {
     RANK_END,              // a rank ends behind an access
     FENCE_OF_PUTS,         // a fence is one of puts (R-RK4)
     PUT_IS_THERE,          // what was put before such a fence is behind it for the rank that is signalled
+    OWN_PUTS,              // a put has its own signal
     PEER_ACQUIRE,         // a strong read acquires what another GPU has released
     PEER_RELEASE,         // a strong write releases for another GPU
 };

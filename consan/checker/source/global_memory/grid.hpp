@@ -63,9 +63,9 @@ class Part {
         return true;
     }
 
-    // The next fence of a thread is one of puts.
-    bool fence_of_puts(u32 thread) {
-        if (synced()) grid_->edges.fence_of_puts(cluster_, thread);
+    // The next fence of a thread is one of puts, or a put with a signal begins or ends.
+    bool fence_of_puts(u32 thread, const effects::Fence &fence) {
+        if (synced()) grid_->edges.fence_of_puts(cluster_, thread, fence);
         return true;
     }
 

@@ -64,13 +64,18 @@ class Edges {
         if (sc) views_.clocks(cluster).fence(thread, 1u << views_.clocks(cluster).sc_fence());
         if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & IS_RELEASE)) return;
         Past past = views_.clocks(cluster).release(thread);
-        if (of_puts) return (void)(own.puts = {past, fence.site()});
+        if (of_puts) return (void)((own.begin ? own.signal : own.puts) = {past, fence.site(), own.begin});
         Moment made = views_.publish(cluster, thread, KNOWN, past, fence.site(), sc);
         own.fences[width(scope)] = {made, scope, fence.site()};
         if (scope >= views_.all()) views_.complete(cluster, past);
     }
-    // The next fence of a thread orders what it has put to a rank, for signals to that rank (R-RK4).
-    void fence_of_puts(u32 cluster, u32 thread) { threads_[cluster][thread].of_puts = true; }
+    // R-RK4: the next fence of a thread orders what it has put to a rank, for signals to that rank; of a put with a signal, from its begin on.
+    void fence_of_puts(u32 cluster, u32 thread, const effects::Fence &fence) {
+        Thread &own = threads_[cluster][thread];
+        own.of_puts = fence.of_puts() && !fence.own_puts(), own.signal.site = NOTHING;
+        if (fence.own_puts()) own.begin.reset();
+        if (decided<Edge::OWN_PUTS>(fence.of_puts() && fence.own_puts())) own.begin = std::make_shared<const Past>(views_.clocks(cluster).release(thread));
+    }
 
     // A strong read, before the access.
     void observe(u32 number) {
@@ -158,6 +163,7 @@ class Edges {
     struct PutsFence {
         Past past{};
         u32 site = NOTHING;
+        std::shared_ptr<const Past> begin = nullptr;  // of the put, if it has its own signal
     };
     // A write that a strong read has observed, and whose moments are not acquired.
     struct Pending {
@@ -172,7 +178,8 @@ class Edges {
         std::vector<Knowledge> sc;     // what is behind a fence.sc of what was observed so far
         u32 sc_actor = NOTHING;
         std::vector<std::pair<u32, u32>> narrow;  // fences of narrow scope: the thread's time, the site
-        PutsFence puts;
+        PutsFence puts, signal;  // signal: of a put with a signal
+        std::shared_ptr<const Past> begin;
         bool of_puts = false;  // the next fence is one of puts
     };
 
@@ -204,10 +211,10 @@ class Edges {
         if (released != own.releases.end()) carry(handed, access, KNOWN, released->second);
         for (const Release &fence : own.fences)
             if (fence.moment.number) carry(handed, access, KNOWN, fence);
-        if (const PutsFence &fence = own.puts; fence.site != NOTHING) {
-            u32 rank = views_.rank_at(access.address);
-            carry(handed, access, KNOWN, {views_.publish(access.cluster, access.thread, KNOWN, fence.past, fence.site, false, rank), SYS_SCOPE, fence.site});
-        }
+        for (const PutsFence *fence : {&own.puts, &own.signal})
+            if (fence->site != NOTHING)
+                carry(handed, access, KNOWN,
+                      {views_.publish_puts(access.cluster, access.thread, fence->past, fence->site, access.address, fence->begin), SYS_SCOPE, fence->site});
         if (clocks.keeps_sc()) carry(handed, access, BEHIND_SC, {published(BEHIND_SC), SYS_SCOPE, access.site});
         carry(handed, access, LOOSE, {published(LOOSE), access.scope, access.site});
         unite(handed);

@@ -30,6 +30,7 @@ class Views {
         std::vector<u32> sites, made;  // of each moment: its site, and its number among all of the launch
         std::vector<u32> behind;  // of each moment: the last one, up to itself, that a fence.sc has made; 0 if there is none
         u32 rank;                 // fences of puts have made the moments, for signals to this rank and one; else 0
+        std::shared_ptr<const Past> begin;  // of the put whose own signal it is
     };
     // What a thread has published. `made`: 0 if nothing.
     struct Published {
@@ -92,11 +93,17 @@ class Views {
     u32 made() const { return made_; }
 
     // `sc`: a fence.sc makes the moment.
-    // `rank`: a fence of puts, and a signal to this rank and one.
+    Moment publish_puts(u32 cluster, u32 thread, const Past &past, u32 site, u64 signal, const std::shared_ptr<const Past> &begin) {
+        u32 of = rank_at(signal), rank = begin && !of ? ANY_RANK : of;  // the counters of collectives are of no rank
+        Moment made = publish(cluster, thread, KNOWN, past, site, false, begin && rank ? rank | ++signals_ << 8 : rank);
+        chains_[made.chain].begin = rank ? begin : nullptr;
+        return made;
+    }
+
     Moment publish(u32 cluster, u32 thread, Layer layer, const Past &past, u32 site, bool sc = false, u32 rank = 0) {
         auto made = numbers_.emplace(std::make_tuple(cluster, thread, layer, rank), (u32)chains_.size());
         if (made.second) {
-            chains_.push_back({cluster, thread, (u32)clusters_[cluster].chains.size(), layer, {}, {}, {}, {}, {}, {}, rank});
+            chains_.push_back({cluster, thread, (u32)clusters_[cluster].chains.size(), layer, {}, {}, {}, {}, {}, {}, rank & 255, nullptr});
             clusters_[cluster].chains.push_back(made.first->second);
         }
         Chain &own = chains_[made.first->second];
@@ -212,6 +219,8 @@ class Views {
     }
 
   private:
+    static constexpr u32 ANY_RANK = 255;
+
     struct Cluster {
         Clocks *clocks = nullptr;
         std::vector<u32> chains;  // by slot
@@ -237,7 +246,9 @@ class Views {
         auto own = puts_[from.cluster].find(thread);
         if (own == puts_[from.cluster].end()) return true;
         auto after = std::upper_bound(own->second.begin(), own->second.end(), time, [](u32 wanted, const auto &put) { return wanted < put.first; });
-        if (u32 rank = after == own->second.begin() ? 0 : (after - 1)->second; !rank || rank == from.rank) return true;
+        u32 rank = after == own->second.begin() ? 0 : (after - 1)->second;
+        if (!rank || ((rank == from.rank || from.rank == ANY_RANK) && !(from.begin && knew(from.cluster, *from.begin, from.cluster, thread, time))))
+            return true;
         auto knows = [&](const Past &past, u32 of, u32 when) { return knew(from.cluster, past, from.cluster, of, when); };
         auto completes = [&](const Past &each) { return knows(signal, each.thread, each.time) && knows(each, thread, time); };
         return std::any_of(complete_[from.cluster].begin(), complete_[from.cluster].end(), completes);
@@ -297,6 +308,7 @@ class Views {
     u32 made_ = 0;
     std::vector<Chain> chains_;
     std::map<std::tuple<u32, u32, u32, u32>, u32> numbers_;
+    u32 signals_ = 0;  // of puts
     u64 memory_ = 0;  // symmetric memory of the ranks
     u32 stride_ = 0;
     // By cluster and thread: from a time on, its stores go to this rank and one; 0: they do not go to another rank.

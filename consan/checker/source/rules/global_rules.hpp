@@ -24,7 +24,7 @@ class GlobalRules : protected BarrierRules {
     bool on(u32 thread, const effects::GridWait &, Released &) { return part_.grid_wait(thread); }
     bool on(u32, const effects::Unseen &, Released &) { return true; }  // noted before the replay
     bool on(u32 thread, const effects::Fence &fence, Released &released) {
-        if (fence.of_puts()) return part_.fence_of_puts(thread);
+        if (fence.of_puts() || fence.own_puts()) return part_.fence_of_puts(thread, fence);
         // R-SR1: one with .sync_restrict orders no accesses to global memory.
         if (fence.restricted() && (part_.alone() || !shape_.takes_restricted(thread, fence.releases()))) return true;
         if (fence.order() & IS_RELEASE) turns_.catch_up(thread, released);
