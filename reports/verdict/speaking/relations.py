@@ -121,6 +121,7 @@ BELONGS: Final = (
     Belongs(((_misuse("counts-disagree", "divergent"), _STUCK, shared.waited_barrier),), FOLLOWS),
     Belongs(((Which(("missing-wait",)), _LIFETIME, shared.copy), (_TOUCHED, _LIFETIME, shared.product)), FOLLOWS),
     Belongs(((_UNCOMMITTED, _LIFETIME, shared.product),), FOLLOWS),
+    Belongs(((_TOUCHED, _LIFETIME, shared.product_statement),), MAY_FOLLOW, certain=False),
     Belongs(((_UNCOMMITTED, _UNCOMMITTED, shared.product),), SAME, mutual=True),
     Belongs(
         (

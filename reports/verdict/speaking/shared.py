@@ -87,6 +87,12 @@ def product(root: Finding, finding: Finding) -> bool:
     return bool(one and other) and (one[0].op, one[0].ptx_line) == (other[0].op, other[0].ptx_line)
 
 
+def product_statement(root: Finding, finding: Finding) -> bool:
+    """A statement that multiplies, which an unrolled loop has several times."""
+    one, other = root.pair[:1], finding.pair[:1]
+    return bool(one and other) and (one[0].op, one[0].site[:-1]) == (other[0].op, other[0].site[:-1])
+
+
 def blocks(root: Finding, finding: Finding) -> bool:
     """The CTAs."""
     return {access.block for access in root.pair} == {access.block for access in finding.pair}

@@ -85,6 +85,7 @@ LAPPED = Finding("missing-wait", "k", situation="not-waited", fix="a fence", bar
 PRODUCT = at("wgmma accumulator", 20, "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
 TOUCHED = Finding("register-hazard", "k", situation="touched-before-wait", accesses=(PRODUCT, at("read", 24, "add.f32")))
 PRODUCT_AT_EXIT = Finding("lifetime", "k", accesses=(replace(PRODUCT, role="operand read"),))
+COPY_OF_PRODUCT_AT_EXIT = replace(PRODUCT_AT_EXIT, fix="a fence", count=9, accesses=(replace(PRODUCT_AT_EXIT.accesses[0], ptx_line=777),))
 UNHEARD = replace(UNAWAITED, situation="not-waited", hazard="RAW")
 LAP = replace(MISUSE, situation="phase-lapped", fix="a fence", count=9)
 LAP_OF_RING = replace(LAP, accesses=(*LAP.accesses, at(CULPRIT, 12, name="empty")))
@@ -129,6 +130,7 @@ FOLLOWING = {
 MAY_FOLLOW = {
     "bytes that come before the receiver announces them": (REFILL, UNANNOUNCED),
     "a counter beside a lock": (WEAK_LOCK, AT_COUNTER),
+    "another copy of an unrolled product at the exit": (TOUCHED, COPY_OF_PRODUCT_AT_EXIT),
     "a write behind its release": (LATE, LATE_TOO),
     "data beside a flag": (WEAK_FLAG, replace(AT_COUNTER, situation="no-synchronisation", accesses=BETWEEN_CTAS.accesses)),
     "a race in lost rounds of a barrier": (replace(MISUSE, situation="arrived-twice"), replace(RACE, fix="a fence")),
