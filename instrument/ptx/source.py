@@ -25,6 +25,8 @@ TRIVIA_BETWEEN = TRIVIA.replace("//", f"(?!{ANNOTATION.replace('(consan', '(?:co
 _TRIVIA = re.compile(TRIVIA, re.ASCII)
 _TRIVIA_BETWEEN = re.compile(TRIVIA_BETWEEN, re.ASCII)
 _NEWLINE = re.compile("\n")
+_BEGIN = "// begin inline asm"
+_ASSEMBLY = re.compile(r"// (?:begin|end) inline asm")
 
 
 class Span(NamedTuple):
@@ -37,13 +39,14 @@ class Span(NamedTuple):
 class Source:
     """A module's text and its line table. `aliases`: names of functions, by other names of them (ISA ".alias")."""
 
-    __slots__ = ("_newlines", "aliases", "name", "text")
+    __slots__ = ("_assembly", "_newlines", "aliases", "name", "text")
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
         self.name = name
         self.aliases: dict[str, str] = {}
         self._newlines: list[int] | None = None
+        self._assembly: list[int] | None = None
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both 1-based."""
@@ -52,6 +55,13 @@ class Source:
         before = bisect_right(self._newlines, offset - 1)
         line_start = self._newlines[before - 1] + 1 if before else 0
         return before + 1, offset - line_start + 1
+
+    def in_assembly(self, offset: int) -> bool:
+        """Whether an offset lies in inline assembly, between the comments that compilers put around it."""
+        if self._assembly is None:
+            self._assembly = [match.start() for match in _ASSEMBLY.finditer(self.text)]
+        before = bisect_right(self._assembly, offset)
+        return before > 0 and self.text.startswith(_BEGIN, self._assembly[before - 1])
 
     def error(self, offset: int, message: str) -> PtxSyntaxError:
         """An error at an offset, ready to raise."""

@@ -80,12 +80,13 @@ class _Body:
                 return offset
 
     def add_loc(self, start: int, end: int, fields: tuple[str | None, ...]) -> None:
-        """Add a `.loc` and make it the current one."""
+        """Add a `.loc` and make it the current one. In inline assembly LLVM counts its lines on: the statement's line holds."""
         statements = self.block.statements
         before = self.loc if statements and statements[-1] is self.loc else None
         fields = self.call_sites.complete(fields)
         site = self.call_sites.of(fields, before) if fields[5] is not None else None
-        self.loc = directive = LocDirective(self.source, start, end, fields, site)
+        directive = LocDirective(self.source, start, end, fields, site)
+        self.loc = self.loc if self.loc is not None and self.source.in_assembly(start) else directive
         self.call_sites.add(fields, directive)
         statements.append(directive)
 

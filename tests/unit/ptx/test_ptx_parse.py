@@ -312,3 +312,14 @@ def test_a_call_site_that_is_inlined_in_two_instances() -> None:
             assert at.inlined_at is not None
             found.append((each.loc.line, at.function_name, at.inlined_at.line))
     assert found == [(7, "$of_tiles", 10), (8, "$of_rows", 20), (7, "$of_tiles", 10), (9, "$of_rows", 20)]
+
+
+def test_lines_of_inline_assembly_are_that_of_its_statement() -> None:
+    """LLVM counts on: `.loc 1 22` is the fourth line of the text of an assembly at line 19."""
+    text = (
+        ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<3>;\n.loc 1 19 12\nmov.b32 %r0, 1;\n"
+        "// begin inline asm\n{\n.loc 1 21 12\nmov.b32 %r1, %r0;\n.loc 1 22 12\nmov.b32 %r2, %r0;\n}\n// end inline asm\nmov.b32 %r1, 2;\n"
+        '.loc 1 20 22\nret;\n}\n.file 1 "a.py"\n'
+    )
+    places = [each.loc for each in parse(text).functions[0].instructions()]
+    assert [place and place.line for place in places] == [19, 19, 19, 19, 20]
