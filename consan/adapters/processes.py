@@ -194,7 +194,7 @@ class TorchProcesses(Seam):
 
     def _called(self, method: str, original: Callable[..., Any], handle: Any, *args: Any, **how: Any) -> Any:
         result = original(handle, *args, **how)
-        own, key = self._known(handle)
+        own, key = self._place(handle)
         if key is not None and self._session is not None:
             names = [name for name in ("dst_rank", "src_rank", "channel") if name != ("src_rank" if method == "put_signal" else "dst_rank")]
             given = dict(zip(names if method != _BARRIER else ("channel",), args, strict=False)) | how
@@ -204,7 +204,7 @@ class TorchProcesses(Seam):
             self._met(_Exchange(f"{key}, channel {given.get('channel', 0)}{way}", sends=sends, receives=receives))
         return result
 
-    def _known(self, handle: Any) -> tuple[int, str | None]:
+    def _place(self, handle: Any) -> tuple[int, str | None]:
         """The rank of a handle, and the key of its allocation. Each look at a handle makes lists."""
         try:
             return self._handles[handle]
@@ -236,7 +236,7 @@ def _name_of(group: Any) -> str:
 
 def _current_stream() -> int:
     torch: Any = sys.modules["torch"]
-    core = getattr(torch, "_C", None)
+    core: Any = getattr(torch, "_C", None)
     if hasattr(core, "_cuda_getCurrentRawStream") and hasattr(core, "_cuda_getDevice"):  # Triton asks in this way, too: no object is made
         return int(core._cuda_getCurrentRawStream(core._cuda_getDevice()))
     return int(torch.cuda.current_stream().cuda_stream)

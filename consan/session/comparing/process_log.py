@@ -128,7 +128,7 @@ class ProcessLog:
         rows, window = self._in_windows(given)
         if not len(rows):
             return number, {}
-        digest = hashlib.blake2b(rows.view(np.uint8), digest_size=16)
+        digest = hashlib.blake2b(rows.view(np.uint8).data, digest_size=16)
         digest.update(window.tobytes())
         first = self._first.setdefault(digest.digest(), number)
         if first == number:

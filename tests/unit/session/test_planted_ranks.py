@@ -149,7 +149,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         ),
         _of_processes("fills", "reads", members.NO_ORDERS["hosts that have not waited"]),
     ),
-    "processes: launches that are alike": (process_log, "ProcessLog._kept", "rows.view(np.uint8), digest_size", "digest_size", _alike),
+    "processes: launches that are alike": (process_log, "ProcessLog._kept", "digest.digest(), number", 'b"", number', _alike),
     "processes: windows of ranks": (
         *(processes, "_place", "(each.key, each.rank)", "(each.key, 0)"),
         _of_processes("fills", "fills", _nothing, 256),
