@@ -54,7 +54,7 @@ _SAME: Final = {
     **{f"cudaStream{part}": f"cuStream{part}" for part in ("BeginCaptureToGraph", "EndCapture", "GetCaptureInfo_v2", "GetCaptureInfo_v3")},
     "cudaStreamGetCaptureInfo": "cuStreamGetCaptureInfo_v3",  # of programs that CUDA 13 has built; older ones name the version
     "cudaThreadExchangeStreamCaptureMode": "cuThreadExchangeStreamCaptureMode",
-    **{f"cudaGraph{part}": f"cuGraph{part}" for part in ("Create", "Destroy", "ExecDestroy", "Upload", "Launch", "GetNodes")},
+    **{f"cudaGraph{part}": f"cuGraph{part}" for part in ("Clone", "Create", "Destroy", "ExecDestroy", "Upload", "Launch", "GetNodes")},
     **{f"cudaGraphAdd{part}": f"cuGraphAdd{part}" for part in ("ChildGraphNode", "EmptyNode", "Dependencies", "MemsetNode")},
     **{f"cudaGraphInstantiate{part}": f"cuGraphInstantiate{part}" for part in ("WithFlags", "WithParams")},
     "cudaLaunchHostFunc": "cuLaunchHostFunc",

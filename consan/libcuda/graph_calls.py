@@ -278,6 +278,17 @@ def _create(driver: StandInDriver, flags: int) -> int:
     return driver.made(DriverGraph())
 
 
+@serves(">Q Q", "cuGraphClone")
+def _clone(driver: StandInDriver, graph: int) -> int:
+    """A graph whose nodes do the same as these do now."""
+    made, copies = DriverGraph(), dict[DriverNode, DriverNode]()
+    for node in driver.of(graph, DriverGraph).nodes:
+        copies[node] = made.add(driver, node.work, ())
+    for node, copy in copies.items():
+        copy.after += [copies[each] for each in node.after]
+    return driver.made(made)
+
+
 NodeWork = Callable[..., StreamWork]
 
 

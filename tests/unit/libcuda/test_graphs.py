@@ -118,6 +118,7 @@ def test_a_graph_that_is_made_node_by_node(program: Graphs, session: Session, ra
         second = program("cuGraphAddKernelNode_v2", graph, 0, 0, words)
     if not racy:
         program.do("cuGraphAddDependencies", graph, (Word * 1)(first), (Word * 1)(second), 1)
+    graph = program("cuGraphClone", graph)
     program.do("cuGraphLaunch", program("cuGraphInstantiateWithFlags", graph, 0), program.origin)
     assert racy or program.counted == {6}
     report = session.report()
