@@ -276,6 +276,9 @@ serves("Q Q Q Q Q Q i", "_cudaMemcpy2D")(_copy_rows)
 serves("Q Q Q Q Q Q i Q", "_cudaMemcpy2DAsync")(_copy_rows)
 serves("Q Q Q i", "_cudaMemcpy")(_copy)
 serves("Q Q Q i Q", "_cudaMemcpyAsync")(_copy)
+serves("Q i Q i Q Q", "_cudaMemcpyPeerAsync")(
+    lambda driver, to, one, source, other, nbytes, stream: _copied(driver, [(to, source)], nbytes, memory_calls.WITHIN, (stream,))
+)
 
 
 def _to_symbol(driver: StandInDriver, symbol: int, source: int, nbytes: int, offset: int, kind: int, *stream: int) -> None:
