@@ -208,7 +208,7 @@ def _launch(session: Session, prepared: Prepared, launch: RetainedLaunch) -> tup
     """The arguments of `Session.replayed`."""
     about = launch.about
     grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
-    ranked = ranks_of(prepared.plain), tuple(about["rank_memory"])
+    ranked = ranks_of(prepared.plain), tuple(about.get("rank_memory", (0, 0)))
     launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster, *ranked)
     assert prepared.recorded is not None
     choice = ReplayChoice(bool(about["exhaustive"]), int(about.get("sample", 0)), int(about["together"]))
