@@ -229,6 +229,14 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "one thread of a CTA releases at {fence_at}, another does the {first_role} at {first_at}, and nothing orders the two; the"
             " {second_role} at {second_at} in another CTA has acquired that release only",
         ),
+        "released-by-other:bulk store": Situation(
+            "a barrier of the CTA between the wait for the {first_role} at {first_at} and the release at {fence_at}, which another thread"
+            " executes",
+            "put {cta_barrier} after the wait of the thread of {first_at} (cp.async.bulk.wait_group without .read) and before the release"
+            " at {fence_at}; or let that thread release",
+            "one thread of a CTA releases at {fence_at}, another does the {first_role} at {first_at} and waits for it, and nothing orders"
+            " the two; the {second_role} at {second_at} in another CTA has acquired that release only",
+        ),
         NO_SIDE: _both("{gpu_fence}", " at .gpu scope"),
         "no-release": Situation(
             "the release side: a fence or a release at .gpu scope between {first_at} and the write of the flag at {flag_write_at}",

@@ -97,6 +97,7 @@ def test_the_fix_is_verified(name: str) -> None:
         ("producer_warp_no_release", "no-release", "before the flag is written at producer_warp_no_release.cu:16"),
         ("tail_shown_without_fence", "other-threads", "before tail_shown_without_fence.cu:36"),
         ("counter_is_no_barrier", "no-barrier", "put __syncthreads() after"),
+        ("bulk_store_shown_by_other", "released-by-other", "put __syncthreads() after the wait of the thread of"),
         ("fence_before_others_store", "released-by-other", "put __syncthreads() after fence_before_others_store.cu:11"),
         ("slot_freed_early", "released-before", "come before the release at slot_freed_early.cu:"),
         ("ring_freed_by_lanes", "released-before", "let the read at ring_freed_by_lanes.cu:29 come before the release at"),
