@@ -12,6 +12,7 @@ from typing import Final
 
 from consan.dataclass import dataclass
 from consan.instrument.control_flow import Graph
+from consan.instrument.control_flow.paths import behind
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Function, Instruction
 from consan.prove.copies import CopyProgress, InFlight
@@ -76,6 +77,7 @@ class Intervals:
         self._steps = SymbolicSteps(kernel, function, environment)
         self._steps.uniform_loads = self._uniform.uniform_loads()
         self._views: dict[int, View] = {}
+        self._behind: dict[int, set[int]] = {}
         self._order = PhaseOrder(PhaseModel(questions, environment.symbols), [])
         self._in_arms = False  # whether threads come to barriers at different instructions
 
@@ -92,7 +94,9 @@ class Intervals:
             return found
         roots = [(0, start), *((self._edges[node][0], state) for node, state in whole.barriers.items())]
         fences = ProxyFences(self._kernel, self._cut, [root for root, _ in roots])
-        found.pairs += (pair for one in whole.accesses for other in whole.accesses for pair in _of_proxies(one, other, fences))
+        for one in whole.accesses:
+            for other in (each for each in whole.accesses if self._may_follow(one, each)):
+                found.pairs += _of_proxies(one, other, fences)
         for root, state in roots:
             self._from(root, state, found)
         if self._warps.divide:
@@ -116,6 +120,15 @@ class Intervals:
             return frozenset()
         self._uniform = among
         return last_nodes(self._uniform, stays, graph, self._cut)
+
+    def _may_follow(self, one: ThreadAccess, other: ThreadAccess) -> bool:
+        """Whether barriers, or the order of a thread, may order an access behind another one. Phases of mbarriers may in any case."""
+        if self._steps.counters.keys or one.place[0] == other.place[0]:
+            return True
+        node = other.place[0]
+        if node not in self._behind:
+            self._behind[node] = behind(self._edges, [node])
+        return one.place[0] in self._behind[node]
 
     def _separating(self, uniform: Uniformity) -> list[int]:
         """The lines of the barriers that threads may not come to together."""

@@ -6,11 +6,13 @@ PTX ISA, "Integer Arithmetic Instructions", "Logic and Shift Instructions", "Com
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from operator import or_
 from typing import Any, Final
 
 from consan.prove.numbers import Number, Symbols, chosen, minus, number, plus, times
 from consan.prove.phases.products import MATRIX, WINDOW, fields_of, masked, shifted
-from consan.prove.solver import Formula, both, choice, either, opposite, z3
+from consan.prove.solver import Formula, both, choice, either, once_each, opposite, z3
 
 Value = Any
 """A `Number`, a formula (of a predicate), or None: not known."""
@@ -185,9 +187,27 @@ def _common(op: TermOperation, one: Number, other: Number) -> Number:
 
 
 def _are_disjoint(op: TermOperation, one: Number, other: Number) -> bool:
-    """Whether all bits of one number are below those of the other."""
+    """Whether all bits of one number are below those of the other, or no bit may be one in both."""
     pairs = ((one, other), (other, one))
-    return any(low.range[0] >= 0 and low.range[1] < op.symbols.factor(high.term) for low, high in pairs)
+    if any(low.range[0] >= 0 and low.range[1] < op.symbols.factor(high.term) for low, high in pairs):
+        return True
+    bits, others = (once_each(partial(_ones, op.symbols), each.term) for each in (one, other))
+    return bits is not None and others is not None and not bits & others
+
+
+def _ones(symbols: Symbols, term: Formula, of: Callable[[Formula], int | None]) -> int | None:
+    """The bits of a term that may be one; None: it may be negative, or they are not known."""
+    if z3.is_const(term):
+        low, high = symbols.intervals(term)[0] if z3.is_int(term) else (-1, 0)
+        return None if low < 0 else low if low == high else (1 << high.bit_length()) - 1
+    is_choice, factors = z3.is_app_of(term, z3.Z3_OP_ITE), [each.as_long() for each in term.children() if z3.is_int_value(each)]
+    known = [bits for each in term.children()[is_choice:] if (bits := of(each)) is not None]
+    if len(known) < term.num_args() - is_choice:
+        return None
+    if z3.is_mul(term):
+        return known[0] * known[1] if len(known) == 2 and any(each.bit_count() == 1 for each in factors) else None
+    together = reduce(or_, known)
+    return together if is_choice or (z3.is_add(term) and sum(known) == together) else None
 
 
 def _divide(op: TermOperation, one: Number, other: Number) -> Number:

@@ -95,6 +95,11 @@ PERMUTED = (
 LAST_ROUND = "setp.ge.u32 %p2, %r7, 448;\nselp.b32 %r10, 447, 0, %p2;\nsub.s32 %r8, %r8, %r10;\n"
 OTHER_HALF = "xor.b32 %r8, %r8, 1;\nmad.lo.s32 %r9, %r8, 4, %r4;\nld.shared.u16 %rs1, [%r9+2];\n"
 NEAR, FAR = (f"xor.b32 %r17, %r2, {bit};\nmad.lo.s32 %r18, %r17, 4, %r4;\nld.shared.u32 %r19, [%r18];\n" for bit in (16, 32))
+# A number by bit 1 of the thread, and one by bit 2, which is made to bits `{}`: what they have together, and the other bits.
+MERGED = (
+    "and.b32 %r7, %r2, 2;\nshl.b32 %r7, %r7, 12;\nbfe.s32 %r8, %r2, 2, 1;\nand.b32 %r8, %r8, {};\n"
+    "or.b32 %r7, %r7, %r8;\nand.b32 %r9, %r2, 57;\nmad.lo.s32 %r7, %r9, 4, %r7;\nadd.s32 %r7, %r7, %r4;\nst.shared.u32 [%r7], %r2;"
+).format
 ROWS = "mad.lo.s32 %r6, {}, 16, %r4;\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [%r6], {{%r2, %r2, %r2, %r2}};\n"
 # Lane l gives row l of four matrices of a warp, and %r8 has the first word of its warp. `OWN_ROWS`: by which lane gets a word of them.
 OWN_ROWS = (
@@ -198,6 +203,7 @@ SWIZZLED = 1 << 62 | 64 << 32  # lines of 128 bytes
 PRODUCTS = {
     "a product of what is behind a fence": product(OPERANDS, END_PRODUCT.format(0)),
     "a product whose operand is written again": product(OPERANDS, END_PRODUCT.format(0) + SYNC + placed(0)),
+    "a product whose operand is written again before a barrier": product(OPERANDS, END_PRODUCT.format(0) + SYNC + placed(0) + SYNC),
     "a product beside other bytes": product("", placed(2304) + END_PRODUCT.format(0)),
     "a product of swizzled operands": product("", END_PRODUCT.format(0) + SYNC + placed(0), fields=SWIZZLED, b=64),
 }
@@ -206,6 +212,10 @@ RACES_OF_PRODUCTS = {
     "a product in no group": product("", "wgmma.wait_group.sync.aligned 0;\n" + SYNC + placed(0)),
     "a product that is waited for behind a barrier": product("", SYNC + placed(0) + END_PRODUCT.format(0)),
     "a product of what is written without a fence": product(placed(0) + SYNC, END_PRODUCT.format(0)),
+    "a product of what the round before has written without a fence": product(
+        "mov.u32 %r23, 0;\n$L:\n",
+        END_PRODUCT.format(0) + SYNC + placed(0) + SYNC + "add.s32 %r23, %r23, 1;\nsetp.lt.s32 %p9, %r23, %r1;\n@%p9 bra $L;",
+    ),
     "a product of two threads without a barrier": product("", END_PRODUCT.format(0) + placed(0)),
     "the last bytes of A": product("", placed(2044) + END_PRODUCT.format(0), b=4096),
     "the last bytes of B": product("", placed(4348) + END_PRODUCT.format(0), b=4096),
@@ -247,6 +257,7 @@ PROVEN = {
     "a bulk store whose bytes are written again": STORED(256, FILLED, READ, AGAIN),
     "a bulk store that its thread loads back": STORED(256, FILLED, DONE + "ld.global.u32 %r7, [%rd5];\n", ""),
     "bulk stores in rounds": COUNTED.format(STORED(256, FILLED, DONE, SYNC)),
+    "bits that two large numbers do not share": MERGED((1 << 12) + (1 << 14)),
     "a sum of many parts": "mov.u32 %r7, %r2;\n"
     + 700 * "mad.lo.s32 %r7, %r7, 3, %r1;\n"
     + "and.b32 %r8, %r7, 127;\nmad.lo.s32 %r8, %r8, 4, %r4;\n"
@@ -400,6 +411,7 @@ RACES = {
     + "\nsetp.ne.s32 %p1, %r3, 0;\n@%p1 st.global.u32 [%rd4+-256], 1;",
     "rows of a matrix in a warp": "mad.lo.s32 %r6, %r2, 16, %r4;\nst.shared.v4.u32 [%r6], {%r2, %r2, %r2, %r2};\n"
     "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r7, %r8, %r9, %r10}, [%r6];",
+    "bits that two large numbers share": MERGED((1 << 13) + (1 << 14)),
     "words of rows that another lane gets": OWN_ROWS(4, STORED_WORDS, ".trans"),
     "halves of rows that another lane gets": OWN_ROWS(4, OWN_HALF("st.shared.u16 [%r9+32], %rs1;"), ".trans"),
     "words of rows, and a byte of the next one": OWN_ROWS(4, "st.shared.u8 [%r9+4], %r2;", ""),

@@ -23,6 +23,14 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "what threads do as they leave": (
         leaving, "frozenset(behind | before)", "frozenset(before)", "a store behind a branch out of the kernel",
     ),
+    "bits of large numbers": (operations, "and not bits & others", "", "bits that two large numbers share"),
+    "products behind writes": (
+        intervals, "return one.place[0] in self._behind[node]", "return False", "a product of what is written without a fence",
+    ),
+    "products of a later round": (
+        intervals, "behind(self._edges, [node])", "behind(self._cut, [node])",
+        "a product of what the round before has written without a fence",
+    ),
     "products behind a barrier": (
         intervals, "(each.writes or each.is_operand)", "each.writes", "a product that is waited for behind a barrier",
     ),
