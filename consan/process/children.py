@@ -287,7 +287,7 @@ def _noting_failures(choice: Callable[[], str], note: Callable[[list[str]], None
             note(ProgramEnd(1, uncaught=(error,)).cut_short(replaced=choice() == "cpu", what="a process of the program"))
             raise
 
-    BaseProcess.run = noting  # type: ignore[method-assign]
+    BaseProcess.run = noting  # type: ignore[method-assign,assignment]
 
 
 def arm(given: dict[str, Any]) -> None:

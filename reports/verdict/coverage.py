@@ -318,8 +318,8 @@ def united(one: Schedules | None, other: Schedules | None) -> Schedules | None:
     if other.holds:
         return one
     ended = one.ended or other.ended
-    counts = (max(getattr(one, name), getattr(other, name)) for name in ("observations", "outcomes", "possible"))
-    return Schedules(False, one.why, one.explored + other.explored, *counts, ended)
+    counts = {name: max(getattr(one, name), getattr(other, name)) for name in ("observations", "outcomes", "possible")}
+    return Schedules(False, one.why, one.explored + other.explored, **counts, ended=ended)
 
 
 def schedule_rows(report: Report) -> Iterator[tuple[bool, str]]:

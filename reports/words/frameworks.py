@@ -260,7 +260,8 @@ _ALONE: Final[dict[str, _Spellings]] = {
         helion='hl.atomic_add or hl.atomic_cas with sem="acquire"',
     ),
     "plain_load": _row(
-        *["use a plain load: no __ldg, no const __restrict__ on the pointer, no texture"] * 2, *["use a plain load (ld.global)"] * 4
+        **dict.fromkeys(("cuda", "cute"), "use a plain load: no __ldg, no const __restrict__ on the pointer, no texture"),
+        **dict.fromkeys(("gluon", "numba", "triton", "ptx"), "use a plain load (ld.global)"),
     ),
     "gpu_scope": _row(
         **dict.fromkeys(("cuda", "cute"), ".gpu (cuda::thread_scope_device; an atomic function without _block)"),
@@ -268,11 +269,9 @@ _ALONE: Final[dict[str, _Spellings]] = {
         **dict.fromkeys(("triton", "dsl"), '.gpu (scope="gpu")'),
     ),
     "strong_access": _row(
-        *["an atomic operation, volatile or cuda::atomic_ref"] * 2,
-        "an atomic operation, .volatile or .relaxed.gpu",
-        "an atomic operation, .volatile or .relaxed.gpu",
-        "tl.atomic_xchg, tl.atomic_add or tl.load(..., volatile=True)",
-        "an atomic operation, .volatile or .relaxed.gpu",
+        **dict.fromkeys(("cuda", "cute"), "an atomic operation, volatile or cuda::atomic_ref"),
+        **dict.fromkeys(("gluon", "numba", "ptx"), "an atomic operation, .volatile or .relaxed.gpu"),
+        triton="tl.atomic_xchg, tl.atomic_add or tl.load(..., volatile=True)",
         helion="hl.atomic_xchg or hl.atomic_add",
     ),
     "one_thread": _row(

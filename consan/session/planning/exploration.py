@@ -145,8 +145,8 @@ class Exploration:
         self.explored.observed |= {found[number].line for number, _ in schedule.seen.visits if number in looks}
         threads = schedule.wave.shape.threads
         possible, came = _possible(found, schedule.seen), _outcomes(found, schedule.seen, threads)
-        self.explored.possible |= {(found[number].line, *which) for number, *which in possible if number in looks}
-        self.explored.outcomes |= {(found[number].line, *which) for number, *which in came if number in looks}
+        self.explored.possible |= {(found[number].line, who, late) for number, who, late in possible if number in looks}
+        self.explored.outcomes |= {(found[number].line, who, late) for number, who, late in came if number in looks}
 
 
 def stopwatch() -> Callable[[], float]:
