@@ -64,7 +64,7 @@ class Edges {
         if (sc) views_.clocks(cluster).fence(thread, 1u << views_.clocks(cluster).sc_fence());
         if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & IS_RELEASE)) return;
         Past past = views_.clocks(cluster).release(thread);
-        if (of_puts) return (void)((own.begin ? own.signal : own.puts) = {past, fence.site(), own.begin});
+        if (of_puts) return (void)((own.begin ? own.signal : own.puts) = PutsFence{past, fence.site(), own.begin});
         Moment made = views_.publish(cluster, thread, KNOWN, past, fence.site(), sc);
         own.fences[width(scope)] = {made, scope, fence.site()};
         if (scope >= views_.all()) views_.complete(cluster, past);
