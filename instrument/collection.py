@@ -22,6 +22,7 @@ class _Held:
     def __init__(self) -> None:
         self._lock, self._blocks, self._enabled = threading.Lock(), 0, False
         self.frozen = -1  # objects that no search looked at when the first block began; -1: none has
+        self.of_program = False  # the program has put objects apart
 
     def begin(self) -> None:
         with self._lock:
@@ -35,10 +36,15 @@ class _Held:
         with self._lock:
             self._blocks -= 1
             if not self._blocks and self._enabled:
-                if gc.get_count()[0] > MANY and gc.get_freeze_count() <= self.frozen:  # the program has put none apart
+                if gc.get_count()[0] > MANY and not self._has_apart():
                     gc.freeze()
                     gc.unfreeze()  # into the oldest generation
                 gc.enable()
+
+    def _has_apart(self) -> bool:
+        """Whether the program has put objects apart. Python counts them one by one, so nobody asks again once it has."""
+        self.of_program = self.of_program or gc.get_freeze_count() > self.frozen
+        return self.of_program
 
 
 HELD = _Held()

@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Tests and imported modules stay to the end."""
     VirtualBackend.modules_kept = MODULES_KEPT
-    HELD.frozen = 0  # what `_collect` puts apart stays there
+    HELD.of_program = True  # what `_collect` puts apart stays there
     _collect()
     gc.set_threshold(*GENERATIONS)
 

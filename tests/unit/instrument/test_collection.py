@@ -54,6 +54,7 @@ class Made:
 def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """All that was there before the program. The tests put it apart, too."""
     monkeypatch.setattr(HELD, "frozen", -1)
+    monkeypatch.setattr(HELD, "of_program", False)
     gc.collect()
     gc.freeze()
     yield gc.get_freeze_count()
@@ -91,18 +92,39 @@ def of_program(frozen: int) -> None:
         pass
     more = [[number] for number in range(MANY)]
     gc.freeze()
-    with no_collection():
-        some = [[number] for number in range(2 * MANY)]
+    some = list[list[int]]()
+    for _ in range(2):
+        with no_collection():
+            some += [[number] for number in range(2 * MANY)]
     assert gc.get_freeze_count() > frozen
     assert len(some) > len(more)
 
 
-CASES = [many, few, of_program]
+def counted_once(_frozen: int) -> None:
+    """Once the program has put objects apart, nobody counts them again."""
+    with no_collection():
+        pass
+    more = [[number] for number in range(MANY)]
+    gc.freeze()
+    some = list[list[int]]()
+    with pytest.MonkeyPatch.context() as patch:
+        counts = list[int]()
+        count = gc.get_freeze_count
+        patch.setattr(gc, "get_freeze_count", lambda: counts.append(1) or count())
+        for _ in range(3):
+            with no_collection():
+                some += [[number] for number in range(2 * MANY)]
+    assert len(counts) == 1
+    assert len(some) > len(more)
+
+
+CASES = [many, few, of_program, counted_once]
 FAULTS = {
     "never": ("gc.get_count()[0] > MANY", "False", many),
     "for ever": ("                    gc.unfreeze()", "                    pass", many),
     "always": ("gc.get_count()[0] > MANY and", "True and", few),
-    "the program's": (" and gc.get_freeze_count() <= self.frozen", "", of_program),
+    "the program's": (" and not self._has_apart()", "", of_program),
+    "again and again": ("self.of_program or gc.get_freeze_count()", "gc.get_freeze_count()", counted_once),
 }
 
 
