@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "types.hpp"
@@ -23,7 +24,7 @@ class Textures {
         if (!memory) asked_ = ASKED | handle_of(name);
         else if (!memory->known) unknown_ = true;
         else if (!memory->bytes) arrays_ = true;
-        else if (!numbers(*memory, name)) any_.push_back(*memory);
+        else if (!numbers(*memory, name)) any_.try_emplace(memory->handle, *memory);  // many fetches, few textures
     }
     // The handle of a texture whose bytes the host has not given, with a bit that is always set; 0: there is none.
     u64 asked() const { return asked_; }
@@ -40,7 +41,7 @@ class Textures {
     bool unnamed() const { return unknown_ || arrays_ || !any_.empty(); }
     // Whether what a launch writes may be among the elements of fetches that name none. `written(memory)`: whether it writes some of these bytes.
     template <typename Written> bool covered(bool writes, bool surfaces, Written written) const {
-        return (unknown_ && writes) || (arrays_ && surfaces) || std::any_of(any_.begin(), any_.end(), written);
+        return (unknown_ && writes) || (arrays_ && surfaces) || std::any_of(any_.begin(), any_.end(), [&](const auto &each) { return written(each.second); });
     }
 
   private:
@@ -55,7 +56,8 @@ class Textures {
         return found == memories_.end() ? nullptr : &*found;
     }
 
-    std::vector<TextureMemory> memories_, any_;
+    std::vector<TextureMemory> memories_;
+    std::unordered_map<u64, TextureMemory> any_;  // by handle: some fetch names no element of it
     u64 asked_ = 0;
     bool unknown_ = false, arrays_ = false;
 };
