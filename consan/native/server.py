@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -19,6 +20,7 @@ from consan.native.images import Links
 from consan.native.orders import Orders
 from consan.native.python import frameworks
 from consan.native.wire import Broken, MessageKind, receive
+from consan.session.left_threads import STRAGGLERS, interrupt
 from consan.session.planning.options import SessionOptions
 
 _SOCKET: Final = "_CONSAN_SOCKET"  # internal: where the interposer connects
@@ -27,7 +29,7 @@ _CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
 _GREETING: Final = 10.0  # seconds for the first message, and for a process's second connection
 _MOST_GREETED: Final = 64  # connections whose first message has not come
 _AGAIN: Final = 0.05  # seconds
-_STRAGGLERS: Final = 2.0  # seconds that child processes have to end after the program
+_INTERRUPTED: Final = 10.0  # seconds for the reports of processes whose checks are interrupted
 
 
 class Server:
@@ -36,7 +38,7 @@ class Server:
     def __init__(self, options: SessionOptions, *, delays: bool = False) -> None:
         self._options, self._delays = options, delays
         self._clients: list[Client] = []
-        self._threads: list[threading.Thread] = []
+        self._serving: dict[threading.Thread, socket.socket] = {}
         self._orders: dict[int, socket.socket] = {}  # of processes whose requests have not connected yet
         self._failures: list[Exception] = []
         self._changed = threading.Condition()
@@ -76,15 +78,29 @@ class Server:
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
         """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""
-        until = time.monotonic() + _STRAGGLERS
-        for thread in list(self._threads):
-            thread.join(max(0.0, until - time.monotonic()))
+        self._join(STRAGGLERS)
+        alive = self._interrupt()
+        self._join(_INTERRUPTED)
         with self._changed:
-            clients, alive = list(self._clients), sum(thread.is_alive() for thread in self._threads)
+            clients = list(self._clients)
         for failure in self._failures:
             raise failure
         running = [f"{alive} of the program's processes still ran when it ended: what they do is not in this report"] if alive else []
         return [outcome for client in clients for outcome in list(client.outcomes.left)], running
+
+    def _join(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        for thread in list(self._serving):
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _interrupt(self) -> int:
+        """End the conversations with processes that still run, and checks: what they have found is reported. How many there are."""
+        left = {thread: connection for thread, connection in list(self._serving.items()) if thread.is_alive()}
+        interrupt(left)
+        for connection in left.values():
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        return len(left)
 
     def _accept(self) -> None:
         while True:
@@ -130,10 +146,12 @@ class Server:
             orders = self._orders.pop(pid)
             client = Client(pid, connection, Orders(orders), self._options, self._links, delays=self._delays)
             self._clients.append(client)
-            self._threads.append(threading.current_thread())
+            self._serving[threading.current_thread()] = connection
         try:
             with connection, orders:
                 client.serve(table_bytes)
+        except KeyboardInterrupt:  # the program has ended beside a check: its findings are kept
+            pass
         except Exception as error:
             self._failures.append(error)
 

@@ -11,7 +11,7 @@ from typing import Final
 from consan.dataclass import dataclass
 
 _EARLY = 1.0  # seconds after which the rest is estimated
-_LONGEST_WAIT: Final = 3600.0  # seconds; a lock takes no infinite time
+_LONGEST_WAIT: Final = 0.5  # seconds: a thread that waits for longer gets no KeyboardInterrupt (consan/session/left_threads.py)
 
 
 @dataclass
@@ -29,13 +29,13 @@ class Patience:
         taken = time.monotonic() - self._began
         return bool(self.halt.value) or taken > self.seconds or (taken > _EARLY and done > 0 and taken * total > self.seconds * done)
 
-    def wait(self, ended: Callable[[float | None], bool]) -> None:
+    def wait(self, ended: Callable[[float], bool]) -> None:
         """Wait for the replays of other threads: to their end, or as far as they come in time. `ended`: waits for so many seconds."""
         over = False
         while not over:
             left = self.seconds - (time.monotonic() - self._began)
             try:
-                over = ended(None if self.halt.value else min(max(left, 0.0), _LONGEST_WAIT))
+                over = ended(_LONGEST_WAIT if self.halt.value else min(max(left, 0.0), _LONGEST_WAIT))
             except KeyboardInterrupt:
                 self.interrupted, left = True, 0.0
             if left <= 0:
