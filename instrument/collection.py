@@ -36,12 +36,12 @@ class _Held:
         with self._lock:
             self._blocks -= 1
             if not self._blocks and self._enabled:
-                if gc.get_count()[0] > MANY and not self._has_apart():
+                if gc.get_count()[0] > MANY and not self._has_frozen():
                     gc.freeze()
                     gc.unfreeze()  # into the oldest generation
                 gc.enable()
 
-    def _has_apart(self) -> bool:
+    def _has_frozen(self) -> bool:
         """Whether the program has put objects apart. Python counts them one by one, so nobody asks again once it has."""
         self.of_program = self.of_program or gc.get_freeze_count() > self.frozen
         return self.of_program

@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, object]] = {
     "overflows": (conditions, "is not False:", "is None:", tests.test_an_integer_that_may_overflow_is_recorded),
     "the first launch of a shape": (
         plan,
-        "and launch.judged and kernel.shown():",
+        "and launch.judged and not stops and kernel.shown():",
         ":",
         tests.test_each_shape_has_a_launch_that_is_recorded,
     ),

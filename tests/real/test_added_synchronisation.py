@@ -23,6 +23,7 @@ from consan.session.asking.advice import Advice
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
+_BEGIN, _END = "// begin inline asm", "// end inline asm"
 _LINE = 90001
 
 
@@ -60,8 +61,11 @@ def _ends(ptx: str, added: Added) -> list[int]:
 
 
 def _with(ptx: str, added: Added, place: int) -> str:
+    """The addition is a statement of its own, also where it comes in inline assembly, whose lines are all that of its statement."""
     loc = f"\n\t.loc 1 {_LINE} 1" if "\t.loc" in ptx else ""
-    return edited(ptx, [(place, place, f"{loc}\n\t{added.code}{loc.replace(str(_LINE), str(_LINE + 1))}\n")])
+    inside = ptx.rfind(_BEGIN, 0, place) > ptx.rfind(_END, 0, place)
+    before, behind = (f"\n\t{_END}", f"\n\t{_BEGIN}") if inside else ("", "")
+    return edited(ptx, [(place, place, f"{before}{loc}\n\t{added.code}{loc.replace(str(_LINE), str(_LINE + 1))}{behind}\n")])
 
 
 def advice_of(case: Case, ptx: str) -> list[AdviceLine]:

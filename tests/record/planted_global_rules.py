@@ -38,8 +38,8 @@ RULES = {
     ),
     "missing order: both sides, unless the reader acquires": (
         "edges.hpp",
-        "lacks.both = lacks.relaxed && std::find(relaxed.begin(), relaxed.end(), lacks.read_site) != relaxed.end();",
-        "lacks.both = !relaxed.empty() || lacks.relaxed;",
+        "lacks.both = lacks.relaxed && !fenced_behind(lacks.reader, lacks.reader_thread, lacks.read_site);",
+        "lacks.both = lacks.relaxed;",
         "serial_split_k_no_fence",
         True,
     ),
@@ -388,8 +388,8 @@ RULES = {
     ),
     "what lacks within a CTA: a count is no flag": (
         "edges.hpp",
-        "made.handed_over = acquires ||",
-        "made.handed_over = true || acquires ||",
+        "acquires || fenced_behind(access.cluster",
+        "true || acquires || fenced_behind(access.cluster",
         "counter_is_no_barrier",
         True,
     ),

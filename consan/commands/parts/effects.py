@@ -37,6 +37,7 @@ FAMILIES: Final = {
     ("mbarrier", "complete_tx"): "counts bytes at an mbarrier",
     ("mbarrier", "test_wait"): "tests a phase of an mbarrier; where the result is true, is ordered behind the arrivals",
     ("mbarrier", "try_wait"): "waits for a phase of an mbarrier; where the result is true, is ordered behind the arrivals",
+    ("annotation", "puts"): "orders what the thread has put to the memory of one rank (NVSHMEM)",
     ("cp.async.commit", ""): "puts the thread's cp.async since the last group into a group",
     ("cp.async.wait", ""): "waits until no more than so many of the thread's cp.async groups are in flight",
     ("bulk", "commit_group"): "puts the thread's bulk operations since the last group into a group",

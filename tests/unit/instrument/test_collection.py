@@ -123,7 +123,7 @@ FAULTS = {
     "never": ("gc.get_count()[0] > MANY", "False", many),
     "for ever": ("                    gc.unfreeze()", "                    pass", many),
     "always": ("gc.get_count()[0] > MANY and", "True and", few),
-    "the program's": (" and not self._has_apart()", "", of_program),
+    "the program's": (" and not self._has_frozen()", "", of_program),
     "again and again": ("self.of_program or gc.get_freeze_count()", "gc.get_freeze_count()", counted_once),
 }
 
