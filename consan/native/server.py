@@ -29,7 +29,7 @@ _CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
 _GREETING: Final = 10.0  # seconds for the first message, and for a process's second connection
 _MOST_GREETED: Final = 64  # connections whose first message has not come
 _AGAIN: Final = 0.05  # seconds
-_INTERRUPTED: Final = 10.0  # seconds for the reports of processes whose checks are interrupted
+INTERRUPTED: Final = 10.0  # seconds for the reports of processes whose checks are interrupted
 
 
 class Server:
@@ -38,7 +38,7 @@ class Server:
     def __init__(self, options: SessionOptions, *, delays: bool = False) -> None:
         self._options, self._delays = options, delays
         self._clients: list[Client] = []
-        self._serving: dict[threading.Thread, socket.socket] = {}
+        self.serving: dict[threading.Thread, socket.socket] = {}  # the conversations, by their threads
         self._orders: dict[int, socket.socket] = {}  # of processes whose requests have not connected yet
         self._failures: list[Exception] = []
         self._changed = threading.Condition()
@@ -80,7 +80,7 @@ class Server:
         """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""
         self._join(STRAGGLERS)
         alive = self._interrupt()
-        self._join(_INTERRUPTED)
+        self._join(INTERRUPTED)
         with self._changed:
             clients = list(self._clients)
         for failure in self._failures:
@@ -90,12 +90,12 @@ class Server:
 
     def _join(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        for thread in list(self._serving):
+        for thread in list(self.serving):
             thread.join(max(0.0, until - time.monotonic()))
 
     def _interrupt(self) -> int:
         """End the conversations with processes that still run, and checks: what they have found is reported. How many there are."""
-        left = {thread: connection for thread, connection in list(self._serving.items()) if thread.is_alive()}
+        left = {thread: connection for thread, connection in list(self.serving.items()) if thread.is_alive()}
         interrupt(left)
         for connection in left.values():
             with contextlib.suppress(OSError):
@@ -146,7 +146,7 @@ class Server:
             orders = self._orders.pop(pid)
             client = Client(pid, connection, Orders(orders), self._options, self._links, delays=self._delays)
             self._clients.append(client)
-            self._serving[threading.current_thread()] = connection
+            self.serving[threading.current_thread()] = connection
         try:
             with connection, orders:
                 client.serve(table_bytes)

@@ -22,7 +22,7 @@ from consan.session.planning.options import SessionOptions
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "STRAGGLERS", 0.1)
-    monkeypatch.setattr(server_module, "_INTERRUPTED", 5.0)
+    monkeypatch.setattr(server_module, "INTERRUPTED", 5.0)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def ended(patience: Patience) -> tuple[bool, list[str]]:
     own, other = socket.socketpair()
     thread = threading.Thread(target=check, daemon=True)
     thread.start()
-    server._serving[thread] = own
+    server.serving[thread] = own
     with own, other:
         reports, why = server.outcomes()
     assert not reports
@@ -66,5 +66,5 @@ def test_a_check_is_interrupted(patience: Patience) -> None:
 )
 def test_a_fault(module: ModuleType, old: str, new: str, patience: Patience, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, module, old, new)
-    monkeypatch.setattr(server_module, "_INTERRUPTED", 0.5)
+    monkeypatch.setattr(server_module, "INTERRUPTED", 0.5)
     assert not ended(patience)[0]
