@@ -20,7 +20,7 @@ from consan.native.images import Links
 from consan.native.orders import Orders
 from consan.native.python import frameworks
 from consan.native.wire import Broken, MessageKind, receive
-from consan.session.left_threads import STRAGGLERS, interrupt
+from consan.session.left_threads import STRAGGLERS, interrupt, join
 from consan.session.planning.options import SessionOptions
 
 _SOCKET: Final = "_CONSAN_SOCKET"  # internal: where the interposer connects
@@ -78,20 +78,15 @@ class Server:
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
         """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""
-        self._join(STRAGGLERS)
+        join(list(self.serving), STRAGGLERS)
         alive = self._interrupt()
-        self._join(INTERRUPTED)
+        join(list(self.serving), INTERRUPTED)
         with self._changed:
             clients = list(self._clients)
         for failure in self._failures:
             raise failure
         running = [f"{alive} of the program's processes still ran when it ended: what they do is not in this report"] if alive else []
         return [outcome for client in clients for outcome in list(client.outcomes.left)], running
-
-    def _join(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        for thread in list(self.serving):
-            thread.join(max(0.0, until - time.monotonic()))
 
     def _interrupt(self) -> int:
         """End the conversations with processes that still run, and checks: what they have found is reported. How many there are."""

@@ -15,7 +15,6 @@ import socket
 import struct
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +25,7 @@ from consan.libcuda.driver import StandInDriver
 from consan.libcuda.remote import SocketMemory, serve
 from consan.native.client import ProcessReport
 from consan.native.server import listening
-from consan.session.left_threads import STRAGGLERS, interrupt
+from consan.session.left_threads import STRAGGLERS, interrupt, join
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.session.session_options import open_session
@@ -81,9 +80,9 @@ class StandInServer:
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
         """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""
-        self._join()
+        join(self._threads, STRAGGLERS)
         interrupt(thread for thread in self._threads if thread.is_alive())
-        self._join()
+        join(self._threads, STRAGGLERS)
         alive = any(thread.is_alive() for thread in self._threads)
         for failure in self._failures:
             raise failure
@@ -93,11 +92,6 @@ class StandInServer:
             found.append(ProcessReport(process.pid, report, frozenset(process.session.places(report))))
             process.session.close()
         return found, ["a process of the program still ran when it ended: what it does is not in this report"] if alive else []
-
-    def _join(self) -> None:
-        until = time.monotonic() + STRAGGLERS
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
 
     def _accept(self) -> None:
         while True:

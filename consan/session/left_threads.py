@@ -8,11 +8,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
+import time
 from collections.abc import Iterable
 from typing import Final
 
 OF_CONSAN: Final = "consan-"  # the names of consan's own threads
 STRAGGLERS: Final = 2.0  # seconds that threads of the program have to end after it
+
+
+def join(threads: Iterable[threading.Thread], seconds: float) -> None:
+    """Wait for threads, so many seconds for all of them."""
+    until = time.monotonic() + seconds
+    for each in threads:
+        each.join(max(0.0, until - time.monotonic()))
 
 
 def interrupt(threads: Iterable[threading.Thread]) -> None:
