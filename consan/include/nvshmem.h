@@ -58,7 +58,7 @@ CONSAN_DEVICE int nvshmem_team_translate_pe(nvshmem_team_t from, int pe, nvshmem
 // What is put before, and is not behind a fence, is not ordered by these.
 CONSAN_DEVICE void consan_set(uint64_t *at, uint64_t value) { asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory"); }
 CONSAN_DEVICE void consan_add(uint64_t *at, uint64_t value) { asm volatile("red.relaxed.sys.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory"); }
-// Of what this thread has put, a signal behind it orders what went to the same rank.
+// A signal behind it orders the puts of this thread to the same rank.
 CONSAN_DEVICE void nvshmem_fence() { asm volatile("// consan_put_fence;\n\tfence.acq_rel.sys;" ::: "memory"); }
 CONSAN_DEVICE void nvshmem_quiet() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 

@@ -184,7 +184,7 @@ class StandInDriver:
         return calls.SUCCESS
 
     def host_may_know(self) -> None:
-        """From the next call of the program on, the host may know what functions of the host have told it."""
+        """From the next call of the program on, the host may know the results of functions of the host."""
         for over in self.host.without_locks:
             self.session.streams.perhaps_over(over)
         self.host.without_locks.clear()

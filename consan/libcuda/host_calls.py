@@ -1,10 +1,10 @@
 """Functions of the host in the order of a stream, or as nodes of a graph ("Execution Control": cuLaunchHostFunc).
 
 A function comes after what is before it in its stream, and before what follows there; the bytes of shared memory that it touches are
-compared as those of a copy are. It orders nothing for threads of the host but by what it tells them: locks are seen
-(source/host_functions.h). If it has given no lock away, nobody knows whether a thread waits for it by an atomic variable. So in a native
-program it is held back until the next call, which then is one that has not waited. A race of what was before the function with later calls
-is not reported, and the report is incomplete.
+compared as those of a copy are. It orders threads of the host by locks, which are seen (source/host_functions.h), and by values. If it has
+given no lock away, nobody knows whether a thread waits for it by an atomic variable. So in a native program it is held back until the next
+call, which then is one that has not waited. A race of what was before the function with later calls is not reported, and the report is
+incomplete.
 """
 
 from __future__ import annotations

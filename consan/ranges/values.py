@@ -4,7 +4,7 @@ A register holds the sum of both parts, modulo 2 to the power of its bits. So a 
 and one of a thousand. Numbers of one part alone go through the operations of the virtual machine, which are exact. Sums go through
 additions, products with a number that all threads share, extensions that cannot wrap, and bit operations whose parts share no bit.
 
-A value that is no such sum raises `Fork`, with sets of CTAs in each of which it is one: the walk goes on in each of them.
+A value that is no such sum raises `Fork`, with sets of CTAs. In each set it is one: the walk goes on in each of them.
 
 A pointer among the parameters is no number: it is the base of what is added to it. So one proof serves all values of the pointer. What
 needs its number raises `Valued`.

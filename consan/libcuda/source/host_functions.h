@@ -35,7 +35,7 @@ static void give(const void *lock) {
     unlock_given();
 }
 
-// The last function that has given a lock away; 0: none. What it was is known from now on.
+// The last function that has given a lock away; 0: none. It is known from now on.
 static word given_by(const void *lock) {
     word found = 0;
     int kept = 0;

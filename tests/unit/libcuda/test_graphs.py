@@ -180,7 +180,7 @@ def test_what_a_capture_does_not_permit(program: Graphs) -> None:
 
 @pytest.mark.parametrize("order", ["", "a function of the host", "its stream"])
 def test_a_function_of_the_host_orders_its_stream_alone(program: Graphs, session: Session, order: str) -> None:
-    """The host may wait for what a function tells it, and nobody sees that."""
+    """The host may wait for a value that a function stores, and nobody sees that."""
     called: list[object] = []
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(called.append)
     program.add(program.origin)

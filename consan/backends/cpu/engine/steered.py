@@ -290,7 +290,7 @@ def steerings(found: list[SteeringPoint], seen: Seen, sizes: WaveSizes) -> Itera
 
 def _orders(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) -> Iterator[Steer]:
     """Orders in which threads come to a point. Each begins with another thread and goes round: in all of them together each thread has each
-    place. First those in which threads of which the text speaks have places of which it speaks; the others are spread.
+    place. Orders that put a thread whose number the text has into a place whose number it has come first; the others are spread.
     """
     lanes = np.concatenate(came)
     visitors = np.unique(lanes % sizes.threads if turns == "cta" else lanes)
@@ -303,7 +303,7 @@ def _orders(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) ->
 
 
 def _suggested(visitors: list[int], sizes: WaveSizes) -> Iterator[int]:
-    """Where an order begins in which a thread of which the text speaks has a place of which it speaks."""
+    """The beginnings of orders that put a thread whose number the text has into a place whose number it has."""
     index, last = {lane: number for number, lane in enumerate(visitors)}, (sizes.ctas - 1) * sizes.threads
     for near in ((0,), (0, 1, -1)):
         numbers = [each + step for each in sizes.constants[:CHOSEN] for step in near]
