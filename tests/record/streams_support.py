@@ -18,6 +18,16 @@ from leaving_support import Background
 from consan.backends.base import DeviceLost, LaunchWork
 from consan.backends.virtual import VirtualBackend
 
+# A kernel whose loop has no event: only `rounds` says how long it runs.
+LOOPS = """
+extern "C" __global__ void waits(unsigned* out, int rounds) {
+    __shared__ unsigned values[96];
+    values[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    for (int i = 0; i < rounds; ++i) asm volatile("add.s32 %0, %0, 0;" : "+r"(i));
+    out[blockIdx.x * blockDim.x + threadIdx.x] = values[95 - threadIdx.x];
+}
+"""
 _PATIENCE = 3  # questions about one mark, before its stream goes on
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from leaving_support import slow_clock
 from planted import plant
-from streams_support import Streams
+from streams_support import LOOPS, Streams
 from test_background import BLOCK, GRID, Framework
 
 from consan.checker.logs import receipts
@@ -214,17 +214,6 @@ def test_parameters_of_other_nodes_do_not_concern_kernels(call: str, backend: St
     assert order is not None
     order.called(SimpleNamespace(name=call, values=(1,), context=0, noted=False))  # type: ignore[arg-type]
     assert framework.counts()[:2] == ("clean", 1)
-
-
-LOOPS = """
-extern "C" __global__ void waits(unsigned* out, int rounds) {
-    __shared__ unsigned values[96];
-    values[threadIdx.x] = threadIdx.x;
-    __syncthreads();
-    for (int i = 0; i < rounds; ++i) asm volatile("add.s32 %0, %0, 0;" : "+r"(i));
-    out[blockIdx.x * blockDim.x + threadIdx.x] = values[95 - threadIdx.x];
-}
-"""
 
 
 def stopped(backend: Streams) -> None:

@@ -14,7 +14,7 @@ import test_background
 from framework_support import FakeCalls
 from leaving_support import SOURCE, slow_clock
 from planted import plant
-from streams_support import Streams
+from streams_support import LOOPS, Streams
 from test_background import BLOCK, GRID, RACES
 
 from consan.backends.driver import MADE
@@ -309,17 +309,6 @@ def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.Mo
     report = framework.session.report()
     assert [finding.kind for finding in report.findings] == ["deadlock"], report.incomplete
     assert sum(kernel.launches for kernel in report.kernels) == made + 1
-
-
-LOOPS = """
-extern "C" __global__ void waits(unsigned* out, int rounds) {
-    __shared__ unsigned values[96];
-    values[threadIdx.x] = threadIdx.x;
-    __syncthreads();
-    for (int i = 0; i < rounds; ++i) asm volatile("add.s32 %0, %0, 0;" : "+r"(i));
-    out[blockIdx.x * blockDim.x + threadIdx.x] = values[95 - threadIdx.x];
-}
-"""
 
 
 def stopped(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
