@@ -298,7 +298,7 @@ class ConcurrentLaunches:
             self._compare(by, number, done, place.start, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         if self.log is not None:
-            self.log.add(number, done, concurrent)
+            self.log.add(number, done, concurrent, self.timeline.everything - self.timeline.perhaps_over)
         self._done[number], self._starts[number] = done, place.start
         self._rows += 0 if done.rows is None else len(done.rows)
         if done.stream is None:

@@ -1,8 +1,9 @@
 """The log of one process of several ranks: its accesses to the memory that they share, for a comparison of all (processes.py; R-RK7).
 
 Bytes are named by window and offset: a window is the memory of one rank in an allocation, and has another address in each process. Of each
-launch the log has its accesses to windows, the earlier ones that it may run beside, and when it ran: its host waits for all work before it,
-and for its end. Meetings of the processes (collectives) stand among the launches.
+launch the log has its accesses to windows, the earlier ones that it may run beside, when it began (its host waits for all work before it),
+and until when its host cannot have known its end: until a later launch before which the program has waited for nothing, and has started no
+work of unknown accesses, which could signal another process. Meetings of the processes (collectives) stand among the launches.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import asdict, field
 from pathlib import Path
 from time import monotonic as now
@@ -87,6 +88,7 @@ class ProcessLog:
     _first: dict[bytes, int] = field(default_factory=dict)  # the first launch with some accesses, by their digest
     _alike: ByRows[tuple[int, dict[str, Any]]] = field(default_factory=ByRows)  # the first launch with some accesses, and its sides
     _logged: int = 0
+    _unwaited: dict[int, dict[str, Any]] = field(default_factory=dict)  # the launches whose ends the program's host cannot know
     _keys: Counter[str] = field(default_factory=Counter)
 
     def add_window(self, key: str, rank: int, begin: int, nbytes: int, name: str, element: int = 1) -> None:
@@ -107,9 +109,15 @@ class ProcessLog:
         """A barrier of processes, as an operation. `sends`, `receives`: whether what came before is known to others, and theirs here."""
         self._entries.append({"number": number, "concurrent": sorted(concurrent), "key": key, "sends": sends, "receives": receives})
 
-    def add(self, number: int, done: Done, concurrent: Iterable[int]) -> None:
-        """A launch or an operation was made. `concurrent`: the earlier ones that it may run beside."""
+    def add(self, number: int, done: Done, concurrent: Iterable[int], unwaited: Container[int] = ()) -> None:
+        """A launch or an operation was made.
+
+        `concurrent`: the earlier ones that it may run beside; `unwaited`: those whose ends the program's host cannot know.
+        """
         began, self.began, ended = self.began, 0.0, now()
+        self._unwaited = {each: entry for each, entry in self._unwaited.items() if done.rows is not None and each in unwaited}
+        for entry in self._unwaited.values():
+            entry["ended"] = max(entry["ended"], began)
         if done.rows is None:
             return
         flags, given = done.flags, done.rows
@@ -119,9 +127,9 @@ class ProcessLog:
         if flags is not None:
             self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = self._in_windows(flags.rows)
             self._rows[f"sets-{number}"] = flags.sets
-        self._entries.append(
-            {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended, "rows": first, **about}
-        )
+        self._unwaited[number] = {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended}
+        self._unwaited[number] |= {"rows": first, **about}
+        self._entries.append(self._unwaited[number])
 
     def _kept(self, number: int, done: Done, given: Rows) -> tuple[int, dict[str, Any]]:
         """Keep accesses, unless an earlier launch had the same. Gives the first one that had them, and what is known of all of these."""

@@ -179,7 +179,7 @@ def _judge(first: _Made, second: _Made, races: _Races, flags: PeerFlags, finding
 
 
 def _overlap(first: _Made, second: _Made) -> bool:
-    """Whether both ran at the same time: nothing that a host has done can have ordered them."""
+    """Whether each began before a host can have known the end of the other: nothing that a host has done can have ordered them."""
     begins, ends = (float(each.about["began"]) for each in (first, second)), (float(each.about["ended"]) for each in (first, second))
     return all((first.about["began"], second.about["began"])) and max(begins) < min(ends)
 

@@ -46,6 +46,17 @@ def _of_processes(first: str, second: str, between: members.Between, number: int
     return ran
 
 
+def _with_later(between: str) -> Program:
+    def ran(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
+        clock = members.Clock()
+        monkeypatch.setattr(process_log, "now", clock)
+        ranks = [members.Rank(rank, clock) for rank in (0, 1)]
+        findings, reasons = members.later(ranks, folder, members.HOST_MAY_KNOW.get(between, lambda _rank: None))
+        return [finding.hazard for finding in findings], reasons
+
+    return ran
+
+
 def _without_flags(program: Program) -> Program:
     """No launch's flags of other GPUs are known."""
 
@@ -122,6 +133,15 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
     "processes: what ran at other times": (
         *(processes, "_judge", "not _overlap(first, second)", "False"),
         _of_processes("fills", "reads", _nothing),
+    ),
+    "processes: ends that no host knows": (
+        *(process_log, "ProcessLog.add", 'entry["ended"] = max(entry["ended"], began)', "pass"),
+        _with_later("nothing"),
+    ),
+    "processes: hosts that have waited": (*(process_log, "ProcessLog.add", " and each in unwaited", ""), _with_later("it waited")),
+    "processes: work that may signal": (
+        *(process_log, "ProcessLog.add", "done.rows is not None and each in", "each in"),
+        _with_later("by work of unknown accesses"),
     ),
     "processes: meetings": (
         *(processes, "_Knowledge.ordered", "return any(", "return False and any("),

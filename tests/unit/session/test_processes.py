@@ -158,6 +158,43 @@ def test_launches_one_after_the_other_are_named(ranks: list[Rank], tmp_path: Pat
     assert "no order between them was seen" in reason
 
 
+HOST_MAY_KNOW: dict[str, Callable[[Rank], Any]] = {
+    "it waited": lambda rank: rank.framework.calls.call("cuCtxSynchronize"),
+    "it queried": lambda rank: rank.framework.calls.call("cuStreamQuery", 0),
+    "by work of unknown accesses": lambda rank: rank.framework.calls.call("cuLaunchKernel", 1, *[1] * 7, 0, 0, 0),
+}
+
+
+def later(ranks: list[Rank], folder: Path, between: Callable[[Rank], Any]) -> tuple[list[Finding], list[str]]:
+    """A rank makes a second launch, which touches other bytes, behind the launch of the other rank."""
+    ranks[0].launch("fills")
+    ranks[1].launch("reads", at=10)
+    between(ranks[0])
+    ranks[0].launch("fills", 256, at=20)
+    return compared(ranks, folder)
+
+
+def test_a_launch_whose_end_no_host_knows_when_another_rank_launches(ranks: list[Rank], tmp_path: Path) -> None:
+    (finding,), reasons = later(ranks, tmp_path, lambda _rank: None)
+    assert (finding.situation, finding.hazard, reasons) == ("no-rank-edge", "RAW", [])
+
+
+@pytest.mark.parametrize("how", HOST_MAY_KNOW)
+def test_a_launch_whose_end_the_host_may_know(ranks: list[Rank], tmp_path: Path, how: str) -> None:
+    findings, (reason,) = later(ranks, tmp_path, HOST_MAY_KNOW[how])
+    assert not findings
+    assert "no order between them was seen" in reason
+
+
+def test_a_launch_whose_end_the_host_may_have_known_before_another_rank_launches(ranks: list[Rank], tmp_path: Path) -> None:
+    ranks[0].launch("fills")
+    ranks[0].launch("fills", 256, at=5)
+    ranks[1].launch("reads", at=10)
+    findings, (reason,) = compared(ranks, tmp_path)
+    assert not findings
+    assert "no order between them was seen" in reason
+
+
 Between = Callable[[Rank], None]
 ORDERS: dict[str, Between] = {
     "a barrier": lambda rank: rank.meets(),
