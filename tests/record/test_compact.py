@@ -204,6 +204,33 @@ def test_what_failed_polls_count_is_not_known(monkeypatch: pytest.MonkeyPatch) -
     assert work.recorded(compact=True).ptx.count(STORE) == stored - 1
 
 
+PHASE = """.version 8.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 128 .b8 tile[];
+.visible .entry phase(.param .u64 out) {
+.reg .pred %p<4>; .reg .b32 %r<14>; .reg .b64 %d<4>; .shared .align 8 .b64 full;
+mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, full;
+@%p1 mbarrier.init.shared.b64 [%r2], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
+@%p1 mbarrier.arrive.shared.b64 _, [%r2];
+mov.b32 %r8, 0;
+AGAIN: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], %r8; @!%p2 bra AGAIN;
+mov.u32 %r3, tile; shr.u32 %r3, %r3, 4; cvt.u64.u32 %d1, %r3; or.b64 %d1, %d1, 4611686293313683456;
+mov.b32 %r9, 0; mov.b32 %r10, 0; mov.b32 %r11, 0;
+setp.ne.u32 %p3, 0, 0; wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r8, %r9, %r10, %r11}, %d1, %d1, %p3, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+ld.param.u64 %d2, [out]; mul.wide.u32 %d3, %r1, 16; add.s64 %d2, %d2, %d3; st.global.v4.b32 [%d2], {%r8, %r9, %r10, %r11};
+ret; }
+"""
+"""The register of the phase is an accumulator, too (LLVM does so in kernels of Pallas)."""
+
+
+def test_the_phase_of_a_wait_that_has_passed_is_no_input() -> None:
+    out = np.zeros(512, np.float32)
+    assert compared(Work(PHASE, "phase", (1, 1, 1), (128, 1, 1), (out,), shared=1 << 14, global_races=True)) == ""
+
+
 def _always(value: Any) -> Callable[[Any], Any]:
     return lambda old: lambda *_, **__: value
 

@@ -195,8 +195,15 @@ class Computed:
                     self.reach(self._nodes[start])
                 if start in self.recorded:
                     continue
-                pending += [(source, strong) for source in self.inputs.sources(instruction)]
+                pending += [(source, strong) for source in self._read(instruction)]
                 self._note(instruction, strong)
+
+    def _read(self, instruction: Instruction) -> Iterable[Key]:
+        """The registers that the host reads to execute an instruction: of a wait that has passed it executes the guard only."""
+        if instruction.start not in self.repeated.passed:
+            return self.inputs.sources(instruction)
+        guard = guard_of(instruction)
+        return () if guard is None else (guard.register,)
 
     def _is_result(self, instruction: Instruction) -> bool:
         """Whether what an instruction writes is recorded, if it is needed."""
