@@ -98,6 +98,16 @@ class _Rank:
         self.result, self.error = result, error
 
 
+def _refuse_in_imports(what: str) -> None:
+    """Another rank that imports the same module would wait for the lock of that import, and never give up its turn."""
+    frame = sys._getframe()
+    while (frame := frame.f_back) is not None:
+        if frame.f_code.co_name == "_load_unlocked" and "importlib" in frame.f_code.co_filename:
+            name = getattr(frame.f_locals.get("spec"), "name", "")
+            said = f"the module {name} waits for {what} while it is imported: all ranks share the modules that a program imports"
+            raise NotSupported(f"{said}. Let the script or a function do that")
+
+
 @dataclass
 class Crew:
     """So many ranks. `epoch` counts the moments at which all have met."""
@@ -208,6 +218,7 @@ class Crew:
             self.in_stream(self._turn)
 
     def _wait(self, **how: Any) -> Any:
+        _refuse_in_imports(how["what"])
         rank = self._turn
         self.uses_stream()
         mine = self._ranks[rank]

@@ -27,9 +27,14 @@ _WORDS: Final = {
     "the other CTA": "the other rank",
     "another CTA": "another rank",
     "a barrier of the grid between the two (cooperative launch)": "a barrier of all ranks between the two",
+    "read it in a second kernel, or put": "put",  # launches of two ranks may overlap
+    "do that in a launch of its own": "do that in a launch of its own, with a barrier of all ranks between the two",
+    "synchronise the CTAs": "synchronise the ranks",
     "one CTA": "one rank",
     "each CTA bytes": "each rank bytes",
     "only for threads of its own CTA or cluster": "only for threads that its scope includes",
+    "only to threads of its own CTA or cluster": "only to threads that its scope includes",
+    "only from threads of its own CTA or cluster": "only from threads that its scope includes",
     "only to threads of its own CTA": "only to threads that its scope includes",
     "only what its own CTA has published": "only what threads that its scope includes have published",
 }

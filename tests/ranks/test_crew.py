@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -58,6 +59,25 @@ def test_collectives(ranks: int) -> None:
         for rank in each
     ]
     assert crew.epoch == 7
+
+
+def test_a_module_that_meets_others_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "meets_at_once.py").write_text("import torch.distributed as dist\ndist.barrier()\n")
+    (tmp_path / "meets_later.py").write_text(
+        "import torch.distributed as dist\ndef meet():\n    dist.barrier()\n    return dist.get_rank()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def body() -> Any:
+        import meets_later  # type: ignore[import-not-found]
+
+        found = meets_later.meet()
+        with pytest.raises(NotSupported, match="the module meets_at_once waits for barrier while it is imported"):
+            importlib.import_module("meets_at_once")
+        return found
+
+    with crew_of(2) as (crew, _):
+        assert run(crew, body) == [0, 1]
 
 
 def test_signals_of_the_host_and_buffers_of_peers() -> None:

@@ -101,3 +101,49 @@ def test_a_fixed_fence_is_clean() -> None:
     data, flag, out = (np.zeros(4, np.uint32) for _ in range(3))
     kernel = consan.Kernel(FENCED.replace("RELEASE", SYSTEM).replace("ACQUIRE", SYSTEM))
     assert consan.launch(kernel, 1, 1, lambda rank: [data, flag, out, rank], ranks=2, device="cpu").verdict == "clean"
+
+
+HANDED_ON = """
+extern "C" __global__ void kernel(unsigned *data, unsigned *first, unsigned *second, unsigned *out, int rank) {
+    unsigned seen;
+    if (rank == 0) {
+        data[0] = 5;
+        asm volatile("st.release.sys.global.u32 [%0], 1;" ::"l"(first) : "memory");
+    } else if (rank == 1) {
+        do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(first) : "memory");
+        while (!seen);
+        asm volatile("st.release.sys.global.u32 [%0], 1;" ::"l"(second) : "memory");
+    } else {
+        do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(second) : "memory");
+        while (!seen);
+        out[0] = data[0];
+    }
+}
+"""
+RECEIVES, SENDS_ON = "ld.acquire.sys.global.u32 %0, [%1];", "st.release.sys.global.u32 [%0], 1;"
+
+
+def handed_on(*edit: str) -> Any:
+    """What a rank has read by a flag of a second rank, which has read one of a third."""
+    before, middle, after = HANDED_ON.partition("else if (rank == 1)")
+    middle_of_it, end, rest = after.partition("} else {")
+    words = [np.zeros(4, np.uint32) for _ in range(4)]
+    source = before + middle + middle_of_it.replace(*edit) + end + rest if edit else HANDED_ON
+    return consan.launch(consan.Kernel(source), 1, 1, lambda rank: [*words, rank], ranks=3, device="cpu")
+
+
+def test_a_flag_handed_on_is_clean() -> None:
+    assert handed_on().verdict == "clean"
+
+
+def test_a_narrow_release_of_a_third_rank() -> None:
+    (finding,) = [each for each in handed_on(SENDS_ON, SENDS_ON.replace("sys", "gpu")).findings if each.situation == "grid-arrive-scope"]
+    assert "released only to threads that its scope includes." in f"{finding.message}."
+
+
+def test_no_order_between_ranks_is_mended_without_a_second_kernel() -> None:
+    """Launches of two ranks may overlap: one more launch orders nothing."""
+    report = launched("if (rank == 0) mine[1] = 1; else if (rank == 1) mine[2] = other[1];")
+    (finding,) = report.findings
+    assert "put a barrier of all ranks between the two" in finding.fix
+    assert "second kernel" not in finding.fix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import report_samples as samples
@@ -109,6 +110,53 @@ def test_doctor_lists_devices_and_their_peers(monkeypatch: pytest.MonkeyPatch, c
     main(["doctor"])
     lines = [line.split("ok")[-1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  GPU ")]
     assert lines == ["H100, 80 GiB; reaches the memory of GPU 1", "H100, 80 GiB; reaches the memory of GPU 0, 2", "L4, 24 GiB"]
+
+
+class ThreeDevices:
+    """A driver of three devices: 0 and 1 reach each other, 2 reaches 0 and is reached by none. A query of device 1 about 2 fails."""
+
+    reaches = ((0, 1), (1, 0), (1, 2), (2, 0))
+
+    def cuInit(self, _: int) -> int:
+        return 0
+
+    def cuDriverGetVersion(self, _: Any) -> int:
+        return 0
+
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = 3
+        return 0
+
+    def cuDeviceGet(self, device: Any, index: int) -> int:
+        device._obj.value = 10 + index
+        return 0
+
+    def cuDeviceGetName(self, name: Any, _: int, device: Any) -> int:
+        name.value = f"GPU of handle {device.value}".encode()
+        return 0
+
+    def cuDeviceTotalMem_v2(self, memory: Any, _: Any) -> int:
+        memory._obj.value = 80 << 30
+        return 0
+
+    def cuDeviceCanAccessPeer(self, able: Any, device: Any, peer: Any) -> int:
+        pair = device.value - 10, peer.value - 10
+        able._obj.value = pair in self.reaches
+        return int(pair == (1, 2))
+
+
+def test_doctor_queries_the_driver_for_each_pair(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(doctor.ctypes, "CDLL", lambda _: ThreeDevices())
+        found = doctor.gpus()[1]
+    monkeypatch.setattr(doctor, "gpus", lambda: ("CUDA 13.0", found))
+    main(["doctor"])
+    lines = [line.split("ok")[-1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  GPU ")]
+    assert lines == [
+        "GPU of handle 10, 80 GiB; reaches the memory of GPU 1",
+        "GPU of handle 11, 80 GiB; reaches the memory of GPU 0",
+        "GPU of handle 12, 80 GiB; reaches the memory of GPU 0",
+    ]
 
 
 def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
