@@ -92,6 +92,7 @@ class Reason(enum.IntEnum):
     THREAD_COUNT = 45  # of a barrier: zero, or no multiple of 32
     ARRIVED_TWICE = 110  # at the barrier of the cluster, in one phase
     ARRIVALS_LEFT = 127  # of a round whose phase was over, with no harm in this launch (R-M3)
+    EXPECT_UNORDERED = 129  # an expect-tx that no arrival of its phase is behind (R-M15)
     NOT_ARRIVED = 125  # a barrier.cluster.wait of a thread that has not arrived since its last one has returned
     OTHER_CALL = 111  # warps meet at different calls of __syncthreads() (R-BAR4)
     OUT_OF_STEP = 112  # the same at two places of one loop, in different iterations

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.catalogue.asynchronous import (
-    IN_FLIGHT,
-    MBARRIER_DEADLOCKS,
-    MBARRIER_MISUSE,
-    OPERATION_WAITS,
-    OPERATIONS_AT_EXIT,
-)
+from consan.reports.catalogue.asynchronous import IN_FLIGHT, OPERATION_WAITS, OPERATIONS_AT_EXIT
 from consan.reports.catalogue.barrier_rows import BARRIER_MISUSE
 from consan.reports.catalogue.global_races import GLOBAL_RACE, SCOPES
 from consan.reports.catalogue.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
+from consan.reports.catalogue.mbarrier_rows import MBARRIER_DEADLOCKS, MBARRIER_MISUSE
 from consan.reports.catalogue.order_rows import MISSING_ORDER
 from consan.reports.catalogue.proxy_rows import PROXY_FENCES
 from consan.reports.catalogue.races import DATA_RACE, NARROW_SCOPE

@@ -95,7 +95,7 @@ def _global(*situations: str) -> Which:
 # An mbarrier whose phases mean nothing any more.
 _BROKEN: Final = _misuse(
     *("not-initialised", "invalidated", "initialised-twice", "init-not-published", "bytes-used"),
-    *("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced"),
+    *("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced", "expect-unordered"),
 )
 _EARLY_REFILL: Final = Which(("data-race",), ("refilled-too-early",))
 _LAPPED: Final = _misuse("phase-lapped")  # an mbarrier that goes on unwaited for: of a race it is the effect

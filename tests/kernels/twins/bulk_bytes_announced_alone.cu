@@ -3,7 +3,8 @@
 // launch: grid=1 block=96 arch=sm_90
 // arg: x f32[128]=arange
 // arg: out f32[32]=zeros
-// expect: missing-wait RAW @load @read severity=error
+// expect: barrier-misuse @announce severity=error
+// allow: missing-wait RAW @load @read severity=error
 // allow: lifetime severity=error
 // result: out = x.reshape(2, 64)[:, ::2].sum(axis=0)
 #include "../mbarrier.cuh"
@@ -23,7 +24,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
         BULK_LOAD(stage, x, 256, &full);
     } else if (t == 64) {
 #ifdef RACY
-        EXPECT_TX(&full, 256);
+        EXPECT_TX(&full, 256); /*@announce*/
 #else
         ARRIVE_EXPECT(&full, 256);
 #endif

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "late_bytes.hpp"
 #include "same_turn.hpp"
 #include "scopes.hpp"
 
@@ -33,6 +34,7 @@ struct MbarrierObject {
     Use completed;           // the last phase
     Commit commit;
     SameTurn arrivals;
+    LateBytes late;
     bool surplus = false;     // reported
     Given gathered;           // published by all arrivals so far
     std::vector<Given> done;  // published by the arrivals of each phase and of earlier phases

@@ -75,7 +75,7 @@ class Mbarriers {
             object = use(each.thread, site, place);
             if (!object) continue;
             total += each.count;
-            note(*object, each.thread, site);
+            note(*object, each.thread, site, (i32)each.bytes);
             if (each.bytes) announce(*object, each.thread, site, (i32)each.bytes);
             if (decided<Edge::MBARRIER_ARRIVAL>(publishes)) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
         }
@@ -99,6 +99,8 @@ class Mbarriers {
         Object *object = use(thread, site, place);
         if (!object) return;
         u32 before = object->phase;
+        object->late.transact(clocks_, thread, bytes);
+        if (bytes > 0) object->late.expect(thread, site, clocks_.time(thread), object->tx, bytes);
         announce(*object, thread, site, bytes);
         settle(*object, released);
         if (object->phase != before) check_lap(*object, before, thread, site);
@@ -288,6 +290,8 @@ class Mbarriers {
     void settle(Object &object, std::vector<u32> &released) {
         while (object.pending == 0 && object.tx == 0) {
             object.done.push_back(object.gathered);
+            object.late.end_phase(
+                [&](const LateBytes::Expect &each) { misuse(each.thread, each.site, object.place, &object, EXPECT_UNORDERED, each.arrival, each.arrived); });
             ++object.phase;
             object.arrivals.end_phase();
             object.pending = object.expected;
@@ -334,7 +338,10 @@ class Mbarriers {
         return misuse_record(object.copy.thread, object.copy.site, object.place, &object, BYTES_NOT_ANNOUNCED, object.expect.site, object.expect.thread);
     }
 
-    void note(Object &object, u32 thread, u32 site) { object.arrivals.arrive(thread, site, clocks_.executed(thread, object.actor), object.phase); }
+    void note(Object &object, u32 thread, u32 site, i32 bytes = 0) {
+        object.arrivals.arrive(thread, site, clocks_.executed(thread, object.actor), object.phase);
+        object.late.arrive(clocks_, thread, site, bytes);
+    }
 
     // Reports arrivals of one round in two phases. Returns whether there are any.
     bool exceed(Object &object, Reason reason) {
