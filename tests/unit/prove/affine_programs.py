@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from unittest import mock
 
 from consan.instrument.ptx import parse
@@ -26,6 +26,7 @@ LEAVES = ("tid", "ctaid", "n", "tid", "tid")
 BINARY = ("add", "add", "mulc", "shlc", "shrc", "andc", "xorc", "remc", "divc", "addc", "sub")
 _SECONDS = 2  # for one program
 _WARP = 32
+_ROWS = range(1, 5)  # of CTAs
 ELEMENTS = 1 << 20  # of an array; addresses are kept in it
 
 
@@ -185,13 +186,13 @@ def _turned(before: int, size: int | Term, given: dict[str, int]) -> int:
     return before + 1 if before + 1 < size else 0
 
 
-def races(body: list[Statement], block: int, ctas: int, n: int) -> bool:
-    """Whether a launch has a race, or a copy that nobody waits for."""
+def races(body: list[Statement], block: int, ctas: int, n: int, rows: int = 1) -> bool:
+    """Whether a launch of `ctas` x `rows` CTAs has a race, or a copy that nobody waits for."""
     met = defaultdict[object, list[tuple[int, int, Event]]](list)
-    for cta in range(ctas):
+    for cta in range(ctas * rows):
         for tid in range(block):
             thread = Thread()
-            thread.run(body, {"tid": tid, "ctaid": cta, "n": n})
+            thread.run(body, {"tid": tid, "ctaid": cta % ctas, "row": cta // ctas, "n": n})
             if thread.in_flight:
                 return True
             for each in thread.events:
@@ -287,6 +288,26 @@ class Maker:
             return Term(how, (one, self._term(leaves, depth - 1)))
         small = {"shlc": 3, "shrc": 3}.get(how, 9)
         return Term(how, (one,), self._random.randint(1, small))
+
+
+class GridMaker(Maker):
+    """Makes a random program for grids of two dimensions; `row` is the number of a CTA in the second one."""
+
+    def program(self) -> list[Statement]:
+        """As others; most places are of the row's own, and then of the CTA's."""
+        leaves = ("tid", "ctaid", "row", "n")
+        return [*self._body(2, leaves, uniform=True), self._access(leaves, writes=True)]
+
+    def _index(self, leaves: tuple[str, ...]) -> Term:
+        some = self._random
+        if some.random() < 0.25:
+            return self._term(leaves, 2)
+        found = Term("xorc", (Term("tid"),), some.choice((1, 2, 3))) if some.random() < 0.4 else Term("tid")
+        for leaf in leaves:
+            scales = {"row": (64, 64, 32, 16, 4), "ctaid": (4, 4, 4, 8, 2)}.get(leaf, (16, 1))
+            if leaf in {"row", "ctaid"} or (leaf != "tid" and some.random() < 0.3):
+                found = Term("add", (found, Term("mulc", (Term(leaf),), some.choice(scales))))
+        return found
 
 
 class StrideMaker(Maker):
@@ -475,6 +496,9 @@ class Writer:
         return f"%r{self._count}"
 
     def _term(self, term: Term) -> str:
+        if term.how == "row":  # here, not once: a kernel that never reads it is launched with one row
+            self._lines.append(f"mov.u32 {(found := self._new())}, %ctaid.y;")
+            return found
         if not term.parts:
             return self._registers[term.how] if term.how != "const" else str(term.constant)
         one = self._term(term.parts[0])
@@ -579,14 +603,15 @@ def _by_the_processor() -> Iterator[None]:
 
 @_by_the_processor()
 def wrong(seeds: Iterable[int], maker: type[Maker] = Maker, block: int = 4) -> tuple[list[int], int]:
-    """Random programs that are proven and have a race in a small launch; and how many are proven."""
+    """Random programs that are proven and have a race in a small launch; and how many are proven. Launches: all grids up to 4 x 4."""
     found, proven = [], 0
     for seed in seeds:
         body = maker(seed).program()
         module = parse(Writer().text(body, block), f"{seed}.ptx")
         if proof.prove(module.functions[0], module, (block, 1, 1), (0,), [], _SECONDS).answer == "proven":
             proven += 1
-            found += [seed] if any(races(body, block, ctas, n) for ctas in range(1, 5) for n in range(7)) else []
+            launches = product(range(1, 5), range(7), _ROWS if maker is GridMaker else (1,))
+            found += [seed] if any(races(body, block, ctas, n, rows) for ctas, n, rows in launches) else []
     return found, proven
 
 

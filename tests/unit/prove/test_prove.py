@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
-from affine_programs import BulkMaker, CopyMaker, DelayMaker, WarpMaker, wrong, wrong_as_launched
+from affine_programs import BulkMaker, CopyMaker, DelayMaker, GridMaker, WarpMaker, wrong, wrong_as_launched
 from arm_programs import wrong_arms
 from proof_cases import ALIKE, HASHED, HEAD, PROVEN, RACES, UNKNOWN, answer, kernel
 from ring_cases import PROVEN as PROVEN_RINGS, UNPROVEN as UNPROVEN_RINGS, proves
@@ -122,6 +122,12 @@ def test_an_expression_of_many_parts_has_an_answer_in_time(body: str, why: str) 
 
 def test_no_random_program_with_a_race_is_proven() -> None:
     found, proven = wrong((*range(4, 14), 1533, 5021, 5185))  # the last ones: iterations that were shared, and a first one left out
+    assert found == []
+    assert proven
+
+
+def test_no_random_program_of_rows_of_ctas_that_races_is_proven() -> None:
+    found, proven = wrong(range(16), GridMaker)
     assert found == []
     assert proven
 
@@ -268,5 +274,14 @@ def test_no_random_program_of_many_whose_copies_race_is_proven(first: int) -> No
 @pytest.mark.parametrize("first", range(20, 5020, 250))
 def test_no_random_program_of_many_with_a_race_is_proven(first: int) -> None:
     found, proven = wrong(range(first, first + 250))
+    assert found == []
+    assert proven > 25
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("first", range(20, 2020, 250))
+def test_no_random_program_of_many_of_rows_of_ctas_that_races_is_proven(first: int) -> None:
+    found, proven = wrong(range(first, first + 250), GridMaker)
     assert found == []
     assert proven > 25
