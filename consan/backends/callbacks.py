@@ -61,6 +61,7 @@ class DriverCall(NamedTuple):
     noted: bool = False
     waited: bool = False  # of a noted call: the host has waited for the stream
     programmatic: bool = False  # a launch that may start while the one before it runs
+    process: int = 0  # 0: this one
 
 
 class Listener(Protocol):

@@ -4,7 +4,7 @@ A function comes after what is before it in its stream, and before what follows 
 compared as those of a copy are. It orders threads of the host by locks, which are seen (source/host_functions.h), and by values. If it has
 given no lock away, nobody knows whether a thread waits for it by an atomic variable. So in a native program it is held back until the next
 call, which then is one that has not waited. A race of what was before the function with later calls is not reported, and the report is
-incomplete.
+incomplete. A framework's runtime waits for its own functions (session/comparing/program_streams.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from consan.libcuda import calls, graph_calls
 from consan.libcuda.calls import CallFailed, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
 from consan.libcuda.memory_calls import rows_of_touched, shared_blocks
+from consan.session.comparing.program_streams import is_of_runtime
 
 _NODE: Final = struct.Struct("<2Q")  # CUDA_HOST_NODE_PARAMS: function, its parameter
 
@@ -59,7 +60,9 @@ def host_function(driver: StandInDriver, function: int, data: int) -> StreamWork
         with driver.elsewhere() as memory:
             touched, gave = memory.run(number, function, data, shared_blocks(driver))
         over = driver.host.over[number] = driver.session.streams.host_function(stream, rows_of_touched(touched))
-        if not gave:
+        if memory.is_own and is_of_runtime(function):
+            driver.session.streams.host_waits_for(over)
+        elif not gave:
             driver.host.without_locks.append(over)
 
     return work

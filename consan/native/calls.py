@@ -28,7 +28,8 @@ _NO_POINTER: Final = 1 << 32  # beyond all parameters
 class RemoteCalls(DriverFacts):
     """The calls of one process. `backend`: None until the process has a context."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: int = 0) -> None:
+        self._process = process
         self.backend: ClientBackend | None = None
         self.memory = ProcessMemory(self.status)
         self._forms: dict[int, CallForm] = {}
@@ -95,7 +96,7 @@ class RemoteCalls(DriverFacts):
         values = form.unpacked(message.data[_CONTEXT.size :])
         self.memory.called(form.name, values)
         if self._listener is not None:
-            self._listener.called(DriverCall(form.name, values, form.per_thread, context, message.b))
+            self._listener.called(DriverCall(form.name, values, form.per_thread, context, message.b, process=self._process))
 
     def status(self, function: str, *arguments: Any) -> int:
         """Ask the driver of the process."""

@@ -81,7 +81,7 @@ class Client:
         self._conversation = Conversation(requests)
         self._orders, self._options, self._links = orders, options, links
         self._session: Session | None = None
-        self._calls = RemoteCalls()
+        self._calls = RemoteCalls(pid)
         self._context = 0
         self._prepared: list[Prepared] = []
         self._counts = CountedLaunches()

@@ -42,7 +42,7 @@ def perhaps_in_order(first: str, second: str) -> str:
     """Why two operations were not judged that touch the same bytes."""
     return (
         f"{first} and {second} touch the same bytes, and the host waits for none of them by a call of CUDA: a function of the host "
-        "(cudaLaunchHostFunc) may have shown it, by an atomic variable, that the first one is over. They were not judged"
+        "(cudaLaunchHostFunc) may have shown it, in a way that consan does not see, that the first one is over. They were not judged"
     )
 
 

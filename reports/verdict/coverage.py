@@ -28,6 +28,8 @@ RACES: Final = "races"  # in shared and global memory
 CHECKED, SAMPLED, PROVEN = "checked", "sampled", "proven"
 FOR_ALL: Final = "proven for all launches"
 _NO_RACE: Final = "no race in shared or global memory; not covered: misused barriers, hangs, reads of unwritten memory"
+_CONCURRENT: Final = "what may run at the same time in another stream"
+NOT_COMPARED: Final = f"it was not compared with {_CONCURRENT}"  # a reason of a kernel whose launches were looked at by themselves
 EXCLUDED: Final = "excluded by the user"
 NOT_CHECKED: Final = "not checked"
 SHOWN: Final = 3  # shapes in a sentence
@@ -260,12 +262,15 @@ def _launches(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
 
 
 def _global_memory(kernels: tuple[KernelSummary, ...]) -> str:
-    gaps = [f"{kernel.name}: {', and '.join(dict.fromkeys(kernel.global_gaps))}" for kernel in kernels if kernel.global_gaps]
-    return (
-        f"races are not looked for in {'; in '.join(dict.fromkeys(gaps))}"
-        if gaps
-        else f"races are not looked for ({_global_writes(kernels)})"
-    )
+    within, concurrent = list[str](), list[str]()
+    for kernel in kernels:
+        reasons = [gap.partition(f"{NOT_COMPARED}: ") for gap in dict.fromkeys(kernel.global_gaps)]
+        if inside := [gap for gap, found, _ in reasons if not found]:
+            within.append(f"in {kernel.name}: {', and '.join(inside)}")
+        if others := [why for _, found, why in reasons if found]:
+            concurrent.append(f"between {kernel.name} and {_CONCURRENT}: {', and '.join(others)}")
+    gaps = dict.fromkeys((*within, *concurrent))
+    return f"races are not looked for {'; '.join(gaps) if gaps else f'({_global_writes(kernels)})'}"
 
 
 def _global_writes(kernels: tuple[KernelSummary, ...]) -> str:

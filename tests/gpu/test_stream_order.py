@@ -182,7 +182,7 @@ def test_what_nobody_knows_is_named(tmp_path: Path) -> None:
     body = "with torch.cuda.stream(first): w = torch.sin(x)\n{}\nwith torch.cuda.stream(second): launch(z, y)"
     _, report = run(tmp_path, TORCH + body.format("pass"))
     assert (report["verdict"], report["findings"]) == ("clean", []), report
-    assert "adds: it was not compared with what may run at the same time in another stream: all accesses of" in gap(report), gap(report)
+    assert "between adds and what may run at the same time in another stream: all accesses of" in gap(report), gap(report)
     clean(tmp_path, TORCH + body.format("second.wait_stream(first)"))
 
 
@@ -232,7 +232,7 @@ def test_a_graph_of_torch(tmp_path: Path) -> None:
     body = f"{capture}graph.replay()\nwith torch.cuda.stream(second): launch(z, y)"
     _, report = run(tmp_path, TORCH + body)
     assert not report["findings"], report
-    assert "adds: it was not compared with what may run at the same time in another stream" in gap(report), gap(report)
+    assert "between adds and what may run at the same time in another stream" in gap(report), gap(report)
 
 
 NATIVE = r"""

@@ -25,7 +25,7 @@ CASES: Final = {
     "what is before": "WAW no-stream-edge",
     "nodes of a graph": "WAW no-stream-edge",
 }
-_UNSEEN: Final = "may have shown it, by an atomic variable"
+_UNSEEN: Final = "may have shown it, in a way that consan does not see"
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def test_streams_of_which_nobody_saw_the_beginning(steps: tuple[str, ...], edge:
     assert {finding.situation for finding in report.findings} == ({"no-stream-edge"} if edge == "none" else set()), gap(report)
 
 
-UNKNOWN = "it was not compared with what may run at the same time in another stream: all accesses of {} are not known"
+UNKNOWN = "and what may run at the same time in another stream: all accesses of {} are not known"
 
 
 def test_the_default_stream_of_a_thread(case: Case) -> None:

@@ -174,3 +174,11 @@ def test_a_module_with_a_variable_is_recorded(case: Case, tmp_path: Path) -> Non
     status, report, handed = case.run(*words)
     assert (status, report.verdict, engines(report)) == (STATUS, INCOMPLETE, {"record": 3}), report.incomplete
     assert "table 7" not in handed, "no form but the recorded one has a table that the program writes"
+
+
+@pytest.mark.parametrize("image", ["clean", "ptx"])
+def test_histories_are_kept(image: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(case.folder)
+    _, report, _ = case.run("asked", "cuModuleLoadData", case.image(image), "cuLaunchKernel", given=options(keep_histories=True))
+    (kept,) = (note for note in report.notes if note.startswith("the histories were kept: consan replay "))
+    assert (case.folder / kept.split()[-1]).exists(), report.notes

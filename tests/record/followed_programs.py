@@ -32,8 +32,14 @@ EDGES: dict[str, Between] = {
     "event, query": lambda framework, first, second: framework.calls.call("cuEventQuery", framework.calls.event(first)),
     "context": lambda framework, first, second: framework.calls.call("cuCtxSynchronize"),
     "free": lambda framework, first, second: framework.calls.call("cuMemFree", 1),
-    "host function": lambda framework, first, second: framework.calls.call("cuLaunchHostFunc", first, 1, 1),
 }
+
+
+def host_function(framework: Framework, first: int, second: int) -> None:
+    """It may show the host that the first launch is over."""
+    framework.calls.call("cuLaunchHostFunc", first, 1, 1)
+
+
 NO_EDGES: dict[str, Between] = {
     "nothing": nothing,
     "other way": lambda framework, first, second: framework.calls.edge(second, first),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import re
 import threading
 
 import pytest
-from followed_programs import EDGES, ENTRY, NO_EDGES, captured, launched_behind, nothing, two_graphs, two_launches
+from followed_programs import EDGES, ENTRY, NO_EDGES, captured, host_function, launched_behind, nothing, two_graphs, two_launches
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
-from consan.session.comparing import concurrent_launches
+from consan.session.comparing import concurrent_launches, driver_calls, program_streams
 from consan.session.comparing.followed_streams import MOST_EARLY
 
 
@@ -27,6 +30,25 @@ def kinds(framework: Framework) -> list[str]:
 @pytest.mark.parametrize("edge", EDGES)
 def test_launches_with_an_edge_are_clean(edge: str) -> None:
     assert kinds(two_launches(EDGES[edge])) == []
+
+
+@pytest.mark.parametrize("of_runtime", [False, True])
+def test_a_function_of_the_host_may_show_that_a_launch_is_over(of_runtime: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A framework's runtime waits for its own ones (XLA)."""
+    monkeypatch.setattr(driver_calls, "is_of_runtime", lambda function, process: of_runtime)
+    report = two_launches(host_function).report()
+    unseen = any("in a way that consan does not see" in why for why in report.incomplete)
+    assert (report.verdict, unseen) == (("clean", False) if of_runtime else ("incomplete", True)), report.incomplete
+
+
+def test_functions_of_a_runtime_are_known_by_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p).value
+    assert function is not None
+    for process, pattern, expected in ((0, "/libc", True), (os.getpid(), "/libc", True), (0, "/libcuda", False)):
+        monkeypatch.setattr(program_streams, "RUNTIMES", re.compile(pattern))
+        program_streams.is_of_runtime.cache_clear()
+        assert program_streams.is_of_runtime(function, process) is expected
+    program_streams.is_of_runtime.cache_clear()
 
 
 @pytest.mark.parametrize("edge", NO_EDGES)
@@ -130,7 +152,7 @@ def test_a_kernel_of_which_nothing_is_known() -> None:
             framework.calls.edge(first, second)
         framework.launch(ENTRY, 1, stream=second)
         report = framework.report()
-        why = "it was not compared with what may run at the same time in another stream: all accesses of fast are not known"
+        why = "and what may run at the same time in another stream: all accesses of fast are not known"
         assert (why in gap(report)) is not edge, gap(report)
         assert report.verdict == "clean"
 
@@ -304,7 +326,7 @@ def test_accesses_that_a_launch_may_leave_out_are_no_race() -> None:
             framework.launch(stream=framework.calls.stream(), out=at)
         report = framework.report()
         assert not report.findings
-        why = "it was not compared with what may run at the same time in another stream: all its accesses are not known"
+        why = "and what may run at the same time in another stream: all its accesses are not known"
         assert (why in gap(report)) is (out == 0), gap(report)
 
 
@@ -407,7 +429,7 @@ def test_a_launch_into_a_graph_whose_accesses_are_not_known() -> None:
     framework.calls.call("cuGraphLaunch", executable, framework.calls.stream())
     report = framework.report()
     assert not report.findings
-    assert "it was not compared with what may run at the same time in another stream: all its accesses are not known" in gap(report)
+    assert "and what may run at the same time in another stream: all its accesses are not known" in gap(report)
 
 
 @pytest.mark.parametrize("most", [8, 1])

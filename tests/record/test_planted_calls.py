@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
-from followed_programs import EDGES, ENTRY, NO_EDGES, captured, launched_behind, nothing, two_graphs, two_launches
+from followed_programs import EDGES, ENTRY, NO_EDGES, captured, host_function, launched_behind, nothing, two_graphs, two_launches
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 from planted import plant
@@ -127,7 +127,13 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
     "host and device": (driver_calls, "_all_passed", "order.streams.synchronize()", "pass", _between("context")),
     "freed memory": (driver_calls, "_free", "order.streams.synchronize_all()", "pass", _between("free")),
     "nothing is freed": (driver_calls, "_free", "if call.values[0]:", "if True:", _free_of_nothing),
-    "host functions": (driver_calls, "_host_function", "order.host_waits(order.place(call, 0))", "pass", _between("host function")),
+    "host functions": (
+        driver_calls,
+        "_host_function",
+        "order.streams.perhaps_over(place.stream.record())",
+        "pass",
+        lambda: two_launches(host_function),
+    ),
     "pageable memory": (driver_calls, "_Copies.__call__", "or not all(map(order.streams.is_registered, (to, source)))", "", _pageable),
     "memory that is not pageable": (
         driver_calls,

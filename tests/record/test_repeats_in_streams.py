@@ -80,7 +80,7 @@ def test_launches_whose_bytes_nobody_looks_at(monkeypatch: pytest.MonkeyPatch, w
     program.launch("fills", out=BEHIND, stream=program.second)
     assert program.short == [way]
     said = gap(program.report())
-    assert "fills: it was not compared with what may run at the same time in another stream: all accesses of scatters are not known" in said
+    assert "between fills and what may run at the same time in another stream: all accesses of scatters are not known" in said
 
 
 def test_a_launch_that_is_looked_at_takes_the_long_way() -> None:

@@ -29,6 +29,7 @@ from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
+from consan.reports.verdict.coverage import NOT_COMPARED
 from consan.session.comparing.array_rows import NO_ROWS, ByRows, both_in, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
@@ -357,8 +358,7 @@ class ConcurrentLaunches:
             if isinstance(each, _Launched):
                 strange = other.rows is None and each.rows is not None
                 whose = f"all accesses of {self._stranger(each, other)}" if strange else "all its accesses"
-                why = f"it was not compared with what may run at the same time in another stream: {whose} are not known"
-                each.lacks(why, needed=between and bool(each.reaches))
+                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=between and bool(each.reaches))
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: a kernel has few names."""

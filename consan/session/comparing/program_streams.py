@@ -9,6 +9,8 @@ Not followed: host threads (what one of them waits for, all know), graphs, and p
 from __future__ import annotations
 
 import enum
+import functools
+import re
 import sys
 import threading
 from collections import defaultdict
@@ -34,6 +36,7 @@ _FIRST_HANDLE: Final = 1 << 20
 _BEFORE: Final = "what the default stream did before there could be launches at the same time"
 _FUNCTION: Final = "the function of the host"
 _INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
+RUNTIMES: Final = re.compile(r"/(xla_cuda\d*_plugin|xla_extension|libjax_common|libjax|_jax)[^/]*\.so")
 
 
 class Blocking(enum.Enum):
@@ -272,3 +275,20 @@ def caller() -> tuple[str, int]:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
         frame = frame.f_back
     return ("", 0) if frame.f_globals.get("__name__") == threading.__name__ else (frame.f_code.co_filename, frame.f_lineno)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def is_of_runtime(function: int, process: int = 0) -> bool:
+    """Whether the code at an address of a process (0: this one) is of a framework's runtime.
+
+    XLA puts functions into streams for itself: each tells the thread that waits for a result, by locks that nobody can see.
+    """
+    try:
+        with open(f"/proc/{process or 'self'}/maps") as lines:
+            for line in lines:
+                begin, _, end = line.partition(" ")[0].partition("-")
+                if int(begin, 16) <= function < int(end, 16):
+                    return RUNTIMES.search(line) is not None
+    except (OSError, ValueError):  # the process has ended
+        pass
+    return False
