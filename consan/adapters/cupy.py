@@ -286,7 +286,9 @@ class CupyAdapter(Seam):
     def _repeats(self, real: Callable[..., int], key: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
         """Make a launch that was made before; returns the status of the driver, or `NOT_REPEATED`."""
         asked = functools.partial(self.recorded.parameters_of, given[len(key) :])
-        return self.recorded.repeat(self._session, key, asked, real, given, gives_status=True, in_c=self.driver.is_in_c(real))
+        return self.recorded.repeat(
+            self._session, key, asked, real, given, gives_status=True, words=key if self.driver.is_in_c(real) else ()
+        )
 
     def _list(self, name: str) -> None:
         if self._session is not None:

@@ -43,8 +43,20 @@ class FrameworkModules:
         session.frameworks.by_others.add(prepared, CudaModule(module), handles)
         self._known[module], self._loaded[module] = (prepared, session), CudaModule(module)
         self._declared = {key: params for key, params in self._declared.items() if key[0] != module}
-        self._repeated.clear()
+        self.forget()
         self._elsewhere = {key: found for key, found in self._elsewhere.items() if key[0] != module}
+
+    def forget(self) -> None:
+        """All launches take the long way once."""
+        for each in self._repeated.values():
+            each.tell()
+        self._repeated.clear()
+
+    def failing(self, module: int, entry: str, threads: int) -> contextlib.AbstractContextManager[None]:
+        """Inside the block a launch of a module raises an error."""
+        prepared, session = self._known[module]
+        ending: contextlib.AbstractContextManager[None] = session.frameworks.watch.ending(prepared, entry, threads)
+        return ending
 
     def is_elsewhere(self, module: int) -> bool:
         """Whether the current context is not that of the session to which a module was attached."""
@@ -82,19 +94,19 @@ class FrameworkModules:
 
     def repeat(
         self, session: SessionLike | None, key: Hashable, asked: Callable[[FrameworkLaunch], Parameters | None],
-        launch: Callable[..., Any], given: tuple[Any, ...], *, at: int = 0, gives_status: bool = False, in_c: bool = False,
+        launch: Callable[..., Any], given: tuple[Any, ...], *, at: int = 0, gives_status: bool = False, words: Sequence[int | None] = (),
     ) -> Any:  # fmt: skip
         """Make a launch like one that was made before, as `RepeatedLaunch.make` does; `NOT_REPEATED` where none was.
 
         `key`: what is equal for launches that are made alike. `asked`: reads the parameters of this one, which is like the one given.
-        `at`: as in `RepeatedLaunch.make`. `in_c`: C makes those that follow; `launch` is `cuLaunchKernel`, and `key` its first parameters.
+        `at`: as in `RepeatedLaunch.make`. `words`: by which C knows those that follow, and makes them; none: it makes none.
         """
         found = self._repeated.get(key) if session is not None and session is self._repeated_in else None
         if found is None:
             return NOT_REPEATED
         result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)
         if result is not NOT_REPEATED and found.alike.armed is None and not (gives_status and result):
-            found.arm(given[: len(key)] if in_c else ())  # type: ignore[arg-type]
+            found.arm(words)
         return result
 
     @contextlib.contextmanager
@@ -114,7 +126,7 @@ class FrameworkModules:
 
     def _keep(self, session: SessionLike, key: Hashable, found: RepeatedLaunch | None) -> None:
         if session is not self._repeated_in or len(self._repeated) >= _MOST_REPEATED:
-            self._repeated.clear()
+            self.forget()
             self._repeated_in = session
         if found is not None:
             self._repeated[key] = found

@@ -1,7 +1,8 @@
 """Launches of the program that repeat, with the work around them by C (source/armed.h).
 
 Python arms a launch with all that does not change. A program that calls `cuLaunchKernel` by a pointer gets a function of C in its place,
-which makes launches that are alike without the interpreter. Other launches call C before and behind them (`Armed.begin`, `Armed.end`).
+which makes launches that are alike without the interpreter. Before Triton's launcher stands a callable of C (source/launcher.h): it makes
+those that need no slot without a function of Python. Other launches call C before and behind them (`Armed.begin`, `Armed.end`).
 C looks at the receipts, and leaves all else to Python. `Armed.take_back` says what was done: until then nobody else touches the memory of
 its slots. The values of the parameters may differ: C counts the launches of each set of values.
 """
@@ -35,7 +36,7 @@ _FORMS: Final = {
     "consan_arm": (_ADDRESS, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD, _WORD, _WORD)),
     "consan_arm_values": (None, (_ADDRESS, _WORD, _ADDRESS, _ADDRESS, _ADDRESS)),
     "consan_arm_slot": (None, (_ADDRESS, _ADDRESS, _ADDRESS, _WORD)),
-    "consan_arm_instead": (None, (_ADDRESS, _ADDRESS, _WORD, _ADDRESS)),
+    "consan_arm_instead": (None, (_ADDRESS, _ADDRESS, _WORD, _ADDRESS, _ADDRESS)),
     "consan_arm_begin": (None, (_ADDRESS, ctypes.c_char_p, _WORD, _WORD)),
     "consan_begin": (_WORD, (_ADDRESS,)),
     "consan_end": (None, (_ADDRESS, ctypes.c_int)),
@@ -43,6 +44,13 @@ _FORMS: Final = {
     "consan_next_number": (_WORD, ()),
     "consan_shares": (_WORD, (ctypes.c_int,)),
 }
+_OBJECT: Final = ctypes.py_object
+_OF_PYTHON: Final = {  # they are called with the interpreter
+    "consan_begin": _FORMS["consan_begin"],
+    "consan_launchers": (ctypes.c_int, (_WORD, _OBJECT, _OBJECT, _OBJECT)),
+    "consan_launcher": (_OBJECT, (_OBJECT, _OBJECT, _OBJECT, ctypes.c_char_p, _WORD)),
+}
+MOST_PACKED: Final = 64  # of launcher.h: arguments
 
 
 class ArmedSlot(NamedTuple):
@@ -138,14 +146,28 @@ class ArmedFunctions:
             function.restype, function.argtypes = result, arguments
             self._functions[name] = function
         self.begin, self.end = self._functions["consan_begin"], self._functions["consan_end"]
-        self.begin_alone = self._keeping(library)
+        self.begin_alone = self._keeping(library, "consan_begin")  # without slots it calls nothing that waits
+        self._library = library
         self._launch = ctypes.cast(library.consan_launch, ctypes.c_void_p).value
 
-    def _keeping(self, library: ctypes.CDLL) -> Any:
-        """`begin` for launches without slots, which calls nothing that waits: so it keeps the interpreter, and waits for no thread."""
-        begin = ctypes.PyDLL(library._name, handle=library._handle).consan_begin
-        begin.restype, begin.argtypes = _FORMS["consan_begin"]
-        return begin
+    def _keeping(self, library: ctypes.CDLL, name: str) -> Any:
+        """A function that keeps the interpreter, so it waits for no thread."""
+        function = ctypes.PyDLL(library._name, handle=library._handle)[name]
+        function.restype, function.argtypes = _OF_PYTHON[name]
+        return function
+
+    @functools.cached_property
+    def _launcher(self) -> Any:
+        """Makes launchers of Triton's."""
+        self._keeping(self._library, "consan_launchers")(object.__basicsize__, None, int, "data_ptr")
+        return self._keeping(self._library, "consan_launcher")
+
+    def before(self, otherwise: Any, plain: Any, unheard: object, kinds: bytes) -> Any:
+        """A callable that stands before `plain`, Triton's launcher, and makes the launches that are armed. `otherwise` makes the others.
+
+        `unheard`: metadata of launches that no hook hears of. `kinds`: of the arguments, at most `MOST_PACKED`.
+        """
+        return self._launcher(otherwise, plain, unheard, kinds, len(kinds))
 
     def call(self, name: str, *given: Any) -> Any:
         """Call one."""
@@ -172,9 +194,10 @@ class ArmedFunctions:
             self.call("consan_arm_slot", handle, *slot)
         deciding = [word for *place, value in lent.decides for word in (*place, len(value), *_words_of(value))]
         decides = (_WORD * len(deciding))(*deciding)
-        self.call("consan_arm_instead", handle, lent.instead, len(lent.decides), ctypes.addressof(decides))
+        over = None if lent.over is None else ctypes.addressof(lent.over)
+        self.call("consan_arm_instead", handle, lent.instead, len(lent.decides), ctypes.addressof(decides), over)
         self.call("consan_arm_begin", handle, lent.receipt, len(lent.receipt), lent.last)
-        return Armed(self, handle, len(lent.slots), parameters, (lent.receipt, decides))
+        return Armed(self, handle, len(lent.slots), parameters, (lent.receipt, decides, lent.over))
 
 
 class Arming(NamedTuple):
@@ -197,7 +220,7 @@ class Lent(NamedTuple, Generic[S]):
     """The arguments for C. `taken`: what launches take, and their `slots`; `last`: the one that was used last.
 
     `instead`: the kernel that is launched, if it is another one. `decides`: bytes that parameters must have: the number of
-    one, the place in it, at most 16 bytes.
+    one, the place in it, at most 16 bytes. `over`: C makes none once it is not 0.
     """
 
     taken: Sequence[S]
@@ -206,6 +229,7 @@ class Lent(NamedTuple, Generic[S]):
     receipt: bytes = b""
     instead: int = 0
     decides: Sequence[tuple[int, int, bytes]] = ()
+    over: ctypes.c_int64 | None = None
 
 
 class AlikeLaunches(ABC, Generic[S]):

@@ -128,7 +128,10 @@ class StreamWork(Protocol):
 
 
 class FollowedLaunch(NamedTuple):
-    """How a launch is noted as the callback would do it: the filter's address, the context whose calls are noted, and the call's number."""
+    """How a launch is noted as the callback would do it: the filter's address, the context whose calls are noted, and the call's number.
+
+    While none are noted, the context has all bits, and `call` is how many calls the listener has got: it holds until there is another one.
+    """
 
     filter: int
     context: int
@@ -175,6 +178,9 @@ class CallSource(Protocol):
 
     def followed_launch(self) -> FollowedLaunch | None:
         """How C notes a launch. None: calls for the one default stream are not noted."""
+
+    def early_launch(self) -> FollowedLaunch | None:
+        """The same while no calls are noted. None: they are, or somebody else listens."""
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """The listener does not need calls of this context at once. None: it does, as at first, and where others listen, too.

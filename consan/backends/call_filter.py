@@ -34,7 +34,7 @@ ALLOCATES: Final = re.compile("cuMem(Alloc|AllocPitch|AllocManaged|Create|AllocA
 _FORM: Final = re.compile(r"(?P<full>(?P<name>cu\w+?)(_v\d+)?)(?P<per_thread>_pt(?:sz|ds))?$")
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
 _STREAMS: Final = {"S": -1, "C": 32}  # the stream, or bytes to it from a pointer that is there
-_NOTHING: Final = (1 << 64) - 1
+NOTHING_NOTED: Final = (1 << 64) - 1
 MOST_CALLBACKS: Final = 1 << 12
 MOST_NOTED, _WORDS, MOST_STREAMS = 1 << 10, 4, 1 << 7
 PIECES, NUMBERS = 2, 8  # of the work around a launch
@@ -134,6 +134,7 @@ STATE: Final = RECORDS.record(
     u64 context               of that stream
     u64 graph                 0: launches of kernels are dropped; else those of this executable graph
     u64 notes                 the context whose calls are noted; none: all ones
+    u64 told                  so many calls were reported to Python at once
     u32 busy                  held by who uses the fields below
     u32 launched              a launch is noted, and no event behind it
     u32 operations            noted
@@ -244,7 +245,7 @@ class CallFilter:
         self._state: npt.NDArray[np.void] = np.zeros((), dtype(STATE))
         self._state["tell"] = ctypes.cast(tell, ctypes.c_void_p).value
         self._state["attribute"] = 0 if attribute is None else ctypes.cast(attribute, ctypes.c_void_p).value
-        self._state["stream"] = self._state["notes"] = _NOTHING
+        self._state["stream"] = self._state["notes"] = NOTHING_NOTED
         library = FILTER.load()
         for calls, place in ((OWN, library.consan_own_calls), (MADE, library.consan_made_launches), (QUIET, library.consan_quiet_launches)):
             place.restype = ctypes.c_void_p
@@ -286,11 +287,16 @@ class CallFilter:
 
     def tell_all(self) -> None:
         """Drop no launches."""
-        self._state["stream"] = _NOTHING
+        self._state["stream"] = NOTHING_NOTED
 
     def ends_order(self, *, over: bool) -> None:
         """Drop all calls that only order streams, or drop none of them."""
         self._state["over"] = over
+
+    @property
+    def told(self) -> int:
+        """How many calls Python was told of at once."""
+        return int(self._state["told"])
 
     @property
     def everywhere(self) -> bool:
@@ -305,7 +311,7 @@ class CallFilter:
         handles = (streams or ())[:MOST_STREAMS]
         given = (ctypes.c_uint64 * len(handles))(*handles)
         self.context_of_notes = context
-        place, notes = ctypes.addressof, _NOTHING if context is None else context
+        place, notes = ctypes.addressof, NOTHING_NOTED if context is None else context
         return self._read(self._call("consan_take_noted", place(self._taken), notes, streams is not None, place(given), len(handles)))
 
     def taken(self) -> list[NotedCall]:

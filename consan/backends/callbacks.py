@@ -27,8 +27,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from consan._errors import ConsanError
 from consan.backends import driver as api
 from consan.backends.base import FollowedLaunch
-from consan.backends.call_filter import ALLOCATES, DRIVER_API, CallFilter, CallForm, CallKind, NotedCall, filter_of, forms_of
-from consan.backends.contexts import ProcessMemory
+from consan.backends.call_filter import ALLOCATES, DRIVER_API, NOTHING_NOTED, CallFilter, CallForm, CallKind, NotedCall, filter_of, forms_of
+from consan.backends.contexts import ProcessMemory, look_where_launches_point
 from consan.backends.cost import COST
 
 _EXIT: Final = 1  # CUPTI_API_EXIT
@@ -146,6 +146,7 @@ class DriverCalls(DriverFacts):
         if not self.why_not:
             self.note(None)
             self._listeners.add(listener)
+            look_where_launches_point()
             self._ends_order(over=False)
         return self.why_not
 
@@ -250,6 +251,12 @@ class DriverCalls(DriverFacts):
         if self._filter is None or self._launch is None or self._filter.everywhere or (context := self._filter.context_of_notes) is None:
             return None
         return FollowedLaunch(self._filter.address, context, self._launch)
+
+    def early_launch(self) -> FollowedLaunch | None:
+        """See `CallSource`."""
+        if self._filter is None or self._filter.context_of_notes is not None or not self.serves_alone:
+            return None
+        return FollowedLaunch(self._filter.address, NOTHING_NOTED, self._filter.told)
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """See `CallSource`."""

@@ -14,10 +14,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
-from consan.backends.base import DEFAULT_STREAMS, StreamWork
+from consan.backends.base import DEFAULT_STREAMS, FollowedLaunch, StreamWork
 from consan.backends.cost import COST
 from consan.backends.driver import MADE, QUIET
 from consan.dataclass import dataclass
+from consan.instrument.record.recorded import DecidingBytes
 from consan.reports.model import AllLaunchesProof
 from consan.session.executing.in_flight_launch import shape_but_log
 from consan.session.framework_launch import FrameworkLaunch
@@ -47,6 +48,11 @@ def get_ready(work: StreamWork | None) -> None:
     """Load what launches that repeat need: that takes as long as a hundred of them."""
     if work is not None and armed_functions() is not None:
         _ = work.here
+
+
+def deciding(bytes_of: Sequence[DecidingBytes] | None, args: Parameters | None) -> list[tuple[int, int, bytes]]:
+    """The bytes that parameters must have, as C takes them: those of these parameters."""
+    return [(each.parameter, each.offset, each.within(args or ())) for each in bytes_of or ()]
 
 
 @dataclass(eq=False, repr=False)
@@ -149,9 +155,7 @@ class KnownLaunches(PlainLaunches):
     def lends(self) -> Lent[str] | None:
         """C compares the bytes that decide with those of the launch before."""
         lent = super().lends()
-        given = self.known or ()
-        decides = [(each.parameter, each.offset, each.within(given)) for each in self.decided.decides]
-        return None if lent is None else lent._replace(instead=self.instead, decides=decides)
+        return None if lent is None else lent._replace(instead=self.instead, decides=deciding(self.decided.decides, self.known))
 
     def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
         """Count launches."""
@@ -166,7 +170,6 @@ class LaunchesLikeOne(PlainLaunches):
 
     background: Background
     checked: InFlightLaunch
-    by_itself = False  # C does not see when the check ends
     _decided: Parameters | None = None  # the parameters of one
 
     @classmethod
@@ -199,6 +202,13 @@ class LaunchesLikeOne(PlainLaunches):
         """Whether parameters decide what launches do."""
         return bool(self.checked.memory.decided_by)
 
+    def lends(self) -> Lent[str] | None:
+        """C compares the bytes that decide with those of the launch that is checked, until that is over."""
+        lent, account = super().lends(), self.checked.account
+        if lent is None or account is None:
+            return None
+        return lent._replace(instead=self.instead, decides=deciding(self.checked.memory.decided_by, self.checked.args), over=account.over)
+
     def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
         """Count launches."""
         self.background.counts_like(self.checked, sum(times.values()))
@@ -218,7 +228,10 @@ class RepeatedLaunch:
     asks: bool
     era: int
     _args: Parameters | None = None  # of the last one
-    _early: bool = False  # Python makes those that C could make if calls were noted
+    _by_words: bool = False  # C may make them
+    # Whether calls let it, and how it notes them: when it was armed, and at the last launch that Python has made.
+    _armed_with: tuple[bool, FollowedLaunch | None] = (False, None)
+    _seen: tuple[bool, FollowedLaunch | None] = (False, None)
     _in_turn: bool = False  # the last one was no programmatic dependent launch
     _owner: Any = field(init=False)
 
@@ -283,7 +296,8 @@ class RepeatedLaunch:
         if alike.instead and (args is None or args is not alike.known) and not alike.covers(args):
             return None
         if self.era == frameworks.era and frameworks.device.owned_by is self._owner and alike.armed is not None:
-            c_sees = self._early and frameworks.streams.may_arm(stream)  # what it did not see when it was armed
+            sees, self._seen = self._seen, frameworks.streams.in_c(stream)
+            c_sees = self._by_words and sees == self._seen != self._armed_with  # what it did not see when it was armed, and twice since
             idle = placed or frameworks.streams.adds_nothing(stream)
             taken = alike.resume() if idle and not (c_sees or frameworks.judge.recording.accesses.wanted) else None
             if taken is not None:
@@ -296,21 +310,23 @@ class RepeatedLaunch:
         """Let C make the launches that follow, if it can. The launch before was made by `make`.
 
         `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
-        So it does where calls are not noted yet, or Python looks at each launch.
+        So it does where calls are not noted yet, or Python looks at each launch: its parameters are not known, or memory is shared.
         """
         work = self.frameworks.device.backend.work
         if work is None or (functions := armed_functions()) is None:
             return
         frameworks = self.frameworks
         streams, stream, asks, sharings = frameworks.streams, self.launch.stream, self.asks or self.alike.asks, functions.shares()
-        self._early = bool(key) and self.alike.by_itself and not streams.may_arm(stream)
-        key = key if self.alike.by_itself and not self._early else ()
+        self._by_words, self._armed_with = bool(key) and self.alike.by_itself, streams.in_c(stream)
+        may, followed = self._armed_with
+        looked_at = not (self._by_words and may) or frameworks.peers.shares or (asks and self._args is None)
+        key = () if looked_at else key
         with frameworks.device.lock:
-            if frameworks.peers.of_process or self._differs() or (key and (frameworks.peers.shares or (asks and self._args is None))):
+            if frameworks.peers.of_process or self._differs():
                 return
             values = self._args or () if asks and key else ()
             words = [each or 0 for each in key] or [0] * _STREAM + [stream]
-            self.alike.arm(Arming(functions, words, values, work.here, streams.followed_launch, sharings))
+            self.alike.arm(Arming(functions, words, values, work.here, followed, sharings))
 
     def _differs(self, *, placed: bool = False) -> bool:
         """Whether this launch may not be like those before it. `placed`: see `_begins`."""

@@ -26,7 +26,7 @@ from typing import Any
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import CoreLaunches
 from consan.adapters.cupy import CupyAdapter
-from consan.adapters.triton.gpu import RecordedRun, TritonAdapter
+from consan.adapters.triton.gpu import TritonAdapter, recorded_run
 from consan.backends.cuda import CudaBackend
 from consan.backends.driver import Driver
 from consan.checker.judging.checked import Checked
@@ -162,7 +162,7 @@ class Program:
 
         metadata = SimpleNamespace(name=self.kernel, num_ctas=1, num_warps=2, shared=0, global_scratch_size=0, profile_scratch_size=0)
         source = SimpleNamespace(signature={"out": "*u32", "from": "*u32", "n": "i32"})
-        run = RecordedRun(adapter, adapter.recorded.loaded(77), SimpleNamespace(_run=launcher, metadata=metadata, src=source))
+        run = recorded_run(adapter, adapter.recorded.loaded(77), SimpleNamespace(_run=launcher, metadata=metadata, src=source))
         array = SimpleNamespace(device=SimpleNamespace(type="cuda"), data_ptr=lambda: 0x7F0000000000)
         given, number = (*GRID, self.stream, 7, None, None, None, None, array, array), self.values[2]
         return lambda: launcher(*given, number.value), lambda: run(*given, number.value)

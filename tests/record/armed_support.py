@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from consan.adapters.recorded import FrameworkModules
+from consan.adapters.triton.gpu import RecordedRun
 from consan.backends.armed import Armed
 from consan.session.executing import time_limit
 from consan.session.executing.judging import Judge
@@ -18,13 +20,16 @@ import bench_launch
 
 
 class Program(bench_launch.Program):
-    """A program of one framework. `python`: launches that no pointer led to C; `helped`: those of them before which Python called C."""
+    """A program of one framework. `python`: launches that C does not make; `helped`: those of them before which Python called C.
+
+    `long`: those that are not made as one before them.
+    """
 
     def __init__(self, library: bench_launch.NullLibrary, way: str, kernel: str, stream: int = 0, calls: Any = None, **more: Any) -> None:
         super().__init__(library, kernel, "auto", stream, calls, **more)
-        self.python = self.helped = 0
-        _, self._checked = getattr(self, way)()
+        self.python = self.helped = self.long = 0
         self.way = way
+        _, self._checked = getattr(self, way)()
 
     def sees(self, ours: Any) -> Any:
         def counted(*given: Any) -> int:
@@ -38,8 +43,14 @@ class Program(bench_launch.Program):
         before, helped, self.status = self.python, self.helped, 0
         for _ in range(times):
             self.status = self._checked()
-        by_python = self.python - before if self.way == "cupy" else times
+        by_python = times if self.way == "core" else self.python - before
         return times - by_python + self.helped - helped
+
+    def repeats(self, times: int) -> int:
+        """Launch. Returns how many of the launches were made as one before them, by whomever."""
+        before = self.long
+        self.launch(times)
+        return times - (self.long - before)
 
     def learn(self) -> int:
         """Launch until C makes a launch. Gives how many were made."""
@@ -87,5 +98,19 @@ def opened(
         made.helped += slot is not None
         return slot
 
+    call = RecordedRun.__call__
+
+    def counted_run(run: RecordedRun, *given: Any) -> Any:
+        made.python += 1
+        return call(run, *given)
+
+    launching = FrameworkModules.launching
+
+    def counted_long(modules: FrameworkModules, *given: Any) -> Any:
+        made.long += 1
+        return launching(modules, *given)
+
+    monkeypatch.setattr(FrameworkModules, "launching", counted_long)
     monkeypatch.setattr(Armed, "begin", counted)
+    monkeypatch.setattr(RecordedRun, "__call__", counted_run)
     return made

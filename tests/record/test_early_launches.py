@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +13,16 @@ from armed_support import Program, bench_launch, opened
 from cupti_support import Cupti
 from planted import plant
 
-from consan.backends import callbacks
+from consan.adapters import cupy_driver
+from consan.adapters.triton import gpu
+from consan.backends import armed, call_filter, callbacks, contexts
+from consan.backends.armed import ArmedFunctions
+from consan.backends.call_filter import FILTER
 from consan.backends.callbacks import DriverCall, DriverCalls
 from consan.session import repeated_launch
 from consan.session.comparing import followed_streams
 from consan.session.comparing.driver_calls import LAYOUTS, ProgramOrder
+from consan.toolchain.host_library import loaded
 
 EVENT, FIRST = 0x900, 40
 
@@ -71,12 +77,66 @@ def early(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) ->
         each.program.close()
 
 
-def test_c_helps_before_calls_are_noted(early: Callable[[str], Early]) -> None:
-    one = early("triton adds")
-    made = one.program.learn()
+WAYS = pytest.mark.parametrize("given", ["triton adds", "cupy waits"])
+
+
+@WAYS
+def test_c_makes_them_before_calls_are_noted(early: Callable[[str], Early], given: str) -> None:
+    one = early(given)
+    made = one.program.learn() + 2
+    one.program.launch(2)
+    python = one.program.python
     assert not one.calls.notes
     assert (one.program.launch(10), one.launches_heard(5)) == (10, 0)
+    assert one.program.python == python
     assert one.program.counts() == ("clean", made + 15)
+
+
+@WAYS
+def test_behind_a_call_that_is_heard_python_looks_twice(early: Callable[[str], Early], given: str) -> None:
+    """The call may have changed the order of streams; C sees only that there was one."""
+    one = early(given)
+    one.program.learn()
+    one.program.launch(2)
+    python = one.program.python
+    one.call("cuEventDestroy", EVENT)
+    one.program.launch(10)
+    assert python < one.program.python <= python + 3
+
+
+@WAYS
+def test_not_where_a_kernel_may_begin_early(early: Callable[[str], Early], given: str) -> None:
+    """Such a kernel makes streams of its launches, and the driver is not called when it is loaded."""
+    one = early(given)
+    one.program.learn()
+    one.program.launch(2)
+    frameworks, python = one.program.session.frameworks, one.program.python
+    frameworks.streams.chain(frameworks.comparisons)
+    one.program.launch(10)
+    assert one.program.python == python + 10
+
+
+class Other:
+    """Somebody else who listens."""
+
+    lock = threading.RLock()
+
+    def called(self, call: DriverCall) -> None: ...
+
+    def missed(self, why: str) -> None: ...
+
+    def lacks_memory(self) -> None: ...
+
+
+@WAYS
+def test_not_where_another_session_listens(early: Callable[[str], Early], given: str) -> None:
+    one = early(given)
+    one.program.learn()
+    one.program.launch(2)
+    python, other = one.program.python, Other()
+    one.calls.follow(other, lambda name: True, LAYOUTS)
+    one.program.launch(10)
+    assert one.program.python == python + 10
 
 
 def test_behind_an_event_the_first_is_placed(early: Callable[[str], Early]) -> None:
@@ -102,12 +162,10 @@ def test_behind_a_second_stream_they_are_placed(early: Callable[[str], Early]) -
 def test_once_calls_are_noted_c_makes_them(early: Callable[[str], Early]) -> None:
     one = early("cupy waits")
     one.program.learn()
-    helped = one.program.helped
-    assert helped > 0
     for _ in range(FIRST):
         one.call("cuEventDestroy", EVENT)
     assert one.calls.notes
-    one.program.launch(2)
+    one.program.launch(3)
     python = one.program.python
     assert one.program.launch(10) == 10
     assert one.program.python == python
@@ -124,16 +182,6 @@ FAULTS: dict[str, tuple[str, str, Any]] = {
         "pass",
         test_behind_a_second_stream_they_are_placed,
     ),
-    "only once calls are noted": (
-        "self._differs() or (key",
-        "self._differs() or not streams.may_arm(stream) or (key",
-        test_c_helps_before_calls_are_noted,
-    ),
-    "for ever": (
-        "c_sees = self._early and frameworks.streams.may_arm(stream)",
-        "c_sees = False",
-        test_once_calls_are_noted_c_makes_them,
-    ),
 }
 
 
@@ -143,3 +191,53 @@ def test_a_fault(fault: str, early: Callable[[str], Early], monkeypatch: pytest.
     plant(monkeypatch, repeated_launch, old, new)
     with pytest.raises(AssertionError):
         test(early)
+
+
+GUARDS: dict[str, tuple[Any, str, str, Callable[..., None]]] = {
+    "not before calls are noted": (followed_streams, " or self.facts.early_launch()", "", test_c_makes_them_before_calls_are_noted),
+    "calls that are heard": (
+        call_filter,
+        'return int(self._state["told"])',
+        "return 0",
+        test_behind_a_call_that_is_heard_python_looks_twice,
+    ),
+    "for ever": (
+        *(repeated_launch, "c_sees = self._by_words and", "c_sees = False and"),
+        test_behind_a_call_that_is_heard_python_looks_twice,
+    ),
+    "a kernel that may begin early": (
+        followed_streams,
+        "            self.several = self.looks_at_global\n            look_where_launches_point()\n",
+        "            self.several = self.looks_at_global\n",
+        test_not_where_a_kernel_may_begin_early,
+    ),
+    "another session": (
+        callbacks,
+        "            self._listeners.add(listener)\n            look_where_launches_point()\n",
+        "            self._listeners.add(listener)\n",
+        test_not_where_another_session_listens,
+    ),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_fault_of_a_guard(guard: str, given: str, early: Callable[[str], Early], monkeypatch: pytest.MonkeyPatch) -> None:
+    module, old, new, test = GUARDS[guard]
+    plant(monkeypatch, module, old, new)
+    with pytest.raises(AssertionError):
+        test(early, given)
+
+
+@pytest.mark.parametrize("given", ["cupy waits"])
+def test_a_fault_of_c(given: str, early: Callable[[str], Early], monkeypatch: pytest.MonkeyPatch) -> None:
+    """C does not see that there was a call."""
+    sources, seen = FILTER.sources(), " && load(&filter->told) == armed->call"
+    assert sources["armed.h"].count(seen) == 1
+    library = loaded(FILTER.compiled(sources | {"armed.h": sources["armed.h"].replace(seen, "")}), "faulty")
+    monkeypatch.setattr(type(FILTER), "load", lambda _: library)
+    functions = ArmedFunctions(library)
+    for user in (armed, contexts, cupy_driver, gpu, repeated_launch):
+        monkeypatch.setattr(user, "armed_functions", lambda: functions)
+    with pytest.raises(AssertionError):
+        test_behind_a_call_that_is_heard_python_looks_twice(early, given)

@@ -11,6 +11,7 @@ import pytest
 from armed_support import Program, bench_launch, opened
 
 from consan.adapters import cupy_driver
+from consan.adapters.triton import gpu
 from consan.backends import armed
 from consan.backends.armed import ArmedFunctions
 from consan.backends.call_filter import FILTER
@@ -203,7 +204,7 @@ def test_a_fault(fault: str, library: bench_launch.NullLibrary, monkeypatch: pyt
     sources = FILTER.sources()
     assert sources["armed.h"].count(old) == 1
     functions = ArmedFunctions(loaded(FILTER.compiled(sources | {"armed.h": sources["armed.h"].replace(old, new)}), "faulty"))
-    for user in (armed, cupy_driver, repeated_launch):
+    for user in (armed, cupy_driver, gpu, repeated_launch):
         monkeypatch.setattr(user, "armed_functions", lambda: functions)
     _fails(test, known(given, library, monkeypatch), monkeypatch)
 

@@ -144,8 +144,9 @@ def test_a_check_that_does_not_stand_for_them(held: Callable[..., Held]) -> None
 def test_once_the_check_has_failed_they_have_logs(held: Callable[..., Held], given: str) -> None:
     one = held(given, result=refused)
     one.learn()
-    one.launch(4)
-    assert one.program.helped > 0  # C looks before and behind them
+    one.launch(2)
+    assert one.program.launch(2) == 2, "C makes them"
+    one.made += 2
     one.end.set()
     one.program.session.frameworks.background.wait(one.program.session.frameworks.background.sent[-1])
     one.launch()
@@ -165,9 +166,13 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
         *(repeated_launch, "LaunchesLikeOne.covers", " and ((args is not None and args is self._decided) or self.checked.decides(args))"),
         *("", test_other_bytes_have_a_log),
     ),
-    "C makes them": (
-        *(repeated_launch, "RepeatedLaunch.arm", "if self.alike.by_itself and not self._early", "if not self._early"),
-        test_they_count_as_the_one_that_is_checked,
+    "C does not see the end of the check": (
+        *(repeated_launch, "LaunchesLikeOne.lends", ", over=account.over", ""),
+        test_once_the_check_has_failed_they_have_logs,
+    ),
+    "C takes all bytes for equal": (
+        *(repeated_launch, "LaunchesLikeOne.lends", "deciding(self.checked.memory.decided_by, self.checked.args)", "()"),
+        test_other_bytes_have_a_log,
     ),
     "the end of the check is not seen": (
         *(repeated_launch, "LaunchesLikeOne.covers", "self.checked.is_checked_now and ", ""),

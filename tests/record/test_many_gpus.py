@@ -51,7 +51,7 @@ def test_they_repeat(given: str, many: Callable[[str], Early]) -> None:
 def test_not_once_memory_of_another_may_be_reached(given: str, many: Callable[[str], Early]) -> None:
     one = many(given)
     one.call(PEERS, 0x66, 0)
-    assert one.program.launch(10) == 0
+    assert one.program.repeats(10) == 0
 
 
 def uses_another(one: Early) -> None:
@@ -64,7 +64,7 @@ def uses_another(one: Early) -> None:
 def test_not_once_another_context_was_used(given: str, many: Callable[[str], Early]) -> None:
     one = many(given)
     uses_another(one)
-    assert one.program.launch(10) == 0
+    assert one.program.repeats(10) == 0
 
 
 @pytest.mark.parametrize("given", WAYS)
@@ -74,7 +74,7 @@ def test_not_once_a_launch_was_given_its_memory(given: str, many: Callable[[str]
     made, word = one.program.session.frameworks, (1 << 40).to_bytes(8, "little")
     assert made.peers.reached(one.program.prepared, one.program.kernel, lambda: (word,))
     made.streams.second()
-    assert one.program.launch(10) == 0
+    assert one.program.repeats(10) == 0
 
 
 def says_so(one: Early) -> None:
@@ -89,7 +89,7 @@ def test_again_once_the_report_says_so(given: str, many: Callable[[str], Early])
     one.call(PEERS, 0x66, 0)
     says_so(one)
     one.program.launch(2)
-    assert one.program.launch(10) == 10
+    assert one.program.repeats(10) == 10
     assert one.program.counts()[0] == "incomplete"
 
 
@@ -98,14 +98,14 @@ def test_not_of_two_contexts_though_the_report_says_so(given: str, many: Callabl
     one = many(given)
     uses_another(one)
     says_so(one)
-    assert one.program.launch(10) == 0
+    assert one.program.repeats(10) == 0
 
 
 @pytest.mark.parametrize("given", WAYS)
 def test_not_once_calls_are_not_followed(given: str, many: Callable[[str], Early]) -> None:
     one = many(given)
     one.program.session.frameworks.streams.stops("something was not understood")
-    assert one.program.launch(10) == 0
+    assert one.program.repeats(10) == 0
 
 
 def test_not_where_calls_are_not_seen(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_not_where_calls_are_not_seen(library: bench_launch.NullLibrary, monkeyp
 
     monkeypatch.setattr(CudaContexts, "alone", False)
     program = opened("triton adds", library, monkeypatch)
-    assert program.launch(10) == 0
+    assert program.repeats(10) == 0
     program.close()
 
 

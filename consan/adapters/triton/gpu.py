@@ -22,6 +22,7 @@ time, and torch's own kernels, which are machine code (noted).
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -33,8 +34,9 @@ from consan.adapters.buffers import buffers
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.triton import harness
 from consan.adapters.triton.code import framework_of_source, ptx_of
-from consan.adapters.triton.parameters import identities, on_gpu
+from consan.adapters.triton.parameters import SCRATCHES, identities, kinds_in_c, on_gpu
 from consan.adapters.triton.seam import TritonSeam
+from consan.backends.armed import MOST_PACKED, armed_functions
 from consan.backends.cuda import CudaModule
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
@@ -65,12 +67,22 @@ class CheckedDevice(int):
         return not self == other
 
 
+class _Devices(dict[int, CheckedDevice]):
+    """The devices by their numbers."""
+
+    def __init__(self, hooks: str) -> None:
+        self._hooks = hooks
+
+    def __missing__(self, number: int) -> CheckedDevice:
+        return self.setdefault(number, CheckedDevice(number, self._hooks))
+
+
 class CheckedDriver:
     """Triton's current driver with another device number. Created on Triton's first request."""
 
     def __init__(self, config: Any, active: Any, hooks: str) -> None:
-        self._config, self._given, self._hooks = config, active, hooks
-        self._devices: dict[int, CheckedDevice] = {}
+        self._config, self._given = config, active
+        self._devices = _Devices(hooks)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._given if self._given is not None else self._config.default, name)
@@ -78,24 +90,22 @@ class CheckedDriver:
     def get_current_device(self) -> int:
         """The device's number, as a separate key. Triton asks before each launch, and finds an object that it has seen at once."""
         real = self._given if self._given is not None else self._config.default
-        number = real.get_current_device()
-        found = self._devices.get(number)
-        if found is None:
-            found = self._devices[number] = CheckedDevice(number, self._hooks)
-            self.get_current_stream = real.get_current_stream  # each launch calls it
-        return found
+        # Each launch calls both: no function of Python is between Triton and the driver from now on.
+        self.get_current_stream = real.get_current_stream
+        self.get_current_device = functools.partial(next, map(self._devices.__getitem__, iter(real.get_current_device, None)))  # type: ignore[method-assign]
+        return self.get_current_device()
 
 
 class RecordedRun:
-    """Stands for the launcher of one recorded kernel (`CompiledKernel.run`)."""
+    """Stands for the launcher of one recorded kernel (`CompiledKernel.run`): makes the launches that C does not (`recorded_run`)."""
 
     def __init__(self, adapter: TritonAdapter, module: CudaModule, kernel: Any) -> None:
         run = kernel._run
-        self.plain: Callable[..., Any] = run.plain if isinstance(run, RecordedRun) else run
+        self.plain: Callable[..., Any] = run.plain if is_recorded(run) else run
         self._adapter, self._module, self._metadata = adapter, module, kernel.metadata
         self._names = argument_names(kernel)
         signature = getattr(getattr(kernel, "src", None), "signature", None)
-        self._types = tuple(signature.values()) if isinstance(signature, dict) else None
+        self.types = tuple(signature.values()) if isinstance(signature, dict) else None
         self._last: tuple[Any, Parameters | None] = (None, None)  # what the last arguments were, and their parameters
 
     def __getattr__(self, name: str) -> Any:
@@ -103,10 +113,11 @@ class RecordedRun:
 
     def __call__(self, x: int, y: int, z: int, stream: int, function: int, packed: Any, metadata: Any, *rest: Any) -> Any:
         """Launch, as Triton's launcher, which takes two hooks and the arguments of the kernel behind these."""
-        recorded, session, key = self._adapter.recorded, self._adapter._session, (function, x, y, z, stream)
+        recorded, session = self._adapter.recorded, self._adapter._session
+        key = function, x, y, z, 0, 0, 0, 0, stream  # as launcher.h has it
         rest = (packed, metadata, *rest) if metadata is not UNHEARD else (packed, None, None, None, *rest[2:])
         args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
-        result = recorded.repeat(session, key, args, self.plain, (x, y, z, stream, function, *rest), at=_FUNCTION)
+        result = recorded.repeat(session, key, args, self.plain, (x, y, z, stream, function, *rest), at=_FUNCTION, words=key)
         if result is not NOT_REPEATED:
             return result
         known = self._metadata
@@ -119,15 +130,35 @@ class RecordedRun:
         with recorded.launching(session, launch, key) as other:
             return self.plain(x, y, z, stream, other or function, *rest)
 
+    def failed(self, error: BaseException, given: tuple[Any, ...]) -> None:
+        """A launch that C has made has raised an error, with these arguments."""
+        known = self._metadata
+        with self._adapter.recorded.failing(self._module.handle, known.name, math.prod(given[:3]) * known.num_warps * 32):
+            raise error
+
     def _parameters(self, values: Sequence[Any], _: FrameworkLaunch | None = None) -> Parameters | None:
         """The parameters for these arguments; None where they cannot be known."""
-        if self._types is None:
+        if self.types is None:
             return None
         found = identities(values)
         if found is None or found != self._last[0]:
             declared = self._adapter.recorded.declared(self._module.handle, self._metadata.name)
-            self._last = found, on_gpu(self._types, values, self._metadata, declared)
+            self._last = found, on_gpu(self.types, values, self._metadata, declared)
         return self._last[1]
+
+
+def is_recorded(run: Any) -> bool:
+    """Whether a kernel's launcher is one of consan's."""
+    return isinstance(run, RecordedRun)  # that of C says that it is one, too
+
+
+def recorded_run(adapter: TritonAdapter, module: CudaModule, kernel: Any) -> Any:
+    """The launcher of a recorded kernel: of C, which leaves launches that it does not know to Python; or of Python, without C."""
+    run, functions = RecordedRun(adapter, module, kernel), armed_functions()
+    kinds = None if run.types is None else kinds_in_c(run.types)
+    if functions is None or kinds is None or len(kinds) > MOST_PACKED or any(getattr(kernel.metadata, name, 0) for name in SCRATCHES):
+        return run
+    return functions.before(run, run.plain, UNHEARD, kinds)
 
 
 def argument_names(kernel: Any) -> Sequence[str]:
@@ -160,6 +191,7 @@ class TritonAdapter(TritonSeam):
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
         if self._session is not None and cuda is not None and cuda.is_initialized():
             self._session.note("torch's own kernels (ATen, cuBLAS and so on) come as machine code: they are neither checked nor counted")
+        self.recorded.forget()
         super().remove()
 
     def _patch(self, triton: ModuleType) -> None:
@@ -209,7 +241,7 @@ class TritonAdapter(TritonSeam):
         self._functions.add(kernel.function)
         if prepared.recorded is not None:
             self.recorded.add(self._open, prepared, module.handle)
-            kernel._run = RecordedRun(self, self.recorded.loaded(module.handle), kernel)
+            kernel._run = recorded_run(self, self.recorded.loaded(module.handle), kernel)
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
         """Attach a kernel loaded by an earlier session to this one, if its hooks are the same."""
@@ -228,11 +260,11 @@ class TritonAdapter(TritonSeam):
         ours = [count]
 
         def launch_metadata(kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
-            if type(kernel._run) is RecordedRun and kernel.function in self._functions:
+            if kernel._run.__class__ is RecordedRun and kernel.function in self._functions:
                 alone = getattr(knobs.launch_enter_hook, "calls", None) == ours and getattr(knobs.launch_exit_hook, "calls", None) == []
                 return UNHEARD if alone else original(kernel, grid, stream, *args)
             result = original(kernel, grid, stream, *args)  # loads the kernel
-            if type(kernel._run) is not RecordedRun:
+            if not is_recorded(kernel._run):
                 self._name(kernel, args)
             return result
 

@@ -15,7 +15,8 @@ from consan.session.modules.parameters import DeclaredSizes, Parameters
 _FLOATS: Final = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _WHOLE: Final = (int, bool, type(None))
 _ADDRESS_BYTES: Final = 8
-_SCRATCHES: Final = ("global_scratch_size", "profile_scratch_size")  # of each a pointer follows the arguments
+_IN_C: Final = {"fp32": b"f", "f32": b"f", "fp64": b"d", "constexpr": b"-", "i1": b"1", "u1": b"1"}  # as launcher.h has them
+SCRATCHES: Final = ("global_scratch_size", "profile_scratch_size")  # of each a pointer follows the arguments
 
 
 class Leaf(NamedTuple):
@@ -81,13 +82,26 @@ def identities(values: Sequence[Any]) -> tuple[Any, ...] | None:
         return None
 
 
+def kinds_in_c(types: Sequence[Any]) -> bytes | None:
+    """The kinds of arguments of these types, for C to read them (launcher.h). None: it cannot read all."""
+    found = [_kind_in_c(each) for each in types]
+    return b"".join(each for each in found if each) if all(found) else None
+
+
+def _kind_in_c(kind: Any) -> bytes | None:
+    if not isinstance(kind, str) or kind.startswith("*"):
+        return b"p" if isinstance(kind, str) else None
+    bits = int(kind[1:]) if kind[:1] in ("i", "u") and kind[1:].isdecimal() else 0
+    return _IN_C.get(kind) or (b"%d" % (bits // 8) if bits in (8, 16, 32, 64) else None)
+
+
 def on_gpu(types: Sequence[Any], values: Sequence[Any], metadata: Any, declared: DeclaredSizes) -> Parameters | None:
     """The parameters of a launch on a GPU; None where they cannot be known.
 
     That is so for scratch memory, which the launcher takes behind us, tensor maps, which the driver encodes, and memory of the host, whose
     address on the device the driver tells.
     """
-    if any(getattr(metadata, name, 0) for name in _SCRATCHES):
+    if any(getattr(metadata, name, 0) for name in SCRATCHES):
         return None
     try:
         found = [_on_gpu(leaf) for leaf in leaves(types, values, [""] * len(types))]
@@ -95,7 +109,7 @@ def on_gpu(types: Sequence[Any], values: Sequence[Any], metadata: Any, declared:
         return None
     known = [value for value in found if value is not None]
     scratches = len(declared.sizes) - len(known)
-    if len(known) < len(found) or not 0 <= scratches <= len(_SCRATCHES):
+    if len(known) < len(found) or not 0 <= scratches <= len(SCRATCHES):
         return None
     return declared.fitting(known + [bytes(_ADDRESS_BYTES)] * scratches)
 

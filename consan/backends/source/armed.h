@@ -29,6 +29,8 @@ struct Deciding { // bytes of a parameter that make launches alike
 
 struct Armed {
     bool taken, armed;
+    uint64_t serial; // another one for each that was ever armed
+    const _Atomic int64_t *over; // no launches are made once it is not 0; null: it never is
     uint64_t key[KEY];
     uint64_t count; // of parameters whose values Python wants to know
     const uint64_t *sizes;
@@ -44,7 +46,7 @@ struct Armed {
     uint64_t receipt_bytes;
     const struct Around *here; // its driver and its context
     struct Filter *filter;     // none: calls are not followed
-    uint64_t notes, call;      // the context whose calls are noted, and the number of a launch
+    uint64_t notes, call;      // the context whose calls are noted, and the number of a launch; or all ones, and calls that Python has heard of
     uint64_t sharings;         // so many times the process had begun to share memory when it was armed
     uint64_t equal, nanoseconds, status;
     uint64_t busy; // Python makes a launch: its slot, plus one
@@ -70,10 +72,14 @@ static uint64_t nanoseconds(void) {
 // The process shares more memory with others from now on: Python looks where the launches point that C would make. Gives how often that was.
 EXPORTED uint64_t consan_shares(int more) { return atomic_fetch_add(&sharings, more != 0) + (more != 0); }
 
+static bool is_like(const struct Armed *armed, const uint64_t *key) {
+    if (!armed->armed || armed->busy || memcmp(armed->key, key, sizeof armed->key) != 0) return false;
+    return armed->sharings == atomic_load(&sharings) && !(armed->over && atomic_load(armed->over));
+}
+
 static struct Armed *find_armed(const uint64_t *key) {
-    uint64_t now = atomic_load(&sharings);
     for (struct Armed *armed = launches.armed; armed < launches.armed + launches.used; armed++)
-        if (armed->armed && !armed->busy && armed->sharings == now && memcmp(armed->key, key, sizeof armed->key) == 0) return armed;
+        if (is_like(armed, key)) return armed;
     return NULL;
 }
 
@@ -91,15 +97,21 @@ static bool has_deciding_bytes(const struct Armed *armed, void **parameters) {
     return true;
 }
 
-// Find the values of a launch among those of earlier ones, or add them. False: there are too many, or they are not given by pointers.
-static bool find_values(struct Armed *armed, void **parameters) {
-    if (armed->count && !parameters) return false;
-    for (uint64_t at = 0; at < armed->count; at++)
-        if (!parameters[at]) return false;
+// Find the values of a launch among those of earlier ones.
+static bool knows_values(struct Armed *armed, void **parameters) {
     for (uint64_t more = 0; more < armed->set_count; more++) {
         uint64_t at = (armed->set + more) % armed->set_count;
         if (equals(armed, armed->sets + at * armed->set_bytes, parameters)) return armed->set = at, true;
     }
+    return false;
+}
+
+// Find them, or add them. False: there are too many, or they are not given by pointers.
+static bool find_values(struct Armed *armed, void **parameters) {
+    if (armed->count && !parameters) return false;
+    for (uint64_t at = 0; at < armed->count; at++)
+        if (!parameters[at]) return false;
+    if (knows_values(armed, parameters)) return true;
     if (armed->set_count == MOST_SETS) return false;
     char *set = armed->sets + armed->set_count * armed->set_bytes;
     for (uint64_t at = 0; at < armed->count; set += armed->sizes[at++]) memcpy(set, parameters[at], armed->sizes[at]);
@@ -133,14 +145,15 @@ static bool find_slot(struct Armed *armed, struct Slot **found) {
     return *found != NULL;
 }
 
-// Whether launches into the default stream are noted, which is the only one.
+// Whether launches into the default stream, which is the only one, are noted as when it was armed.
 static bool notes_launches(const struct Armed *armed) { return load(&armed->filter->notes) == armed->notes && !armed->filter->everywhere; }
 
-// The launch is noted as the callback would do it.
+// The launch is noted as the callback would do it. While none are noted it adds nothing, unless Python has heard of a call since it was armed.
 static bool note_launch(const struct Armed *armed) {
     struct Filter *filter = armed->filter;
     struct NotedCall call = {.number = (uint32_t)armed->call, .kind = LAUNCH};
     if (!filter) return true;
+    if (armed->notes == UINT64_MAX) return notes_launches(armed) && load(&filter->told) == armed->call;
     lock(filter);
     bool done = notes_launches(armed) && note(filter, &call);
     if (done) store(&filter->stream, UINT64_MAX);
@@ -241,7 +254,8 @@ EXPORTED struct Armed *consan_arm(const uint64_t *key, const struct Around *here
             launches.used = at < launches.used ? launches.used : at + 1;
         }
     if (found) {
-        *found = (struct Armed){.taken = true, .here = here, .filter = filter, .notes = notes, .call = call, .sharings = shared};
+        *found =
+            (struct Armed){.taken = true, .serial = consan_next_number(), .here = here, .filter = filter, .notes = notes, .call = call, .sharings = shared};
         memcpy(found->key, key, sizeof found->key);
     }
     pthread_mutex_unlock(&launches.lock);
@@ -259,9 +273,9 @@ EXPORTED void consan_arm_slot(struct Armed *armed, struct Around *around, uint64
     armed->slots[armed->slot_count++] = (struct Slot){around, (_Atomic uint64_t *)slip, number};
 }
 
-// The kernel that is launched, if it is another one, and the bytes that parameters must have.
-EXPORTED void consan_arm_instead(struct Armed *armed, void *instead, uint64_t count, const struct Deciding *decides) {
-    armed->instead = instead, armed->decides = decides, armed->decide_count = count;
+// The kernel that is launched, if it is another one, and the bytes that parameters must have. `over`: no launches are made once it is not 0.
+EXPORTED void consan_arm_instead(struct Armed *armed, void *instead, uint64_t count, const struct Deciding *decides, const _Atomic int64_t *over) {
+    armed->instead = instead, armed->decides = decides, armed->decide_count = count, armed->over = over;
 }
 
 // Launches are made from now on. `last`: the slot that was used last.

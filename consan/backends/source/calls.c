@@ -283,6 +283,7 @@ EXPORTED uint32_t consan_take_noted(struct Filter *filter, struct NotedCall *cal
 }
 
 #include "armed.h"
+#include "launcher.h"
 
 EXPORTED void consan_called(struct Filter *filter, int domain, uint32_t number, const struct CallbackData *data) {
     if (data->site != API_EXIT || own_calls > 0) return;
@@ -296,5 +297,6 @@ EXPORTED void consan_called(struct Filter *filter, int domain, uint32_t number, 
             if (rule->kind == LAUNCH && quiet_launches > 0) return;
         }
     }
+    __atomic_add_fetch(&filter->told, 1, __ATOMIC_SEQ_CST);
     filter->tell(NULL, domain, number, data);
 }

@@ -102,6 +102,7 @@ class FollowedStreams(ProgramStreams):
         if not self.several:
             self._stop_noting()
             self.several = self.looks_at_global
+            look_where_launches_point()
 
     def opened(self, context: int, device: int, comparisons: Comparisons) -> int:
         """Launches in another context are compared, too. Its number. `device`: that of its GPU."""
@@ -271,14 +272,15 @@ class FollowedStreams(ProgramStreams):
         capture = None if self.needs_none else self.captures.of(stream)
         return None if capture is None else capture.counted
 
-    def may_arm(self, stream: int) -> bool:
-        """Whether C may make launches into a stream: it is the default stream, and their calls are noted, or nobody needs them."""
-        return self.needs_none or (stream in DEFAULT_STREAMS and self.followed_launch is not None)
+    def in_c(self, stream: int) -> tuple[bool, FollowedLaunch | None]:
+        """Whether C may make launches into a stream, and how it notes them. None: nobody needs their calls, or Python makes them.
 
-    @property
-    def followed_launch(self) -> FollowedLaunch | None:
-        """How C notes a launch. None: nobody needs calls, or none are noted."""
-        return None if self.needs_none or self.facts is None else self.facts.followed_launch()
+        It may where nobody needs them, or for the default stream, while it is the only one.
+        """
+        if self.facts is None or self.seen.why or self.several or stream not in DEFAULT_STREAMS:
+            return self.needs_none, None
+        found = self.facts.followed_launch() or self.facts.early_launch()
+        return found is not None, found
 
     @property
     def needs_none(self) -> bool:

@@ -277,7 +277,7 @@ class Background:
         except Exception as error:  # _conclude reports it
             account.error = error
         finally:
-            account.is_known = True
+            account.over.value = 1
 
     def counts_like(self, sent: InFlightLaunch, times: int = 0) -> None:
         """Launches were made like one that was checked then. They count as it does, once that is known."""
@@ -370,7 +370,7 @@ class Background:
             with self.lock:
                 self.out.remove(sent)
                 sent.slip, sent.examined = None, True
-                sent.account = ReceiptGroup(is_known=True, error=InternalError("its receipt did not come"))
+                sent.account = ReceiptGroup.failed(InternalError("its receipt did not come"))
 
     def lost(self, error: DeviceLost) -> None:
         """The device is lost: launches without a receipt have no log, and one of the first of each stream is at fault."""
@@ -394,4 +394,4 @@ class Background:
         """No receipt comes any more, but for one of a kernel that hangs."""
         for sent in [sent for sent in self.out if sent.is_out and not sent.hangs]:
             self.out.remove(sent)
-            sent.slip, sent.account, sent.examined = None, ReceiptGroup(is_known=True, error=error), True
+            sent.slip, sent.account, sent.examined = None, ReceiptGroup.failed(error), True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
+from dataclasses import field
 from typing import Final
 
 from consan.backends.base import Dim3, Handle
@@ -24,12 +26,22 @@ shape_but_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
 class ReceiptGroup:
     """The account of the launches with one receipt. `examined`: None until it is known, or if it could not be examined."""
 
-    is_known: bool = False
     examined: Examined | None = None
     error: Exception | None = None
     first: InFlightLaunch | None = None  # the launch that was examined
     more: int = 0  # launches that did the same and are not counted yet
     only_notes: bool = False  # its findings are no more
+    over: ctypes.c_int64 = field(default_factory=ctypes.c_int64)  # 1 once it is known: C reads it
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what the launches did, or that it cannot be."""
+        return bool(self.over.value)
+
+    @classmethod
+    def failed(cls, error: Exception) -> ReceiptGroup:
+        """That of a launch that cannot be checked."""
+        return cls(error=error, over=ctypes.c_int64(1))
 
     @property
     def tells_each(self) -> bool:
