@@ -128,10 +128,8 @@ class StreamWork(Protocol):
 
 
 class FollowedLaunch(NamedTuple):
-    """How a launch is noted as the callback would do it: the filter's address, the context whose calls are noted, and the call's number.
-
-    While none are noted, the context has all bits, and `call` is how many calls the listener has got: it holds until there is another one.
-    """
+    """How a launch is noted as the callback would do it: the filter's address, the context whose calls are noted, and the call's number;
+    or, while none are noted, all ones, and how many calls the listener has got at once: it holds until there is one more."""
 
     filter: int
     context: int
@@ -177,10 +175,7 @@ class CallSource(Protocol):
         """Whether calls are noted."""
 
     def followed_launch(self) -> FollowedLaunch | None:
-        """How C notes a launch. None: calls for the one default stream are not noted."""
-
-    def early_launch(self) -> FollowedLaunch | None:
-        """The same while no calls are noted. None: they are, or somebody else listens."""
+        """How C notes a launch into the one default stream. None: there are others, or somebody else listens."""
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """The listener does not need calls of this context at once. None: it does, as at first, and where others listen, too.

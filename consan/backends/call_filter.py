@@ -134,7 +134,7 @@ STATE: Final = RECORDS.record(
     u64 context               of that stream
     u64 graph                 0: launches of kernels are dropped; else those of this executable graph
     u64 notes                 the context whose calls are noted; none: all ones
-    u64 told                  so many calls were reported to Python at once
+    u64 reported              so many calls: to Python, at once
     u32 busy                  held by who uses the fields below
     u32 launched              a launch is noted, and no event behind it
     u32 operations            noted
@@ -290,18 +290,12 @@ class CallFilter:
         self._state["stream"] = NOTHING_NOTED
 
     def ends_order(self, *, over: bool) -> None:
-        """Drop all calls that only order streams, or drop none of them."""
+        """Drop all calls that only order streams, or none."""
         self._state["over"] = over
 
-    @property
-    def told(self) -> int:
-        """How many calls Python was told of at once."""
-        return int(self._state["told"])
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether calls for all streams are noted."""
-        return bool(self._state["everywhere"])
+    def value(self, name: str) -> int:
+        """The value of a field."""
+        return int(self._state[name])
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> list[NotedCall]:
         """Note calls of a context from now on; None: hand all to Python. Gives what was noted until now.
@@ -338,10 +332,9 @@ def filter_of(tell: Any, attribute: Any = None) -> CallFilter | None:
 
 @dataclass(frozen=True)
 class CallForm:
-    """A function of the driver. `layout`: of its parameters, if they are known.
-
-    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points. `stream`: the place of the
-    stream, and how far behind a pointer that is there (less than 0: it is there itself).
+    """A function of the driver. `layout`: of its parameters, if they are known; `pointer`: the place of one that points to its value, in
+    bytes, and how far before the value it points; `stream`: the place of the stream, and how far behind a pointer that is there (less than
+    0: it is there itself).
     """
 
     name: str
@@ -354,8 +347,7 @@ class CallForm:
     @classmethod
     def of(cls, name: str, per_thread: bool, text: str, full: str = "") -> CallForm:
         """By the characters of a layout (`CallSource.follow`). `full`: the name with its version."""
-        kernel = KERNELS.get(full, KERNELS.get(name, (-1, -1)))
-        layout = struct.Struct(re.sub("[OCS]", "P", text))
+        kernel, layout = KERNELS.get(full, KERNELS.get(name, (-1, -1))), struct.Struct(re.sub("[OCS]", "P", text))
         return cls(name, per_thread, layout, _place_of(_BEHIND, text), None if per_thread else _place_of(_STREAMS, text), kernel)
 
     @property
@@ -367,10 +359,8 @@ class CallForm:
         """The facts about it that C needs (`CallRule`)."""
         at, within = self.stream or (-1, -1)
         kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
-        allocates = ALLOCATES.match(self.name) is not None
-        kernel, inside = self.kernel
-        names = {"kernel": kernel + 1, "inside": inside}
-        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, "allocates": allocates, **names}
+        names = {"allocates": ALLOCATES.match(self.name) is not None, "kernel": self.kernel[0] + 1, "inside": self.kernel[1]}
+        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, **names}
 
     def unpacked(self, data: bytes) -> tuple[int, ...]:
         """The parameters, where the value is in place of its pointer."""

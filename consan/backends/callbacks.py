@@ -248,15 +248,12 @@ class DriverCalls(DriverFacts):
 
     def followed_launch(self) -> FollowedLaunch | None:
         """See `CallSource`."""
-        if self._filter is None or self._launch is None or self._filter.everywhere or (context := self._filter.context_of_notes) is None:
+        known = self._filter
+        if known is None or self._launch is None or known.value("everywhere"):
             return None
-        return FollowedLaunch(self._filter.address, context, self._launch)
-
-    def early_launch(self) -> FollowedLaunch | None:
-        """See `CallSource`."""
-        if self._filter is None or self._filter.context_of_notes is not None or not self.serves_alone:
-            return None
-        return FollowedLaunch(self._filter.address, NOTHING_NOTED, self._filter.told)
+        if known.context_of_notes is not None:
+            return FollowedLaunch(known.address, known.context_of_notes, self._launch)
+        return FollowedLaunch(known.address, NOTHING_NOTED, known.value("reported")) if self.serves_alone else None
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """See `CallSource`."""

@@ -75,9 +75,6 @@ class RemoteCalls(DriverFacts):
     def followed_launch(self) -> None:
         """The interposer notes no call."""
 
-    def early_launch(self) -> None:
-        """The interposer drops no call."""
-
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
         """The interposer notes no call."""
 

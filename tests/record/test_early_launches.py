@@ -194,10 +194,15 @@ def test_a_fault(fault: str, early: Callable[[str], Early], monkeypatch: pytest.
 
 
 GUARDS: dict[str, tuple[Any, str, str, Callable[..., None]]] = {
-    "not before calls are noted": (followed_streams, " or self.facts.early_launch()", "", test_c_makes_them_before_calls_are_noted),
+    "not before calls are noted": (
+        callbacks,
+        " if self.serves_alone else None",
+        " if False else None",
+        test_c_makes_them_before_calls_are_noted,
+    ),
     "calls that are heard": (
         call_filter,
-        'return int(self._state["told"])',
+        "return int(self._state[name])",
         "return 0",
         test_behind_a_call_that_is_heard_python_looks_twice,
     ),
@@ -232,7 +237,7 @@ def test_a_fault_of_a_guard(guard: str, given: str, early: Callable[[str], Early
 @pytest.mark.parametrize("given", ["cupy waits"])
 def test_a_fault_of_c(given: str, early: Callable[[str], Early], monkeypatch: pytest.MonkeyPatch) -> None:
     """C does not see that there was a call."""
-    sources, seen = FILTER.sources(), " && load(&filter->told) == armed->call"
+    sources, seen = FILTER.sources(), " && load(&filter->reported) == armed->call"
     assert sources["armed.h"].count(seen) == 1
     library = loaded(FILTER.compiled(sources | {"armed.h": sources["armed.h"].replace(seen, "")}), "faulty")
     monkeypatch.setattr(type(FILTER), "load", lambda _: library)

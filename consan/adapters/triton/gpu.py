@@ -92,8 +92,9 @@ class CheckedDriver:
         real = self._given if self._given is not None else self._config.default
         # Each launch calls both: no function of Python is between Triton and the driver from now on.
         self.get_current_stream = real.get_current_stream
-        self.get_current_device = functools.partial(next, map(self._devices.__getitem__, iter(real.get_current_device, None)))  # type: ignore[method-assign]
-        return self.get_current_device()
+        device: Callable[[], CheckedDevice] = functools.partial(next, map(self._devices.__getitem__, iter(real.get_current_device, None)))
+        self.get_current_device = device  # type: ignore[method-assign]
+        return device()
 
 
 class RecordedRun:

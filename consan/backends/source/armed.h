@@ -153,7 +153,7 @@ static bool note_launch(const struct Armed *armed) {
     struct Filter *filter = armed->filter;
     struct NotedCall call = {.number = (uint32_t)armed->call, .kind = LAUNCH};
     if (!filter) return true;
-    if (armed->notes == UINT64_MAX) return notes_launches(armed) && load(&filter->told) == armed->call;
+    if (armed->notes == UINT64_MAX) return notes_launches(armed) && load(&filter->reported) == armed->call;
     lock(filter);
     bool done = notes_launches(armed) && note(filter, &call);
     if (done) store(&filter->stream, UINT64_MAX);

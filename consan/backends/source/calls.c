@@ -297,6 +297,6 @@ EXPORTED void consan_called(struct Filter *filter, int domain, uint32_t number, 
             if (rule->kind == LAUNCH && quiet_launches > 0) return;
         }
     }
-    __atomic_add_fetch(&filter->told, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&filter->reported, 1, __ATOMIC_SEQ_CST);
     filter->tell(NULL, domain, number, data);
 }

@@ -228,7 +228,7 @@ static PyObject *replace(PyObject *args, void *function) {
     return found;
 }
 
-// An exception is told to Python, which raises it again.
+// Python gets an exception, and raises it again.
 static PyObject *fail(struct Launcher *own, PyObject *args) {
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);

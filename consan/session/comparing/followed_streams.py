@@ -279,7 +279,7 @@ class FollowedStreams(ProgramStreams):
         """
         if self.facts is None or self.seen.why or self.several or stream not in DEFAULT_STREAMS:
             return self.needs_none, None
-        found = self.facts.followed_launch() or self.facts.early_launch()
+        found = self.facts.followed_launch()
         return found is not None, found
 
     @property
