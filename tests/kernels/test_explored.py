@@ -74,7 +74,8 @@ def test_a_repaired_kernel_is_clean_in_other_schedules(path: Path) -> None:
 
 def test_some_bugs_need_another_schedule() -> None:
     clean = [path.stem for path in FILES if _launch(path, racy=True)[0].verdict == "clean"]
-    assert {"stale_barrier", "counter_reset", "ticket_of_a_lane", "place_in_a_warp", "stale_barrier_of_stores"} <= set(clean)
+    shown = {"stale_barrier", "counter_reset", "ticket_of_a_lane", "place_in_a_warp", "stale_barrier_of_stores"}
+    assert shown | {"lock_found_taken", "one_cta_overtakes"} <= set(clean)
 
 
 def test_the_readers_of_an_overwritten_copy_need_a_schedule_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,4 +136,12 @@ def test_a_wait_for_stores_fails_where_the_arrivals_of_others_are_held(monkeypat
     without = lambda *given: (each for each in planned(*given) if each.action != steered.Action.AHEAD)  # noqa: E731
     monkeypatch.setattr(exploration, "steerings", without)
     (path,) = (path for path in FILES if path.stem == "stale_barrier_of_stores")
+    assert _launch(path, racy=True, explore=LONG)[0].verdict == "clean"
+
+
+def test_a_lock_is_found_taken_only_between_two_steps_of_another_cta(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = exploration.steerings
+    without = lambda *given: (each for each in planned(*given) if each.action != steered.Action.BETWEEN)  # noqa: E731
+    monkeypatch.setattr(exploration, "steerings", without)
+    (path,) = (path for path in FILES if path.stem == "lock_found_taken")
     assert _launch(path, racy=True, explore=LONG)[0].verdict == "clean"

@@ -55,6 +55,7 @@ class Action(IntEnum):
     FIRST = 2  # all others are held
     FAIL = 3  # waits of the party whose phase is incomplete fail at once
     AHEAD = 4  # the same, and until then the others are held wherever they show something
+    BETWEEN = 5  # the party is held, and the others are behind what they show `nth`: it finds a lock that is taken
 
 
 @dataclass(frozen=True)
@@ -185,8 +186,9 @@ class Steered(Schedule):
         self._waiting = {number for number, each in enumerate(found) if each.waits}
         self._first = {number: np.ones(self.wave.lanes, np.bool_) for number, each in enumerate(found) if each.turns}
         self._position = found[self.steering.point].position if self.steering.point < len(found) else -1
-        self._shows = {each.position for each in found if each.shows and self.steering.action == Action.AHEAD}
+        self._shows = {each.position for each in found if each.shows and self.steering.action in (Action.AHEAD, Action.BETWEEN)}
         lanes = self.wave.lanes
+        self._shown = np.zeros(lanes, np.int64)
         self._visits = np.zeros(lanes, np.int64)
         self._was_held = np.zeros(lanes, np.bool_)
         self._party = self._members()
@@ -218,12 +220,16 @@ class Steered(Schedule):
             first[group.lanes] = False
         if block.position == self._position:
             self._visits[group.lanes] += 1
+        if block.position in self._shows:
+            self._shown[group.lanes] += 1
         if block.position == self._position or block.position in self._shows:
             self._was_held[group.lanes] = False
 
     def holds(self, group: LaneGroup) -> list[tuple[Bools, int]]:  # noqa: D102 - as in Schedule
         action, lanes = self.steering.action, group.lanes
-        if group.block.position == self._position and action in (Action.LAST, Action.FIRST):
+        if action == Action.BETWEEN:
+            chosen = self._is_between(group)
+        elif group.block.position == self._position and action in (Action.LAST, Action.FIRST):
             chosen = (self._party[lanes] == (action == Action.LAST)) & self._is_now(lanes)
         elif group.block.position in self._shows and not self.seen.failed:
             chosen = self._party[lanes]
@@ -234,6 +240,14 @@ class Steered(Schedule):
             return []
         self._was_held[lanes[chosen]] = True
         return [(chosen, HOLD)]
+
+    def _is_between(self, group: LaneGroup) -> Bools:
+        """The party before its first visit of the point, and the others once they have shown something so often."""
+        lanes, party = group.lanes, self._party[group.lanes]
+        chosen = party & (self._visits[lanes] == 0) & (group.block.position == self._position)
+        if group.block.position in self._shows:
+            chosen |= ~party & (self._shown[lanes] == self.steering.nth)
+        return np.asarray(chosen)
 
     def _is_now(self, lanes: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Bools:
         nth = self.steering.nth
@@ -279,9 +293,12 @@ def steerings(found: list[SteeringPoint], seen: Seen, sizes: WaveSizes) -> Itera
     yield from (Steer(0, action, nth, EVERYONE, number) for action in (Action.FAIL, Action.AHEAD) for nth, number in fails)
     orders = {number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns}
     yield from (each for one in orders.values() for each in one[:CHOSEN])
+    parties = {number: _parties(visitors[number], sizes.warps_per_cta, sizes.ctas) for number in visitors}
+    held = [number for number in looking if not found[number].waits]
+    yield from (Steer(0, Action.BETWEEN, nth, party, number) for nth in (1, 2) for number in held for party in parties[number])
     for nth, prompt in ((1, 0), (2, 0), (1, 1), (3, 0), (EACH, 0)):
         for number in (*looking, *(each for each in visitors if each not in looking)):
-            for party in _parties(visitors[number], sizes.warps_per_cta, sizes.ctas):
+            for party in parties[number]:
                 yield Steer(prompt, Action.LAST, nth, party, number)
                 if number in looking:
                     yield Steer(prompt, Action.FIRST, nth, party, number)
@@ -319,9 +336,9 @@ def _spread(count: int) -> Iterator[int]:
 
 
 def _parties(warps: list[int], warps_per_cta: int, ctas: int) -> list[int]:
-    """Some of those who come to a point: the first and the last warp of a CTA, the first and the last CTA."""
+    """Some of those who come to a point: the first and the last warp of a CTA, the first and the last CTA, and two more of each."""
     inside = sorted({warp % warps_per_cta for warp in warps})
     found = [each for each in dict.fromkeys((inside[0], inside[-1], *inside[1:3])) if each < CTAS] if warps_per_cta > 1 else []
     outside = sorted({warp // warps_per_cta for warp in warps})
-    found += [CTAS + each for each in dict.fromkeys((outside[0], outside[-1])) if CTAS + each < EVERYONE] if ctas > 1 else []
+    found += [CTAS + each for each in dict.fromkeys((outside[0], outside[-1], *outside[1:3])) if CTAS + each < EVERYONE] if ctas > 1 else []
     return found
