@@ -36,25 +36,16 @@ class JointLaunch(Protocol):
 
 
 class HostOrder(Protocol):
-    """A listener that follows how the ranks wait for each other on the host (consan/session/comparing/rank_launches.py)."""
-
-    def met(self) -> None:
-        """All ranks have met."""
-
-    def sent(self, rank: int) -> Any:
-        """A rank sends a signal: what the rank that waits for it gives to `received`."""
-
-    def received(self, rank: int, sent: Any) -> None:
-        """A rank has waited for a signal."""
+    """A listener that hears of the ends of ranks, and of what their hosts know (consan/session/comparing/rank_launches.py)."""
 
     def ended(self, rank: int, arrays: Any) -> None:
         """A rank has ended, and with it its arrays."""
 
-    def host_waited(self, rank: int) -> None:
-        """The host of a rank has waited for its device."""
+    def known_to_host(self, rank: int) -> Any:
+        """The launches that the host of a rank knows to be over: another rank, whose host meets it, gives them to `host_knows`."""
 
-    def over_for_host(self, rank: int) -> Any:
-        """The launches that the host of a rank knows to be over: another rank, whose host meets it, gives them to `received`."""
+    def host_knows(self, over: Any) -> None:
+        """The host of the rank that runs knows them to be over, too."""
 
 
 class HostOperated(Protocol):
@@ -62,9 +53,6 @@ class HostOperated(Protocol):
 
     def shares(self, tensor: Any) -> bool:
         """Whether a tensor is of symmetric memory."""
-
-    def begun(self) -> Sequence[Any]:
-        """The bytes that operations of a rank use which are not over for it."""
 
     def done(self, name: str, reads: Sequence[Any], writes: Sequence[Any], *, certain: bool = True, to_host: bool = False) -> None:
         """The rank that runs has made an operation."""
@@ -80,7 +68,6 @@ class _Rank:
 
     what: str = ""  # in the words of a report
     collective: tuple[str, Sequence[int]] | None = None  # all that must be alike in its ranks, and these
-    orders: bool = True  # what its ranks have launched before it comes before what they launch behind it
     given: Any = None
     come: Callable[[], bool] | None = None  # whether what it waits for has come
     launch: JointLaunch | None = None
@@ -96,6 +83,10 @@ class _Rank:
         """It has what it has waited for."""
         self.what, self.collective, self.given, self.come, self.launch = "", None, None, None, None
         self.result, self.error = result, error
+
+
+def _nothing() -> None:
+    """Nobody follows what a host knows."""
 
 
 def _refuse_in_imports(what: str) -> None:
@@ -117,8 +108,8 @@ class Crew:
     epoch: int = 0
     order: HostOrder | None = None  # who compares launches sets it
     operations: HostOperated | None = None  # the adapter sets it
+    device_waits: Callable[[], None] = _nothing  # the host of the rank that runs knows that its device is done
     executing: bool = False
-    in_stream: Callable[[int], None] | None = None  # hears of each rank that does something in its current stream
 
     def __post_init__(self) -> None:
         """Nobody runs yet."""
@@ -171,13 +162,10 @@ class Crew:
 
     # -- what a rank waits for -------------------------------------------------------------------------------------------------------
 
-    def meet(self, what: str, given: Any = None, among: Sequence[int] = (), *, orders: bool = True) -> list[Any]:
-        """A collective of all ranks or of some, by its name: what each of them has given.
-
-        `orders`: launches before all ranks meet come before those behind. Else hosts meet alone, and the caller orders launches.
-        """
+    def meet(self, what: str, given: Any = None, among: Sequence[int] = ()) -> list[Any]:
+        """A collective of all ranks or of some, by its name: what each of them has given. It orders no launches."""
         said = f"{what} of ranks {', '.join(map(str, among))}" if 0 < len(among) < self.count else what
-        found: list[Any] = self._wait(what=said, collective=(what, tuple(among) or tuple(range(self.count))), given=given, orders=orders)
+        found: list[Any] = self._wait(what=said, collective=(what, tuple(among) or tuple(range(self.count))), given=given)
         return found
 
     def until(self, come: Callable[[], bool], what: str) -> None:
@@ -201,26 +189,15 @@ class Crew:
         for wait in list(mine.pending):
             wait()
         mine.pending.clear()
-        if self.order is not None:
-            self.order.host_waited(self._turn)
+        self.device_waits()
 
     def launch(self, launch: JointLaunch, name: str) -> None:
         """A launch, made when the others have come to theirs or wait."""
         self._wait(what=f"the launch of {name}", launch=launch)
 
-    def begun(self) -> Sequence[Any]:
-        """The bytes that operations of a rank use which are not over for it."""
-        return () if self.operations is None else self.operations.begun()
-
-    def uses_stream(self) -> None:
-        """The rank that runs does something in its current stream."""
-        if self.in_stream is not None:
-            self.in_stream(self._turn)
-
     def _wait(self, **how: Any) -> Any:
         _refuse_in_imports(how["what"])
         rank = self._turn
-        self.uses_stream()
         mine = self._ranks[rank]
         for name, value in how.items():
             setattr(mine, name, value)
@@ -282,8 +259,6 @@ class Crew:
             return False
         if len(ranks) == self.count:
             self.epoch += 1
-            if self.order is not None and ranks[0].orders:
-                self.order.met()
         found = [each.given for each in ranks]
         for each in ranks:
             each.goes_on(found)

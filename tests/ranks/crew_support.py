@@ -69,7 +69,7 @@ def run(crew: Crew, body: Callable[[], Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel as Triton's adapter gets it, for one rank: each call is a launch."""
+    """A kernel as Triton's adapter gets it, for one rank: each call is a launch in the current stream."""
 
     session: Session
     defines: Mapping[str, int]
@@ -81,4 +81,4 @@ class Compiled:
         source = SimpleNamespace(signature=types, fn=SimpleNamespace(arg_names=list(types)))
         metadata = SimpleNamespace(name="one_shot", num_warps=1, num_ctas=1, shared=0, global_scratch_size=0, global_scratch_align=1)
         launcher = Launcher(SimpleNamespace(session=self.session), source, metadata)
-        launcher(1, 1, 1, 0, Code("one_shot", kernel.ptx), None, metadata, None, None, *args)
+        launcher(1, 1, 1, self.session.streams.current().handle, Code("one_shot", kernel.ptx), None, metadata, None, None, *args)

@@ -21,8 +21,10 @@ from consan.adapters.distributed import tensors
 from consan.adapters.distributed.collectives import Collectives
 from consan.adapters.distributed.nvshmem import NvshmemCalls
 from consan.adapters.distributed.operations import HostOperations
+from consan.adapters.distributed.order import begin_order
 from consan.adapters.distributed.symmetric import SymmetricCalls, Tensors
 from consan.adapters.distributed.symmetric_ops import SymmetricOps
+from consan.adapters.distributed.torch_streams import stream_functions
 from consan.adapters.seam import Seam
 from consan.ranks.crew import current
 from consan.ranks.memory import SymmetricMemory
@@ -55,6 +57,7 @@ class DistributedStandIn(Seam):
         if crew is None:
             return
         crew.memory = SymmetricMemory()
+        begin_order(crew, session)
         if self._session is not None:
             self.remove()
         self._session = session
@@ -62,6 +65,7 @@ class DistributedStandIn(Seam):
             self._when("torch", self._begin)  # whole: it imports torch.distributed before it has all that symmetric memory needs
             return
         made = tensors.modules()
+        vars(made["torch.cuda"]).update(stream_functions(session.streams))
         self._fill(made["torch"], made[_DISTRIBUTED], made[_SYMMETRIC], Tensors(tensors.empty, tensors.from_bytes))
         sys.modules.update(made)
         self._undo.append(functools.partial(_take_away, tuple(made)))
@@ -78,7 +82,8 @@ class DistributedStandIn(Seam):
     def _fill(self, torch: Any, distributed: ModuleType, symmetric: ModuleType, makes: Tensors) -> None:
         crew = current()
         assert crew is not None
-        operations, calls = HostOperations(crew, self._session), SymmetricCalls(crew, makes)
+        assert self._session is not None
+        operations, calls = HostOperations(crew, self._session), SymmetricCalls(crew, makes, self._session.streams)
         crew.operations, collectives = operations, Collectives(crew, operations)
         if hasattr(torch, "cuda"):
             self._patches.set(torch.cuda, "synchronize", lambda device=None: crew.synchronize())

@@ -1,8 +1,8 @@
 """The functions of `torch.distributed` between the ranks of one process.
 
-A collective waits for its ranks and has its result where it is made, also with `async_op`; but then the launches of the rank come behind
-those of the others only from `work.wait()` or `torch.cuda.synchronize()` on, as on GPUs. Some have one sender or one receiver. A `send`
-waits for nobody.
+A collective waits for its ranks and has its result where it is made, also with `async_op`. It runs in a stream of its group, as on GPUs:
+behind what the current stream was given before, and behind what those of the others were. The current stream comes behind it at once, or
+with `async_op` from `work.wait()` on. Some have one sender or one receiver. A `send` waits for nobody.
 
 Not handled: messages from any rank.
 """
@@ -13,15 +13,16 @@ import functools
 import inspect
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
 from consan._errors import NotSupported, UsageError
 from consan.adapters.distributed.operations import HostOperations
-from consan.adapters.distributed.order import meets
+from consan.adapters.distributed.order import hosts_meet, meets
 from consan.ranks.crew import Crew
+from consan.session.comparing.program_streams import ProgramStream
 
 REDUCTIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "SUM": operator.add,
@@ -32,6 +33,7 @@ REDUCTIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
+_HOST_WAITS: Final = ("barrier", "all_gather_object", "broadcast_object_list")  # the host waits for its current stream
 _NO_MEMBER: Final = -100  # torch's group for a rank that is in none
 Message = tuple[int, int, int, str]
 """Sender, receiver, tag and group."""
@@ -99,7 +101,7 @@ class Collectives:
     """The collectives of a crew."""
 
     def __init__(self, crew: Crew, operations: HostOperations) -> None:
-        self._operations = operations
+        self._operations, self._streams = operations, operations.streams
         self._crew, self.world = crew, RankGroup(crew, "0", range(crew.count))
         self._begun: set[int] = set()  # ranks that have initialised
         self._groups: dict[str, RankGroup] = {}
@@ -155,18 +157,32 @@ class Collectives:
         @functools.wraps(collective)
         def made(*args: Any, **how: Any) -> Any:
             given = parameters.bind(*args, **how).arguments
-            group, begins = given.get("group"), list(_tensors(given.values())) if given.get("async_op") else ()
+            group, later = given.get("group"), given.get("async_op", False)
             if isinstance(group, int) and group == _NO_MEMBER:
                 return None
-            with self._operations.part_of(f"torch.distributed.{name}", pending=True, begins=begins) as begun:
-                work = collective(*args, **how)
-            if isinstance(work, BegunWork):
-                work.then(lambda: self._operations.over(begun))
-            else:
-                self._operations.over(begun)
-            return work
+            found = self._of(group)
+            with self._operations.part_of(f"torch.distributed.{name}", stream=self._stream_of(found.group_name, later=later)) as stream:
+                collective(**{**given, "group": found})
+            work = self._begun_work(stream)
+            if later:
+                return work
+            work.wait()
+            if name in _HOST_WAITS:
+                self._streams.host_waits(self._streams.current())
+            return None
 
         return made
+
+    def _stream_of(self, group: str, *, later: bool) -> ProgramStream:
+        """The stream of a group. As long as a rank has one stream, and waits for each operation at once, that may do."""
+        streams = self._streams
+        alone = not later and len(streams.on(self._crew.rank)) == 1
+        return streams.current() if alone else self._operations.of_library(f"torch.distributed, group {group}", ": work.wait()")
+
+    def _begun_work(self, stream: ProgramStream) -> BegunWork:
+        """The work of what a stream was given."""
+        over = stream.record()
+        return BegunWork(lambda: self._streams.current().wait(over))
 
     def _of(self, group: Any) -> RankGroup:
         """The group that an argument names. The rank that runs is in it."""
@@ -177,7 +193,7 @@ class Collectives:
 
     def _init(self, *args: Any, **how: Any) -> None:
         self._begun.add(self._crew.rank)
-        self._crew.meet("init_process_group")
+        hosts_meet(self._crew, "init_process_group")
 
     def _group(self, ranks: Sequence[int] | None = None, *args: Any, **how: Any) -> RankGroup | int:
         """All ranks call it in the same order."""
@@ -189,69 +205,51 @@ class Collectives:
             raise UsageError(f"torch.distributed.new_group({list(among)}): another rank makes a group of {list(found.ranks)} here")
         return found if self._crew.rank in found.ranks else _NO_MEMBER
 
-    def _met(
-        self, what: str, group: Any, given: Any = None, *, async_op: bool = False, root: int | None = None, sends: bool = True
-    ) -> tuple[list[Any], BegunWork | None]:
-        """A collective. `root`: the only one that sends, or else receives. Gives the value of each rank, and the work if that is wanted."""
-        found, me = self._of(group), self._crew.rank
+    def _met(self, what: str, group: RankGroup, given: Any = None, *, root: int | None = None, sends: bool = True) -> list[Any]:
+        """A collective. `root`: the only one that sends, or else receives. Gives the value of each rank."""
+        me = self._crew.rank
         of_root = {} if root is None else {"sends": (me == root) is sends, "receives": (me == root) is not sends}
-        values, wait = meets(self._crew, what, given, found.ranks, later=async_op, **of_root)
-        if async_op:
-            return values, self._begun_work(wait)
-        wait()
-        return values, None
-
-    def _begun_work(self, done: Callable[[], None]) -> BegunWork:
-        work = BegunWork(done)
-        work.then(self._crew.later(work.wait))
-        return work
+        return meets(self._crew, self._operations.stream, what, given, group.ranks, **of_root)
 
     def _root(self, group: Any, of_world: int | None, of_group: int | None) -> int:
         """The rank that a collective names by its number in the group or among all."""
         return (of_world or 0) if of_group is None else self._of(group).ranks[of_group]
 
-    # -- collectives ---------------------------------------------------------------------------------------------------------------------
+    # -- collectives: what they do in their stream -------------------------------------------------------------------------------------
 
-    def _barrier(self, group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
-        return self._met("barrier", group, async_op=async_op)[1]
+    def _barrier(self, group: Any = None, async_op: bool = False, device_ids: Any = None) -> None:
+        self._met("barrier", group)
 
-    def _all_reduce(self, tensor: Any, op: Any = "SUM", group: Any = None, async_op: bool = False) -> Any:
-        found, work = self._met(_named("all_reduce", op), group, tensor.clone(), async_op=async_op)
-        tensor.copy_(_total(op, found))
-        return work
+    def _all_reduce(self, tensor: Any, op: Any = "SUM", group: Any = None, async_op: bool = False) -> None:
+        tensor.copy_(_total(op, self._met(_named("all_reduce", op), group, tensor.clone())))
 
     def _reduce(
         self, tensor: Any, dst: int | None = None, op: Any = "SUM", group: Any = None, async_op: bool = False, group_dst: int | None = None
-    ) -> Any:
+    ) -> None:
         root = self._root(group, dst, group_dst)
-        found, work = self._met(f"{_named('reduce', op)} to rank {root}", group, tensor.clone(), async_op=async_op, root=root, sends=False)
+        found = self._met(f"{_named('reduce', op)} to rank {root}", group, tensor.clone(), root=root, sends=False)
         if self._crew.rank == root:
             tensor.copy_(_total(op, found))
-        return work
 
-    def _reduce_scatter(self, output: Any, input: Any, op: Any = "SUM", group: Any = None, async_op: bool = False) -> Any:  # noqa: A002
-        found, work = self._met(_named("reduce_scatter_tensor", op), group, input.clone(), async_op=async_op)
+    def _reduce_scatter(self, output: Any, input: Any, op: Any = "SUM", group: Any = None, async_op: bool = False) -> None:  # noqa: A002
+        found = self._met(_named("reduce_scatter_tensor", op), group, input.clone())
         parts = _total(op, found).reshape(len(found), -1)
-        output.copy_(parts[self._of(group).rank()].reshape(output.shape))
-        return work
+        output.copy_(parts[group.rank()].reshape(output.shape))
 
-    def _all_gather(self, tensors: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
-        found, work = self._met("all_gather", group, tensor.clone(), async_op=async_op)
-        for to, given in zip(tensors, found, strict=True):
+    def _all_gather(self, tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> None:
+        for to, given in zip(tensor_list, self._met("all_gather", group, tensor.clone()), strict=True):
             if to.data_ptr() != tensor.data_ptr():  # a part that is in place is only read
                 to.copy_(given)
-        return work
 
-    def _all_gather_into(self, output: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
-        found, work = self._met("all_gather_into_tensor", group, tensor.clone(), async_op=async_op)
-        parts = output.reshape(len(found), -1)
+    def _all_gather_into(self, output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False) -> None:
+        found = self._met("all_gather_into_tensor", group, input_tensor.clone())
+        parts = output_tensor.reshape(len(found), -1)
         for rank, given in enumerate(found):
-            if parts[rank].data_ptr() != tensor.data_ptr():  # a part that is in place is only read
+            if parts[rank].data_ptr() != input_tensor.data_ptr():  # a part that is in place is only read
                 parts[rank] = given.reshape(-1)
-        return work
 
-    def _all_gather_object(self, found: list[Any], given: Any, group: Any = None) -> None:
-        found[:] = self._met("all_gather_object", group, given)[0]
+    def _all_gather_object(self, object_list: list[Any], obj: Any, group: Any = None) -> None:
+        object_list[:] = self._met("all_gather_object", group, obj)
 
     def _all_to_all(
         self,
@@ -261,83 +259,83 @@ class Collectives:
         input_split_sizes: Any = None,
         group: Any = None,
         async_op: bool = False,
-    ) -> Any:
+    ) -> None:
         if output_split_sizes or input_split_sizes:
             raise NotSupported("torch.distributed.all_to_all_single: with --ranks all parts have the same size")
-        found, work = self._met("all_to_all_single", group, input.clone(), async_op=async_op)
-        parts, me = output.reshape(len(found), -1), self._of(group).rank()
+        found = self._met("all_to_all_single", group, input.clone())
+        parts, me = output.reshape(len(found), -1), group.rank()
         for rank, given in enumerate(found):
             parts[rank] = given.reshape(len(found), -1)[me]
-        return work
 
     def _broadcast(
         self, tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
-    ) -> Any:  # fmt: skip
+    ) -> None:  # fmt: skip
         root = self._root(group, src, group_src)
-        found, work = self._met(f"broadcast from rank {root}", group, tensor.clone(), async_op=async_op, root=root)
+        found = self._met(f"broadcast from rank {root}", group, tensor.clone(), root=root)
         if self._crew.rank != root:  # which only reads
-            tensor.copy_(found[self._of(group).ranks.index(root)])
-        return work
+            tensor.copy_(found[group.ranks.index(root)])
 
     def _broadcast_objects(
-        self, objects: list[Any], src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None
-    ) -> None:
+        self, object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None
+    ) -> None:  # fmt: skip
         root = self._root(group, src, group_src)
-        found, _ = self._met(f"broadcast_object_list from rank {root}", group, list(objects), root=root)
-        objects[:] = found[self._of(group).ranks.index(root)]
+        found = self._met(f"broadcast_object_list from rank {root}", group, list(object_list), root=root)
+        object_list[:] = found[group.ranks.index(root)]
 
     # -- messages ------------------------------------------------------------------------------------------------------------------------
 
     def _isend(
-        self, tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None, *, begins: bool = True
+        self, tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None, *, begins: bool = True,
+        batch: bool = False,
     ) -> BegunWork:  # fmt: skip
-        message = (self._crew.rank, self._root(group, dst, group_dst), tag, self._of(group).group_name)
+        found, me = self._of(group), self._crew.rank
+        message = (me, self._root(group, dst, group_dst), tag, found.group_name)
         self._sent[message] += 1
-        order = self._crew.order
-        with self._operations.part_of("torch.distributed.send"):
+        with self._operations.part_of("torch.distributed.isend" if begins else "torch.distributed.send",
+                                      stream=self._stream_to(message[1], found, later=begins, batch=batch)) as stream:  # fmt: skip
             given = tensor.clone()
-        self._messages[message, self._sent[message]] = given, None if order is None else order.sent(self._crew.rank)
-        begun = self._operations.begins("torch.distributed.isend", [tensor], []) if begins else []
-        return self._begun_work(lambda: self._operations.over(begun))
+        self._messages[message, self._sent[message]] = given, stream.record()
+        return self._begun_work(stream)
+
+    def _stream_to(self, peer: int, group: RankGroup, *, later: bool, batch: bool) -> ProgramStream:
+        """The stream of the messages between two ranks; those of a batch are in that of their group."""
+        if batch or (not later and len(self._streams.on(self._crew.rank)) == 1):
+            return self._stream_of(group.group_name, later=later)
+        return self._operations.of_library(f"torch.distributed, messages with rank {peer}, group {group.group_name}", ": work.wait()")
 
     def _irecv(
-        self, tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None, *, begins: bool = True
+        self, tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None, *, begins: bool = True,
+        batch: bool = False,
     ) -> BegunWork:  # fmt: skip
         if src is None and group_src is None:
             raise NotSupported("torch.distributed.recv: with --ranks it needs the rank that sends")
-        me = self._crew.rank
-        message = (self._root(group, src, group_src), me, tag, self._of(group).group_name)
+        found, me = self._of(group), self._crew.rank
+        message = (self._root(group, src, group_src), me, tag, found.group_name)
         self._taken[message] += 1
-        key = message, self._taken[message]
-
-        begun = self._operations.begins("torch.distributed.irecv", [], [tensor]) if begins else []
+        key, stream = (message, self._taken[message]), self._stream_to(message[0], found, later=begins, batch=batch)
+        if begins:
+            with self._operations.part_of("torch.distributed.irecv", stream=stream, of_one=True):
+                self._operations.done("irecv", [], [tensor])
 
         def take() -> None:
-            self._operations.over(begun)
             self._crew.until(lambda: key in self._messages, f"a message of rank {message[0]}")
             given, sent = self._messages.pop(key)
-            if sent is not None and self._crew.order is not None:
-                self._crew.order.received(me, sent)
-            with self._operations.part_of("torch.distributed.recv"):
+            stream.wait(sent)
+            of_one = False if begins else None
+            with self._operations.part_of("torch.distributed.recv", stream=stream, behind=not begins, of_one=of_one):
                 tensor.copy_(given.reshape(tensor.shape))
+            self._streams.current().wait(stream.record())
 
-        return self._begun_work(take)
+        work = BegunWork(take)
+        work.then(self._crew.later(work.wait))
+        return work
 
     def _recv(self, tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
         self._irecv(tensor, src, group, tag, group_src, begins=False).wait()
         return self._root(group, src, group_src)
 
     def _batch(self, ops: Sequence[PointToPoint]) -> list[BegunWork]:
-        return [each.op(each.tensor, self._root(each.group, each.peer, each.group_peer), each.group, each.tag) for each in ops]
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[Any]:
-    """The tensors among arguments, and in lists of them."""
-    for each in values:
-        if isinstance(each, (list, tuple)):
-            yield from _tensors(each)
-        elif hasattr(each, "data_ptr"):
-            yield each
+        return [each.op(each.tensor, self._root(each.group, each.peer, each.group_peer), each.group, each.tag, batch=True) for each in ops]
 
 
 def _name(op: Any) -> str:

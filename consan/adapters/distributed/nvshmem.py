@@ -1,7 +1,7 @@
 """The host calls of NVSHMEM for Python (`nvshmem.core` of nvshmem4py) between the ranks of one process.
 
-A call on a stream is made at once: a rank has one stream, and its launches are over when they return. A put is done at its target behind
-`quiet`, a barrier, or the wait for its own signal (NVSHMEM specification, "Memory Ordering"): until then other ranks race with it.
+A call is made at once, in the order of the stream that it names, or of the current one. A put is done at its target behind `quiet`, a
+barrier, or the wait for its own signal (NVSHMEM specification, "Memory Ordering"): until then other ranks race with it.
 
 Not handled: names that are missing here. Each is an error with the name.
 """
@@ -17,11 +17,14 @@ from typing import Any, Final, NoReturn
 from consan._errors import NotSupported, UsageError
 from consan.adapters.distributed.collectives import REDUCTIONS
 from consan.adapters.distributed.operations import HostOperations
-from consan.adapters.distributed.order import order_of
+from consan.adapters.distributed.order import hosts_meet, meets
 from consan.adapters.distributed.symmetric import SymmetricCalls
 from consan.ranks.crew import Crew
 from consan.ranks.memory import address_of
+from consan.session.comparing.program_streams import ProgramStream
+from consan.session.comparing.streams import Event
 
+Meets = Callable[[str, Any], list[Any]]
 MODULES: Final = ("nvshmem", "nvshmem.core")
 _TEAMS: Final = {"TEAM_WORLD": 0, "TEAM_SHARED": 1, "TEAM_NODE": 2}
 _SET, _ADD = 9, 10
@@ -35,7 +38,9 @@ class NvshmemCalls:
 
     def __init__(self, crew: Crew, symmetric: SymmetricCalls, session: Any, operations: HostOperations) -> None:
         self._crew, self._symmetric, self._session, self._operations = crew, symmetric, session, operations
-        self._signals: dict[int, list[Any]] = {}  # by address: what each signal there says is over
+        self._streams = operations.streams
+        self._signals: dict[int, list[Event]] = {}  # by address: what each signal there says is over
+        self._puts: dict[int, list[Event]] = {}  # by rank: those that are not done
 
     def modules(self) -> dict[str, ModuleType]:
         """The modules by their names."""
@@ -47,9 +52,9 @@ class NvshmemCalls:
     def _functions(self) -> dict[str, Any]:
         crew = self._crew
         barriers = {name: functools.partial(self._meet, name, 1) for name in ("barrier", "sync")}
-        of_all = {name: functools.partial(self._meet, name, 0) for name in ("barrier_all", "sync_all", "init", "finalize")}
+        of_all = {name: functools.partial(self._meet, name, 0) for name in ("barrier_all", "sync_all", "finalize")}
         return {
-            **barriers, **of_all,
+            **barriers, **of_all, "init": lambda *args, **how: hosts_meet(crew, "nvshmem init") and None,
             "my_pe": lambda: crew.rank, "n_pes": lambda: crew.count,
             "team_my_pe": lambda team: self._team(team) or crew.rank, "team_n_pes": lambda team: self._team(team) or crew.count,
             "get_unique_id": lambda empty=False: SimpleNamespace(),
@@ -58,8 +63,7 @@ class NvshmemCalls:
             "put_signal": self._put_signal, "put_signal_nbi": self._put_signal, "signal_op": self._signal, "signal_wait": self._wait,
             "signal_fetch": lambda signal_var: int(self._word(signal_var)[0]),
             "quiet": self._quiet,
-            **{name: self._operations.parts_of(f"nvshmem {name}", getattr(self, f"_{name}"))
-               for name in ("broadcast", "fcollect", "reduce")},
+            **{name: functools.partial(self._collective, name) for name in ("broadcast", "fcollect", "reduce")},
             "Teams": SimpleNamespace(**_TEAMS), "SignalOp": SimpleNamespace(SIGNAL_SET=_SET, SIGNAL_ADD=_ADD),
             "ComparisonType": SimpleNamespace(**{name: number for number, name in enumerate(_COMPARISONS)}),
         }  # fmt: skip
@@ -69,11 +73,19 @@ class NvshmemCalls:
             raise NotSupported(f"nvshmem.core: with --ranks there are the teams of all ranks, and not {team!r}")
         return 0
 
-    def _meet(self, name: str, teams: int, *args: Any, **how: Any) -> None:
+    def _meet(self, name: str, teams: int, *args: Any, stream: Any = None, **how: Any) -> None:
         """All ranks meet. The first argument of a barrier is its team."""
         if teams and name != "free":
             self._team(args[0] if args else how["team"])
-        self._crew.meet(f"nvshmem {name}")
+        self._quiet(stream)
+        meets(self._crew, self._in(stream), f"nvshmem {name}")
+
+    def _in(self, stream: Any) -> ProgramStream:
+        """The stream that an argument names: an object of torch, of CuPy or of cuda.core, or a handle."""
+        protocol = getattr(stream, "__cuda_stream__", None)
+        names = [getattr(stream, name, None) for name in ("cuda_stream", "ptr")] + [protocol()[1] if callable(protocol) else stream]
+        handle = next((each for each in names if isinstance(each, int)), None)
+        return self._operations.stream if handle is None else self._streams.of(handle)
 
     def _tensor(self, shape: Sequence[int], dtype: Any = None, **how: Any) -> Any:
         made = self._symmetric.empty(tuple(shape), dtype=dtype)
@@ -90,62 +102,65 @@ class NvshmemCalls:
 
     def _put(self, dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> Sequence[Any]:
         """Gives what is over with its signal."""
-        there = self._peer(dst, remote_pe)
-        with self._operations.part_of("nvshmem put", pending=True) as begun:
+        there, where = self._peer(dst, remote_pe), self._in(stream)
+        library = self._streams.behind(where)
+        with self._operations.part_of("nvshmem put", stream=library, behind=False, of_one=False):
             there.copy_(src.reshape(there.shape))
-        return begun
+        with self._operations.part_of("nvshmem put", stream=where, behind=False, of_one=True):
+            self._operations.done("put", [src], [])
+        self._puts.setdefault(self._crew.rank, []).append(made := library.record())
+        return [made]
 
     def _get(self, dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> None:
-        with self._operations.part_of("nvshmem get"):
+        with self._operations.part_of("nvshmem get", stream=self._in(stream), behind=False):
             dst.copy_(self._peer(src, remote_pe).reshape(dst.shape))
-        self._quiet()
+        self._quiet(stream)
 
     def _quiet(self, stream: Any = None) -> None:
-        order = order_of(self._crew, self._session)
-        if order is not None:
-            order.completed(self._crew.rank)
+        for each in self._puts.pop(self._crew.rank, []):
+            self._in(stream).wait(each)
 
     def _put_signal(
         self, dst: Any, src: Any, signal_var: Any, signal_val: int, signal_op: int, remote_pe: int = -1, stream: Any = None
     ) -> None:
-        own = self._put(dst, src, remote_pe)
-        self._signal(signal_var, signal_val, signal_op, remote_pe, own=own)
+        own = self._put(dst, src, remote_pe, stream)
+        self._signal(signal_var, signal_val, signal_op, remote_pe, stream, own=own)
 
     def _signal(
         self, signal_var: Any, signal_val: int, signal_op: int, remote_pe: int = -1, stream: Any = None, *, own: Sequence[Any] = ()
     ) -> None:
-        order, word = order_of(self._crew, self._session), self._word(signal_var, remote_pe)
+        word = self._word(signal_var, remote_pe)
         adds, at = signal_op == _ADD, address_of(word)
         word[0] = int(word[0]) + signal_val if adds else signal_val
         known = self._signals.setdefault(at, []) if adds else []
-        over = [] if order is None else [*order.sent(self._crew.rank), *own]
-        self._signals[at] = [*known, *over]
+        self._signals[at] = [*known, self._in(stream).record(), *own]
 
     def _wait(self, signal_var: Any, signal_val: int, signal_op: int = 0, stream: Any = None) -> None:
         word, holds = self._word(signal_var), _BY_NUMBER[signal_op]
         self._crew.until(lambda: holds(int(word[0]), signal_val), f"a signal of nvshmem ({signal_val})")
-        order = order_of(self._crew, self._session)
-        if order is not None:
-            order.received(self._crew.rank, self._signals.get(address_of(word), []))
+        for each in self._signals.get(address_of(word), []):
+            self._in(stream).wait(each)
 
     # -- collectives -----------------------------------------------------------------------------------------------------------------
 
-    def _broadcast(self, team: Any, dst_array: Any, src_array: Any, root: int = 0, stream: Any = None) -> None:
+    def _collective(self, name: str, team: Any, *args: Any, stream: Any = None, **how: Any) -> None:
         self._team(team)
-        dst_array.copy_(self._crew.meet(f"nvshmem broadcast from {root}", src_array.clone())[root].reshape(dst_array.shape))
+        with self._operations.part_of(f"nvshmem {name}", stream=self._in(stream), behind=False) as where:
+            getattr(self, f"_{name}")(functools.partial(meets, self._crew, where), *args, **how)
 
-    def _fcollect(self, team: Any, dst_array: Any, src_array: Any, stream: Any = None) -> None:
-        self._team(team)
+    def _broadcast(self, meet: Meets, dst_array: Any, src_array: Any, root: int = 0) -> None:
+        dst_array.copy_(meet(f"nvshmem broadcast from {root}", src_array.clone())[root].reshape(dst_array.shape))
+
+    def _fcollect(self, meet: Meets, dst_array: Any, src_array: Any) -> None:
         parts = dst_array.reshape(self._crew.count, -1)
-        for rank, given in enumerate(self._crew.meet("nvshmem fcollect", src_array.clone())):
+        for rank, given in enumerate(meet("nvshmem fcollect", src_array.clone())):
             parts[rank] = given.reshape(-1)
 
-    def _reduce(self, team: Any, dst_array: Any, src_array: Any, op: str, stream: Any = None) -> None:
-        self._team(team)
+    def _reduce(self, meet: Meets, dst_array: Any, src_array: Any, op: str) -> None:
         combine: Callable[[Any, Any], Any] | None = REDUCTIONS.get(op.upper())
         if combine is None:
             raise UsageError(f"nvshmem.core.reduce: {op}: expected sum, min or max")
-        dst_array.copy_(functools.reduce(combine, self._crew.meet(f"nvshmem reduce ({op})", src_array.clone())).reshape(dst_array.shape))
+        dst_array.copy_(functools.reduce(combine, meet(f"nvshmem reduce ({op})", src_array.clone())).reshape(dst_array.shape))
 
 
 def _missing(name: str) -> NoReturn:

@@ -1,26 +1,24 @@
-"""The accesses of the host's operations on symmetric memory, for a comparison with the launches of other ranks (SEMANTICS 12, R-RK5).
+"""The accesses of the host's operations on tensors, for a comparison with other launches (SEMANTICS 12, R-RK5).
 
-On GPUs an operation on a tensor is a kernel or a copy in the stream of its rank, and so it is here: it comes behind what its rank has done
-before. The writes of a collective are over for its rank once that has waited for it.
+On GPUs an operation on a tensor is a kernel or a copy in the current stream of its rank, and so it is here. A library has streams of its
+own: what it does there is behind what the current stream was given before, and the program waits for it.
 
 Not handled: what a program does to the memory of a tensor by NumPy, by an address, or in a thread that it starts.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from consan.adapters.distributed.order import order_of
 from consan.dataclass import dataclass
 from consan.ranks.crew import Crew
-from consan.ranks.memory import address_of, bytes_of
+from consan.ranks.memory import address_of
 from consan.reports.source.variables import Argument
 from consan.session.comparing.array_rows import Placed
-from consan.session.comparing.program_streams import caller
-from consan.session.comparing.rank_launches import RankLaunches, Signalled
+from consan.session.comparing.program_streams import ProgramStream, ProgramStreams, caller
 from consan.session.modules.layouts import NamedBuffers
 
 
@@ -32,14 +30,13 @@ class _Extents:
 
 
 class _Part:
-    """An operation that others of a rank are a part of. `seen`: they are compared. `pending`: what they write is not over behind them.
+    """An operation that others of a rank are a part of. `seen`: they are compared. `stream`: where they are made.
 
-    `begins`: tensors of the program that it uses when the rank goes on.
+    `of_one`: they are compared with what the same rank does, or with what others do; None: with both.
     """
 
-    def __init__(self, name: str, *, seen: bool = True, pending: bool = False, begins: Sequence[Any] = ()) -> None:
-        self.name, self.seen, self.pending, self.begins = name, seen, pending, begins
-        self.begun: list[Any] = []  # what is not over
+    def __init__(self, name: str, *, seen: bool = True, stream: ProgramStream | None = None, of_one: bool | None = None) -> None:
+        self.name, self.seen, self.stream, self.of_one = name, seen, stream, of_one
 
 
 class HostOperations:
@@ -48,55 +45,60 @@ class HostOperations:
     def __init__(self, crew: Crew, session: Any) -> None:
         self._crew, self._session = crew, session
         self._parts: dict[int, list[_Part]] = {}  # by rank
-        self._begun: list[tuple[int, Any, Any]] = []  # what is not over: the rank, the tensor, and the operation
+        self._libraries: dict[tuple[int, str], ProgramStream] = {}  # by rank and name: the streams of a library
+
+    @property
+    def streams(self) -> ProgramStreams:
+        """The streams of all ranks."""
+        found: ProgramStreams = self._session.streams
+        return found
+
+    @property
+    def stream(self) -> ProgramStream:
+        """The stream of the rank that runs in which its next operation is made."""
+        part = next(iter(self._parts.get(self._crew.rank, [])[-1:]), None)
+        return self.streams.current() if part is None or part.stream is None else part.stream
+
+    def of_library(self, name: str, edge: str) -> ProgramStream:
+        """A stream of a library, of the rank that runs, by a name. `edge`: how the program waits for what it does there.
+
+        Until there is a second stream this makes no difference to the only one.
+        """
+        rank = self._crew.rank
+        if (rank, name) not in self._libraries:
+            made = self._libraries[rank, name] = self.streams.make(blocking=False, edge=edge)
+            made.name = f"the stream of {name}"
+            made.wait(self.streams.default_of(rank))
+        return self._libraries[rank, name]
 
     @contextmanager
-    def part_of(self, name: str, *, seen: bool = True, pending: bool = False, begins: Sequence[Any] = ()) -> Iterator[Signalled]:
-        """Operations of the rank inside are a part of this one. Gives what is not over behind it."""
-        parts, made = self._parts.setdefault(self._crew.rank, []), _Part(name, seen=seen, pending=pending, begins=begins)
+    def part_of(
+        self, name: str, *, seen: bool = True, stream: ProgramStream | None = None, behind: bool = True, of_one: bool | None = None
+    ) -> Iterator[ProgramStream]:
+        """Operations of the rank inside are a part of this one, in the stream that it gives. `behind`: what the current one was given."""
+        parts, where = self._parts.setdefault(self._crew.rank, []), stream or self.stream
+        if behind and stream is not None and stream is not self.stream:
+            stream.wait(self.stream.record())
+        made = _Part(name, seen=seen, stream=where, of_one=of_one)
         parts.append(made)
         try:
-            yield made.begun
+            yield where
         finally:
             parts.remove(made)
 
-    def parts_of(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A function whose operations are parts of it."""
-
-        @functools.wraps(call)
-        def made(*args: Any, **how: Any) -> Any:
-            with self.part_of(name):
-                return call(*args, **how)
-
-        return made
-
-    def over(self, begun: Signalled) -> None:
-        """The rank has waited for it."""
-        done = [made for made, _ in begun]
-        self._begun = [each for each in self._begun if each[2] not in done]
-        if self._crew.order is not None:
-            self._crew.order.received(self._crew.rank, begun)
-
     def done(self, name: str, reads: Sequence[Any], writes: Sequence[Any], *, certain: bool = True, to_host: bool = False) -> None:
         """The rank has made an operation on tensors. `certain`: it touches all of their bytes. `to_host`: the host has waited for it."""
-        rank = self._crew.rank
-        part = next(iter(self._parts.get(rank, [])[-1:]), None)
-        reads_of, writes_of = ([_placed(each) for each in some if self._is_shared(each)] for some in (reads, writes))
-        if part is not None and part.begins:
-            part.begun += self.begins(part.name, *([each for each in some if _meets(each, part.begins)] for some in (reads, writes)))
-        order = order_of(self._crew, self._session)
-        if order is None or (part is not None and not part.seen):
-            return
-        if part is None or not part.begins:
-            self._before_over(order, _called(name, part), reads, writes, certain=certain)
-        if reads_of or writes_of:
-            self._crew.uses_stream()
-            what, pending = _called(name, part), part is not None and part.pending and bool(writes_of)
-            made = order.operated(rank, what, reads_of, writes_of, caller(), names=self._name, over=not pending, certain=certain)
-            if part is not None and pending:
-                part.begun += made
+        part = next(iter(self._parts.get(self._crew.rank, [])[-1:]), None)
+        order, stream = order_of(self._crew, self._session), self.stream
+        if order is not None and (reads or writes) and (part is None or part.seen):
+            called, of_one = (f"torch's {name}", None) if part is None else (part.name, part.of_one)
+            shared = [_begin(each) for each in (*reads, *writes) if self.shares(each)]
+            order.operated(
+                stream, called, [_placed(each) for each in reads], [_placed(each) for each in writes], caller(),
+                shared=shared, names=self._name, certain=certain, of_one=of_one, owners=(*reads, *writes),
+            )  # fmt: skip
         if to_host:
-            order.host_waited(rank)
+            self.streams.host_waits(stream)
 
     def _name(self, begin: int, end: int) -> str:
         inside = [
@@ -106,55 +108,15 @@ class HostOperations:
         ]
         return NamedBuffers(tuple(inside))(begin, end) if inside else ""
 
-    def begins(self, what: str, reads: Sequence[Any], writes: Sequence[Any]) -> Signalled:
-        """The rank that runs begins an operation on tensors. Gives what is not over until `over`."""
-        order, rank = order_of(self._crew, self._session, needed=True), self._crew.rank
-        if order is None or not (reads or writes):
-            return []
-        read, written = ([_placed(each) for each in some] for some in (reads, writes))
-        made = order.operated(rank, what, read, written, caller(), names=self._name, over=False, own=True)
-        self._begun += [(rank, each, made[0][0]) for each in (*reads, *writes)]
-        return made
-
-    def _before_over(self, order: RankLaunches, what: str, reads: Sequence[Any], writes: Sequence[Any], *, certain: bool) -> None:
-        """Compare an operation with those that the rank has begun, and which are not over."""
-        found = [[each for each in some if self._is_begun(each)] for some in (reads, writes)]
-        if any(found):
-            read, written = ([_placed(each) for each in some] for some in found)
-            order.operated(self._crew.rank, what, read, written, caller(), names=self._name, certain=certain, own=True)
-
-    def begun(self) -> list[Any]:
-        """The bytes that operations of a rank use which are not over for it."""
-        return [bytes_of(*_span(tensor)) for _, tensor, _ in self._begun]
-
-    def _is_begun(self, tensor: Any) -> bool:
-        return _meets(tensor, [other for rank, other, _ in self._begun if rank == self._crew.rank])
-
     def shares(self, tensor: Any) -> bool:
-        """Whether the operations on a tensor are compared: it is of symmetric memory or of signals, or another operation is not over."""
-        return self._is_shared(tensor) or self._is_begun(tensor)
-
-    def _is_shared(self, tensor: Any) -> bool:
-        address = int(tensor.data_ptr())
-        return any(begin <= address < begin + array.nbytes for begin, array in self._crew.memory.placed())
+        """Whether a tensor is of symmetric memory or of signals."""
+        return any(begin <= _begin(tensor) < begin + array.nbytes for begin, array in self._crew.memory.placed())
 
 
-def _called(name: str, part: _Part | None) -> str:
-    return part.name if part is not None else f"torch's {name}"
-
-
-def _span(tensor: Any) -> tuple[int, int]:
-    """From its first byte to its last; strides of tensors are not negative."""
-    begin, size = int(tensor.data_ptr()), int(tensor.element_size())
-    reach = sum((extent - 1) * step for extent, step in zip(tensor.shape, tensor.stride(), strict=True)) + 1
-    return begin, begin + (reach * size if 0 not in tensor.shape else 0)
-
-
-def _meets(tensor: Any, others: Sequence[Any]) -> bool:
-    begin, end = _span(tensor)
-    return any(begin < behind and first < end for first, behind in map(_span, others))
+def _begin(tensor: Any) -> int:
+    return int(tensor.data_ptr())
 
 
 def _placed(tensor: Any) -> Placed:
     size = int(tensor.element_size())
-    return int(tensor.data_ptr()), _Extents(tuple(tensor.shape), tuple(step * size for step in tensor.stride()), size)
+    return _begin(tensor), _Extents(tuple(tensor.shape), tuple(step * size for step in tensor.stride()), size)

@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from consan.ranks.crew import Crew
+from consan.session.comparing.program_streams import ProgramStream
 from consan.session.comparing.rank_launches import RankLaunches
 
 
-def order_of(crew: Crew, session: Any, *, needed: bool = False) -> RankLaunches | None:
-    """The comparison of the launches of a crew; None where its ranks share no memory that is looked at, if it is not `needed`."""
-    if crew.order is None and (crew.memory.own or needed) and session.options.looks_at_global:
-        session.recording.accesses.wanted, crew.order = True, RankLaunches(session.comparisons, crew.count)
+def begin_order(crew: Crew, session: Any) -> None:
+    """From now on each rank has streams of its own, and what they are given is compared."""
+    session.streams.places.rank, crew.device_waits = (lambda: crew.rank), session.streams.synchronize
+    if session.options.looks_at_global:
+        crew.order = RankLaunches(session.comparisons, crew.count, session.streams)
+
+
+def order_of(crew: Crew, session: Any) -> RankLaunches | None:
+    """The comparison of the launches of a crew; None: global memory is not looked at. Accesses are kept once its ranks share memory."""
+    if crew.order is not None and crew.memory.own:
+        session.recording.accesses.wanted = True
     return crew.order if isinstance(crew.order, RankLaunches) else None
 
 
 def meets(
-    crew: Crew, what: str, given: Any, among: Sequence[int], *, sends: bool = True, receives: bool = True, later: bool = False
-) -> tuple[list[Any], Callable[[], None]]:
-    """A collective of some ranks: what each has given, and a call for the rank that runs.
+    crew: Crew,
+    stream: ProgramStream,
+    what: str,
+    given: Any = None,
+    among: Sequence[int] = (),
+    *,
+    sends: bool = True,
+    receives: bool = True,
+) -> list[Any]:
+    """A collective of some ranks, each in a stream of its own: what each of them has given.
 
-    From that call on its launches come behind what those that send have launched before the collective. It is for a rank that `receives`.
-    `later`: the call is made later or never.
+    The stream of one that `receives` comes behind what those of all that send were given before.
     """
-    if len(among) == crew.count and sends and receives and not later:
-        return crew.meet(what, given), lambda: None
-    me = crew.rank
-    found = crew.meet(what, (given, crew.order.sent(me) if sends and crew.order is not None else None), among, orders=False)
+    found = crew.meet(what, (given, stream.record() if sends else None), among)
+    for _, sent in found:
+        if receives and sent is not None:
+            stream.wait(sent)
+    return [value for value, _ in found]
 
-    def wait() -> None:
-        for rank, (_, sent) in zip(among, found, strict=True):
-            if receives and rank != me and sent is not None and crew.order is not None:
-                crew.order.received(me, sent)
 
-    return [value for value, _ in found], wait
+def hosts_meet(crew: Crew, what: str, given: Any = None, among: Sequence[int] = ()) -> list[Any]:
+    """The hosts of some ranks meet: what one of them knows to be over is so for all. Gives what each has given."""
+    order = crew.order
+    found = crew.meet(what, (given, None if order is None else order.known_to_host(crew.rank)), among)
+    for _, over in found:
+        if order is not None:
+            order.host_knows(over)
+    return [value for value, _ in found]

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from consan._errors import NotSupported, UsageError
-from consan.adapters.distributed.order import meets
+from consan.adapters.distributed.order import hosts_meet, meets
 from consan.adapters.sources import assigned
 from consan.dataclass import dataclass
 from consan.instrument.rewriting.multicast import ABOVE
 from consan.ranks.crew import Crew
 from consan.ranks.memory import PAD_BYTES, SymmetricArray, SymmetricWindow, address_of
+from consan.session.comparing.program_streams import ProgramStreams
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Tensors:
 class SymmetricCalls:
     """The symmetric memory of a crew."""
 
-    def __init__(self, crew: Crew, makes: Tensors) -> None:
-        self._crew, self._makes = crew, makes
+    def __init__(self, crew: Crew, makes: Tensors, streams: ProgramStreams) -> None:
+        self._crew, self._makes, self._streams = crew, makes, streams
 
     def functions(self) -> dict[str, Any]:
         """By the names that they have in `torch.distributed._symmetric_memory`."""
@@ -61,16 +62,11 @@ class SymmetricCalls:
         window = self._window_of(own)
         if window is None:
             among = () if group is None or isinstance(group, str) else group.ranks
-            order = self._crew.order  # hosts meet: launches that they have not waited for may still run
-            met = self._crew.meet("rendezvous", (own, () if order is None else order.over_for_host(self._crew.rank)), among, orders=False)
-            found: list[SymmetricArray] = [each for each, _ in met]
-            if order is not None:
-                for _, over in met:
-                    order.received(self._crew.rank, over)
+            found: list[SymmetricArray] = hosts_meet(self._crew, "rendezvous", own, among)
             if len({each.bytes.nbytes for each in found}) > 1:
                 raise UsageError(f"rendezvous: the ranks have {', '.join(str(each.bytes.nbytes) for each in found)} bytes")
             window = self._crew.memory.join(found)
-        return Handle(self._crew, self._makes, window, int(tensor.data_ptr()) - address_of(own.bytes))
+        return Handle(self._crew, self._makes, self._streams, window, int(tensor.data_ptr()) - address_of(own.bytes))
 
     def _window_of(self, own: SymmetricArray | None) -> SymmetricWindow | None:
         """The window of an allocation, once its rendezvous is over."""
@@ -97,8 +93,8 @@ class SymmetricCalls:
 class Handle:
     """The handle that `rendezvous` returns. The methods and properties are those of torch's `_SymmetricMemory`."""
 
-    def __init__(self, crew: Crew, makes: Tensors, window: SymmetricWindow, offset: int) -> None:
-        self._crew, self._makes, self._window = crew, makes, window
+    def __init__(self, crew: Crew, makes: Tensors, streams: ProgramStreams, window: SymmetricWindow, offset: int) -> None:
+        self._crew, self._makes, self._streams, self._window = crew, makes, streams, window
         self._among = [each.rank for each in window.ranks]
         self.rank, self.world_size, self.offset = self._among.index(crew.rank), len(self._among), offset
         self.buffer_size, self.signal_pad_size = window.ranks[0].bytes.nbytes, PAD_BYTES
@@ -123,20 +119,17 @@ class Handle:
         return self._makes.from_bytes(found, dtype)[offset : offset + math.prod(sizes)].reshape(tuple(sizes))
 
     def barrier(self, channel: int = 0, timeout_ms: int = 0) -> None:
-        """All its ranks meet."""
-        _, wait = meets(self._crew, f"a barrier of symmetric memory, channel {channel}", None, self._among)
-        wait()
+        """All its ranks meet, by a kernel in the current stream of each."""
+        meets(self._crew, self._streams.current(), f"a barrier of symmetric memory, channel {channel}", None, self._among)
 
     def put_signal(self, dst_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
-        """Send a signal to a rank."""
+        """Send a signal to a rank, in the current stream."""
         key, arrived = (self.rank, dst_rank, channel), self._window.arrived
         self._crew.until(lambda: key not in arrived, f"rank {dst_rank} to take an earlier signal of channel {channel}")
-        arrived[key] = None if self._crew.order is None else self._crew.order.sent(self._crew.rank)
+        arrived[key] = self._streams.current().record()
 
     def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
-        """Wait for a signal of a rank, and clear it."""
+        """Let the current stream wait for a signal of a rank, and clear it."""
         key, arrived = (src_rank, self.rank, channel), self._window.arrived
         self._crew.until(lambda: key in arrived, f"a signal of rank {src_rank}, channel {channel}")
-        sent = arrived.pop(key)
-        if sent is not None and self._crew.order is not None:
-            self._crew.order.received(self._crew.rank, sent)
+        self._streams.current().wait(arrived.pop(key))

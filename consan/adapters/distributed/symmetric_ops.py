@@ -16,6 +16,7 @@ from typing import Any, Final
 from consan._errors import NotSupported, UsageError
 from consan.adapters.distributed.collectives import REDUCTIONS, RankGroup
 from consan.adapters.distributed.operations import HostOperations
+from consan.adapters.distributed.order import meets
 from consan.adapters.distributed.symmetric import SymmetricCalls
 from consan.ranks.crew import Crew
 
@@ -58,8 +59,7 @@ class SymmetricOps:
             raise NotSupported(f"torch.ops.symm_mem.{name}: with --ranks there is one group, of all ranks, and not {group_name!r}")
         if symmetric is not None:
             self._symmetric.rendezvous(symmetric)  # as torch's kernels do; refuses other memory
-        found: list[Any] = self._crew.meet(f"torch.ops.symm_mem.{name}", given.clone())
-        return found
+        return meets(self._crew, self._operations.stream, f"torch.ops.symm_mem.{name}", given.clone())
 
     def _reduced(self, name: str, group_name: str, reduce_op: str, given: Any, symmetric: Any = None) -> Any:
         if reduce_op not in ("sum", "avg"):

@@ -30,7 +30,7 @@ _WRITE: Final = ("fill", "partition", "put", "sort")
 
 
 def _operated(name: str, reads: Any, writes: Any = (), *, certain: bool = True, to_host: bool = False) -> None:
-    """Tell the ranks of an operation. Values that are no tensors are left out."""
+    """Report an operation to the ranks. Values that are no tensors are left out."""
     crew = current()
     if crew is not None and crew.operations is not None:
         tensors = ([each for each in some if isinstance(each, StandInTensor)] for some in (reads, writes))
@@ -44,7 +44,9 @@ def _telling(name: str, function: Any, *, writes: bool = False, to_host: bool = 
     def made(*args: Any, **how: Any) -> Any:
         result = function(*args, **how)
         given = [part for each in args for part in (each if isinstance(each, (list, tuple)) else (each,))]
-        _operated(name, given[1:] if writes else given, given[:1] if writes else (), to_host=to_host)
+        arrays = [each for each in given if isinstance(each, np.ndarray)]
+        new = [result] if not any(np.may_share_memory(result, each) for each in arrays if isinstance(result, np.ndarray)) else []
+        _operated(name, given[1:] if writes else given, given[:1] if writes else new, to_host=to_host)
         return result
 
     return made
@@ -61,17 +63,16 @@ class StandInTensor(np.ndarray[Any, Any]):
         named = {name: _plain(value) for name, value in how.items()} | ({"out": tuple(map(_plain, out))} if out else {})
         result = getattr(ufunc, method)(*map(_plain, inputs), **named)
         in_place = method == "at"
-        _operated(ufunc.__name__, inputs[1:] if in_place else inputs, inputs[:1] if in_place else out, certain=not in_place)
-        if out:
-            return out[0] if len(out) == 1 else out
-        return tuple(map(_tensor, result)) if isinstance(result, tuple) else None if in_place else _tensor(result)
+        made = () if in_place else out or tuple(map(_tensor, result if isinstance(result, tuple) else (result,)))
+        _operated(ufunc.__name__, inputs[1:] if in_place else inputs, inputs[:1] if in_place else made, certain=not in_place)
+        return None if in_place else made[0] if len(made) == 1 else made
 
     def __getitem__(self, key: Any) -> Any:
         """A view; if it is an element or a copy, it has been read."""
         found = super().__getitem__(key)
         if not (isinstance(found, np.ndarray) and np.may_share_memory(found, self)):
             part = _part(self, key)
-            _operated("__getitem__", [self if part is None else part], certain=part is not None)
+            _operated("__getitem__", [self if part is None else part], [found], certain=part is not None)
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -132,6 +133,9 @@ class StandInTensor(np.ndarray[Any, Any]):
         _operated("cpu", [self], to_host=True)
         return made
 
+    def record_stream(self, stream: Any) -> None:
+        """Nothing: memory is given to no other tensor while there is this one."""
+
     def numpy(self) -> np.ndarray[Any, Any]:
         """The array, as a copy for the host."""
         return self.cpu().view(np.ndarray)
@@ -177,25 +181,37 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, **other: Any) -> St
     return _tensor(np.zeros(_shape(size), dtype or "float32"))
 
 
+def _new(name: str, array: Any) -> StandInTensor:
+    """A tensor that an operation has filled."""
+    made = _tensor(array)
+    _operated(name, (), [made])
+    return made
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, **other: Any) -> StandInTensor:
+    """`torch.zeros`."""
+    return _new("zeros", empty(*size, dtype=dtype))
+
+
 def full(size: Any, value: Any, *, dtype: Any = None, device: Any = None) -> StandInTensor:
     """`torch.full`."""
-    return _tensor(np.full(size, value, dtype or np.result_type(type(value)).name.replace("float64", "float32")))
+    return _new("full", np.full(size, value, dtype or np.result_type(type(value)).name.replace("float64", "float32")))
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None) -> StandInTensor:
     """`torch.tensor`."""
     made = np.array(data, dtype)
-    return _tensor(made.astype(np.float32) if dtype is None and made.dtype == np.float64 else made)
+    return _new("tensor", made.astype(np.float32) if dtype is None and made.dtype == np.float64 else made)
 
 
 def arange(*bounds: Any, dtype: Any = None, device: Any = None) -> StandInTensor:
     """`torch.arange`."""
-    return _tensor(np.arange(*bounds, dtype=dtype))
+    return _new("arange", np.arange(*bounds, dtype=dtype))
 
 
 def _random(draw: str) -> Any:
     state = np.random.default_rng(0)
-    return lambda *size, dtype=None, device=None: _tensor(getattr(state, draw)(_shape(size)).astype(dtype or "float32"))
+    return lambda *size, dtype=None, device=None: _new(draw, getattr(state, draw)(_shape(size)).astype(dtype or "float32"))
 
 
 def _assert_close(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-6, **other: Any) -> None:
@@ -204,12 +220,13 @@ def _assert_close(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 
 
 def _functions() -> dict[str, Any]:
     like = {f"{name}_like": lambda other, value=value, **how: full(other.shape, value, dtype=other.dtype)
-            for name, value in {"empty": 0, "zeros": 0, "ones": 1}.items()}  # fmt: skip
+            for name, value in {"zeros": 0, "ones": 1}.items()}  # fmt: skip
+    like["empty_like"] = lambda other, **how: empty(other.shape, dtype=other.dtype)
     types = (
         {name: np.dtype(name) for name in _TYPES} | {short: np.dtype(name) for short, name in _SHORT.items()} | {"bool": np.dtype("bool")}
     )
     return {
-        "Tensor": StandInTensor, "empty": empty, "zeros": empty, "full": full, "tensor": tensor, "arange": arange, **like, **types,
+        "Tensor": StandInTensor, "empty": empty, "zeros": zeros, "full": full, "tensor": tensor, "arange": arange, **like, **types,
         "ones": lambda *size, dtype=None, device=None: empty(*size, dtype=dtype).fill_(1),
         "rand": _random("random"), "randn": _random("standard_normal"), "manual_seed": lambda seed: None,
         "device": lambda *name: _DEVICE,

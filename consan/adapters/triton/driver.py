@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from consan._errors import NotSupported
+from consan.adapters.distributed.torch_streams import CurrentStream
 from consan.adapters.triton.launcher import Code, Launcher
-from consan.adapters.triton.streams import CurrentStream
 
 # Shared memory of a CTA, "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
 ARCHITECTURES = {"sm_80": 163 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10}

@@ -69,7 +69,9 @@ class Launcher:
             enter(metadata)
         given = [wrapped(value) for value in args]
         if x * y * z > 0 and (crew := current()) is not None:
-            crew.launch(RankLaunch(self, self._driver.session, (x, y, z), function.name, function.ptx, given), function.name)
+            session = self._driver.session
+            where = session.streams.of(int(stream or 0))
+            crew.launch(RankLaunch(self, session, (x, y, z), function.name, function.ptx, given, where), function.name)
         elif x * y * z > 0:
             self._launch((x, y, z), int(stream or 0), function, given)
         if leave is not None:

@@ -4,8 +4,8 @@ Their kernels become one (instrument/rewriting/joined.py), with the grid of each
 all symmetric memory, wherever arguments point: kernels read addresses from tables. Numbers that are addresses of the host become those of
 the copies.
 
-Launches without a barrier of all ranks between them may overlap on GPUs: those of different ranks are compared for symmetric memory
-(consan/session/comparing/rank_launches.py).
+Launches without a barrier of all ranks between them may overlap on GPUs: those of different ranks are compared for symmetric memory, those
+of one rank in two streams for all memory (consan/session/comparing/rank_launches.py).
 
 Where a kernel has `multimem` instructions, the memory of the ranks lies at equal distances (consan/launching/of_ranks.py).
 
@@ -32,6 +32,7 @@ from consan.ranks.crew import Crew
 from consan.ranks.memory import SymmetricMemory, address_of
 from consan.reports.source.variables import Argument
 from consan.session.comparing.launch_memory import Copied, LaunchShape, Memory
+from consan.session.comparing.program_streams import ProgramStream
 from consan.session.modules.layouts import NamedBuffers
 
 _ALIKE: Final = ("num_warps", "num_ctas")
@@ -68,6 +69,7 @@ class RankLaunch:
     entry: str
     ptx: str
     args: Sequence[Any]
+    stream: ProgramStream
 
     def together(self, launches: Mapping[int, RankLaunch], crew: Crew) -> None:
         """Launch for some ranks at the same time."""
@@ -92,8 +94,9 @@ class RankLaunch:
             if checked and order is not None:
                 copies = [Copied(array, memory.address(address_of(array))) for _, array, _ in crew.memory.named()]
                 shape = LaunchShape(entry, (x * ctas, y, z * crew.count), (metadata.num_warps * 32, 1, 1), Memory(copies, shared=False))
-                begun = [Copied(each, address) for each in crew.begun() if (address := memory.address(address_of(each)))]
-                order.launched(prepared, shape, z, launches.keys(), Memory(begun, shared=False))
+                owners = [arg for each in launches.values() for arg in each.args]
+                own = Memory([Copied(*each) for each in placement.copies], shared=False, owners=owners)
+                order.launched(prepared, shape, z, {rank: each.stream for rank, each in launches.items()}, own)
 
     def module(self, ranks: int, stride: int) -> Module:
         """Its module. With a `stride` its `multimem` instructions are accesses to the memory of each rank, so far apart."""

@@ -3,7 +3,7 @@
 A function mode of torch (`torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a torch function or a tensor
 method gets a device, and makes `Tensor.cuda()` do nothing; it holds in the backward of a program's own functions, too. An operator that a
 library registers for "cuda" is the CPU's, and `torch.compile` gives its function as it is. The `torch.cuda` functions that query the device
-or wait answer for the virtual machine; streams and events are in streams.py. `torch.cuda.is_available()`, `Tensor.is_cuda` and
+or wait answer for the virtual machine; streams are in distributed/torch_streams.py. `torch.cuda.is_available()`, `Tensor.is_cuda` and
 `Tensor.data_ptr()` change only where a program cannot have a path without a GPU.
 
 A mode belongs to its thread: with --ranks that of each rank gets it.
@@ -49,7 +49,6 @@ def redirect(
     patches.set(operator, "register_kernel", _for_the_cpu(operator.register_kernel))
     patches.set(torch, "compile", _uncompiled(session))
     if (crew := current()) is not None:  # each rank is a thread, which ends with the mode
-        crew.in_stream = lambda rank: driver.session.streams.used(driver.now.get(), rank)
         crew.in_each(mode.__enter__)
         return lambda: None
     mode.__enter__()
@@ -99,10 +98,8 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         shared_memory_per_block_optin=properties["max_shared_mem"],
         regs_per_multiprocessor=properties["max_num_regs"],
     )
-    classes = driver.now.classes()
-    stream: Any = classes["Stream"]
     return {
-        **classes,
+        **driver.now.functions(),
         "current_device": lambda: 0,
         "set_device": lambda device: _name_device(driver, device, sets=True),
         "device": lambda device: _on(driver, device),
@@ -110,10 +107,6 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: described.name,
         "synchronize": lambda device=None: _synchronize(driver),
-        "current_stream": lambda device=None: stream(of=driver.now.get()),
-        "default_stream": lambda device=None: stream(of=driver.session.streams.default),
-        "set_stream": lambda stream: driver.now.set(stream.order),
-        "stream": lambda stream: nullcontext() if stream is None else stream,
         "empty_cache": lambda: None,
     }
 
@@ -132,9 +125,8 @@ def _name_device(driver: VirtualDriver, device: Any, *, sets: bool = False) -> N
 
 def _synchronize(driver: VirtualDriver) -> None:
     """The host waits for the device: what a rank has begun, too."""
-    if (crew := current()) is not None:
-        crew.synchronize()
-    driver.session.streams.synchronize()
+    crew = current()
+    (driver.session.streams if crew is None else crew).synchronize()
 
 
 def _of_others(function: Any) -> bool:

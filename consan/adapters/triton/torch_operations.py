@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
+from consan.adapters.distributed.torch_streams import CurrentStream
 from consan.adapters.triton.host import without_modes
-from consan.adapters.triton.streams import CurrentStream
 from consan.dataclass import dataclass
 from consan.ranks.crew import HostOperated, current
 from consan.session.comparing.array_rows import HOST, Placed
@@ -71,7 +71,7 @@ class TorchOperations:
             if others and shared:
                 crew.operations.done(name, shared, shared, certain=False)
             else:
-                _tell_ranks(crew.operations, name, args, kwargs, fresh=bool(fresh), to_host=to_host)
+                self._tell_ranks(crew.operations, name, args, kwargs, fresh, to_host=to_host)
         if to_host:
             streams.host_waits(self.now.get())
             self._on_device.difference_update(map(_storage, fresh))
@@ -83,28 +83,30 @@ class TorchOperations:
         found = [*(() if "empty" in name else fresh), *_tensors(kwargs.get("out")), *(given[:1] if _in_place(name) else ())]
         return [each for each in found if _storage(each) in self._on_device]
 
+    def _tell_ranks(
+        self, operations: HostOperated, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], fresh: Sequence[Any], *, to_host: bool
+    ) -> None:
+        """Report a function that has touched memory to the ranks."""
+        changed = list(_tensors(args[:1] if _in_place(name) else ()))
+        read, out = list(_tensors([*args[1 if changed else 0 :], *kwargs.values()])), list(_tensors(kwargs.get("out")))
+        if not (fresh or changed or out or to_host):
+            return
+        certain = name not in _CHOOSE
+        if name == "__setitem__":
+            with without_modes():
+                part = args[0][args[1]]
+            certain = _storage(part) == _storage(args[0])
+            changed = [part] if certain else changed
+        made = [] if "empty" in name or to_host else fresh
+        read = [] if name.endswith("_like") or name.startswith("new_") else read
+        with without_modes():
+            touched = ([each for each in some if _storage(each) in self._on_device] for some in (read, [*changed, *out, *made]))
+            operations.done(name, *touched, certain=certain, to_host=to_host)
+
     def _tell(self, name: str, read: Sequence[Any], written: Sequence[Any], *, to_host: bool) -> None:
         if written or to_host:
             places = [_placed(each) for each in read], [_placed(each) for each in written]
             self.now.session.streams.operated(f"torch's {name}", self.now.get(), *places, owners=[*read, *written])
-
-
-def _tell_ranks(
-    operations: HostOperated, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, fresh: bool, to_host: bool
-) -> None:  # fmt: skip
-    """Tell the ranks of a function that has touched memory."""
-    changed = list(_tensors(args[:1] if _in_place(name) else ()))
-    read, out = list(_tensors([*args[1 if changed else 0 :], *kwargs.values()])), list(_tensors(kwargs.get("out")))
-    if not (fresh or changed or out or to_host) or name.endswith("_like") or name.startswith("new_"):
-        return
-    certain = name not in _CHOOSE
-    if name == "__setitem__":
-        with without_modes():
-            part = args[0][args[1]]
-        certain = _storage(part) == _storage(args[0])
-        changed = [part] if certain else changed
-    with without_modes():
-        operations.done(name, read, [*changed, *out], certain=certain, to_host=to_host)
 
 
 def _in_place(name: str) -> bool:

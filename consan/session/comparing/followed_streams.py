@@ -158,7 +158,7 @@ class FollowedStreams(ProgramStreams):
         """Whether this thread is within a launch whose accesses the session knows."""
         return self.own.depth > 0
 
-    def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
+    def make(self, *, blocking: bool, edge: str = "", handle: int = 0, device: int | None = None) -> ProgramStream:
         """The program makes a stream, or uses one that it has made before."""
         self._stop_noting()  # whose streams are those that are known
         self.second()
@@ -176,12 +176,6 @@ class FollowedStreams(ProgramStreams):
                 found = self.make(blocking=blocking, handle=key)
             found.edge = edge or found.edge
             return found
-
-    def behind(self, stream: ProgramStream) -> ProgramStream:
-        """A stream of a library, behind what another one did before."""
-        made = ProgramStream(self, Blocking.NO, 0, EDGE, stream.context)
-        made.wait(stream)
-        return made
 
     def key(self, handle: int, thread: int = 0) -> int:
         """The key of a stream in the context that is looked at: each one has default streams of its own. `thread`: 0 is this one."""

@@ -3,6 +3,9 @@
 The legacy default stream comes after all that blocking streams were given before, and they come after it. Non-blocking streams are apart.
 Kernels are recorded for the comparison once the program has made a stream: until then nothing could run at the same time.
 
+A stream is one of a device. Each device has a default stream of its own, and so has each rank of a program, which is a device with a host
+of its own (rank_launches.py).
+
 Not followed: host threads (what one of them waits for, all know), graphs, and priorities.
 """
 
@@ -10,11 +13,12 @@ from __future__ import annotations
 
 import enum
 import functools
+import operator
 import re
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +69,12 @@ class ProgramStream(Stream):
         """The launches that are over once all launches of the stream so far are."""
         return self._over
 
+    @property
+    def before(self) -> Numbers:
+        """The launches that are over when what the stream is given next starts."""
+        self._begins()
+        return self._over
+
     def record(self) -> Event:
         """An event that is reached once all that the stream was given so far is over."""
         with self._lock:
@@ -77,7 +87,7 @@ class ProgramStream(Stream):
 
     def _begins(self) -> None:
         assert self._timeline is not None
-        others = self._timeline.left(self._reached.get(_PARTNER.get(self.kind), NONE))
+        others = self._timeline.left(self._reached.get(_PARTNER.get(self.kind), NONE) | self._reached.get(None, NONE))
         if not others <= self._over:
             self._over |= others
             self._last = None
@@ -90,10 +100,37 @@ class ProgramStream(Stream):
             self._reached[self.kind] = self._timeline.left(self._reached.get(self.kind, NONE) | self._over)
 
 
-_OF_A_RANK: Final = "a rank has used several streams: what they may do at the same time was not compared"
 _DEVICES: Final = (
-    "the program names the devices {} and {}, which are one on the virtual machine: their launches were not compared as those of two"
+    "the program names the devices {} and {}, which are one on this virtual machine: their launches were not compared as those of two"
+    " (--gpus says how many it has)"
 )
+_LEGACY: Final = 1  # the lowest bits of the handle that a default stream of a further device is known by
+
+
+@dataclass(eq=False)
+class CurrentPlaces:
+    """The current device of each thread, and its current streams. `rank`: of a program of several ranks, the one that runs."""
+
+    devices: int = 1
+    rank: Callable[[], int] | None = None
+    _of_thread: threading.local = field(default_factory=threading.local)
+
+    @property
+    def here(self) -> int:
+        """The current device of this thread, or the rank that runs."""
+        device: int = self.rank() if self.rank is not None else getattr(self._of_thread, "device", 0)
+        return device
+
+    def use(self, device: int) -> int:
+        """Make a device the current one of this thread. Gives the one before."""
+        before, self._of_thread.device = getattr(self._of_thread, "device", 0), device
+        return before
+
+    @property
+    def chosen(self) -> dict[tuple[str, int], Any]:
+        """The streams that frameworks have made current in this thread, on each device."""
+        found: dict[tuple[str, int], Any] = vars(self._of_thread).setdefault("streams", {})
+        return found
 
 
 @dataclass(eq=False)
@@ -102,28 +139,61 @@ class ProgramStreams:
 
     comparisons: Comparisons
     looks_at_global: bool
+    places: CurrentPlaces = field(default_factory=CurrentPlaces)
     concurrent: ConcurrentLaunches = field(default_factory=lambda: ConcurrentLaunches(required=False))
     lock: threading.RLock = field(default_factory=threading.RLock)  # held from a launch to its comparison
     reached: dict[int, dict[Blocking | None, Numbers]] = field(default_factory=lambda: defaultdict(dict))
-    """By context: what is over once all streams of a kind are done."""
+    """By device or rank: what is over once all streams of a kind are done; and, for None, what the host of a rank knows to be over."""
     _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
     chained: bool = False  # launches of one stream may overlap
     _devices: dict[int | None, tuple[int | None, int | None]] = field(default_factory=dict)
     """By rank: the current device, and the one that it has named first."""
     shared: bool = False  # the host may touch memory that work of the device uses
     _signals: Numbers = NONE  # work that the host may know of by a flag in memory
-    _used: dict[int, ProgramStream] = field(default_factory=dict)  # by rank: the stream that it has used first
     _busy: bool = False  # the default stream has done something before there was another one
 
     def __post_init__(self) -> None:
         self.default = ProgramStream(self, Blocking.DEFAULT, 0, "")
         self.memory = FreedMemory(self.concurrent)
         self._known |= dict.fromkeys(DEFAULT_STREAMS, self.default)
+        for device in range(1, self.places.devices):
+            self.default_of(device)
+        self.concurrent.devices |= {device: device for device in range(self.places.devices) if self.places.devices > 1}
+
+    @property
+    def several(self) -> bool:
+        """Whether there is a second stream."""
+        return len(self._known) > len(DEFAULT_STREAMS)
 
     @property
     def compares(self) -> bool:
-        """Whether there is a second stream, or memory that is shared with the host, and launches are compared."""
-        return (self.chained or self.shared or len(self._known) > len(DEFAULT_STREAMS)) and self.comparisons.accesses.wanted
+        """Whether there is a second stream, or memory that is shared with the host, and launches are compared here."""
+        wanted = self.chained or self.shared or self.several
+        return wanted and self.comparisons.accesses.wanted and self.places.rank is None
+
+    @property
+    def here(self) -> int:
+        """The current device of this thread, or the rank that runs."""
+        return self.places.here
+
+    def current(self, framework: str = "", device: int | None = None) -> ProgramStream:
+        """The current stream of this thread on a device, by default the current one: each framework has its own."""
+        where = self.here if device is None else device
+        found: ProgramStream | None = self.places.chosen.get((framework, where))
+        return found or self.default_of(where)
+
+    def choose(self, stream: ProgramStream, framework: str = "") -> None:
+        """Make a stream the current one of this thread on its device."""
+        self.places.chosen[framework, stream.context] = stream
+
+    def default_of(self, device: int) -> ProgramStream:
+        """The default stream of a device or rank."""
+        key = device << 2 | _LEGACY if device else 0
+        if key not in self._known:
+            if self.places.rank is None:
+                self._want()
+            self.keep(ProgramStream(self, Blocking.DEFAULT, 0, "", device), key)
+        return self._known[key]
 
     def names_device(self, device: int | None, rank: int | None = None, *, sets: bool = False) -> None:
         """The program, or a rank of it, names a device by its number; None: the current one, of a rank its own. All of them are one here.
@@ -136,16 +206,11 @@ class ProgramStreams:
         if None not in (first, found) and first != found and self.looks_at_global:
             self.comparisons.incomplete(_DEVICES.format(first, found))
 
-    def used(self, stream: ProgramStream, rank: int) -> None:
-        """A rank does something in a stream. The work of its streams is compared as that of one."""
-        if self._used.setdefault(rank, stream) is not stream and self.looks_at_global:
-            self.comparisons.incomplete(_OF_A_RANK)
-
-    def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
-        """The program makes a stream."""
+    def make(self, *, blocking: bool, edge: str = "", handle: int = 0, device: int | None = None) -> ProgramStream:
+        """The program makes a stream, by default on the current device."""
         self._want()
-        number = handle or _FIRST_HANDLE + len(self._known)
-        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge))
+        kind, number = Blocking.YES if blocking else Blocking.NO, handle or _FIRST_HANDLE + len(self._known)
+        return self.keep(ProgramStream(self, kind, number, edge, self.here if device is None else device))
 
     def _want(self) -> None:
         """Accesses are kept from now on."""
@@ -195,31 +260,56 @@ class ProgramStreams:
             timeline = self.concurrent.timeline
             timeline.perhaps_over = timeline.left(timeline.perhaps_over | event.over)
 
-    def keep(self, stream: ProgramStream) -> ProgramStream:
-        """Know a stream by its handle."""
-        self._known[stream.handle] = stream
+    def behind(self, stream: ProgramStream, edge: str = "") -> ProgramStream:
+        """A stream of a library, behind what another one did before."""
+        made = ProgramStream(self, Blocking.NO, 0, edge, stream.context)
+        made.wait(stream)
+        return made
+
+    def keep(self, stream: ProgramStream, key: int = 0) -> ProgramStream:
+        """Know a stream by its handle, or by a key."""
+        self._known[key or stream.handle] = stream
         return stream
 
     def of(self, handle: int, edge: str = "") -> ProgramStream:
         """The stream with a handle. A stream that was not made here is taken for a blocking one."""
+        if handle in DEFAULT_STREAMS:
+            return self.default_of(self.here)
         return self._known.get(handle) or self.make(blocking=True, edge=edge, handle=handle)
 
+    def on(self, device: int) -> list[ProgramStream]:
+        """The streams of a device or rank."""
+        return [*dict.fromkeys(each for each in self._known.values() if each.context == device)]
+
+    def over_on(self, device: int) -> Numbers:
+        """The launches that are over once all that a device or rank was given is."""
+        return functools.reduce(operator.or_, (each.before for each in self.on(device)), NONE)
+
     def synchronize(self) -> None:
-        """The host waits for the device."""
+        """The host waits for the current device."""
         with self.lock:
-            self._busy = False
-            self.concurrent.timeline.host_waits(self.concurrent.timeline.everything)
+            self._busy, one = False, self.places.devices == 1 and self.places.rank is None
+            self._host_knows(self.concurrent.timeline.everything if one else self.over_on(self.here))
 
     def host_waits(self, stream: ProgramStream) -> None:
         """The host waits for a stream."""
         with self.lock:
             self._busy &= stream is not self.default
-            stream.synchronize()
+            self._host_knows(stream.before)
 
     def host_waits_for(self, event: Event) -> None:
         """The host waits for an event."""
         with self.lock:
-            self.concurrent.timeline.host_waits(event.over)
+            self._host_knows(event.over)
+
+    def _host_knows(self, over: Numbers) -> None:
+        """All later launches are behind these; if there are several ranks, those of the one that runs."""
+        timeline = self.concurrent.timeline
+        if self.places.rank is None:
+            timeline.host_waits(over)
+        else:
+            known = self.reached[self.here]
+            known[None] = timeline.left(known.get(None, NONE) | over)
 
     def launched(self, prepared: Prepared, shape: LaunchShape, stream: ProgramStream, *, programmatic: bool = False) -> None:
         """Compare the last launch that was made with those that may run at the same time."""

@@ -1,44 +1,52 @@
-"""Compares launches of different ranks that may run at the same time (SEMANTICS 12, R-RK5), on the virtual machine.
+"""Compares launches of a program of several ranks that may run at the same time (SEMANTICS 12, R-RK5), on the virtual machine.
 
 Launches of several ranks are made together, as one, which the checker judges (consan/ranks/crew.py). Here such a launch is compared with
-each later one, rank by rank, until all ranks have met on the host. An access is over where the launch of a rank ends behind it: what comes
-later in the stream of that rank is behind it, and so is what another rank does after it has seen a later launch of that rank begin. The
-checker says of each access which ranks have begun before it and which end behind it (consan/checker/source/global_memory/rank_order.hpp).
+each later one, rank by rank: those of two ranks for the memory that they share, those of one rank, in two of its streams, for all memory.
 
-An operation of the host of a rank on tensors is a launch of that rank alone. One that the rank has begun, and has not waited for, is also
-compared with what the rank itself does then.
+The end of a launch has a number for each rank, and the streams of the rank hold which ends come before their next launch
+(program_streams.py): by order in the stream, events, what the host has waited for, and what another rank has done before a collective, a
+signal or a message. An access is over where the launch of a rank ends behind it, and so for what comes behind that end, also in another
+rank that has seen a later launch there begin. The checker says of each access which ranks have begun before it and which end behind it
+(consan/checker/source/global_memory/rank_order.hpp). An operation of the host of a rank on tensors is a launch of that rank alone.
 
-Not handled: several streams of a rank, and whether a copy of an asynchronous proxy is over when another rank
-ends: it is incomplete.
+Launches that all streams of all ranks come behind are forgotten. A stream that is made later, and does not wait for another one, may run
+at the same time: then the report is incomplete.
+
+Not handled: whether a copy of an asynchronous proxy is over when another rank ends: it is incomplete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final
+import functools
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, racing
+from consan.checker.compiled.concurrent_launches import GPU_SCOPE, SYS_SCOPE, Conflict, RetainedFlag, Rows, may_signal, racing, widest
 from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
-from consan.session.comparing.array_rows import HOST, Placed, rows_of
+from consan.session.comparing.array_rows import HOST, Placed, rows_between, rows_of, span_of
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import MOST_ROWS
 from consan.session.comparing.launch_memory import LaunchShape, Memory
+from consan.session.comparing.program_streams import ProgramStream, ProgramStreams
+from consan.session.comparing.streams import NONE, Event, LaunchOrder, Numbers, StreamPlace
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 _END: Final = "the end of rank {}"
-Signalled = Sequence[tuple["_MadeTogether", int]]
-"""Launches, and the ranks at whose ends a signal of the host was behind them."""
+_FORGOTTEN: Final = "what all ranks have done before"
+_ALONE: Final = "what rank {} did before it had a second stream"
+_NOT_KNOWN: Final = "the accesses of one are not known in full"
 
 
 def _ranks(bits: int) -> Iterator[int]:
@@ -46,59 +54,65 @@ def _ranks(bits: int) -> Iterator[int]:
 
 
 @dataclass(eq=False)
-class _MadeTogether:
+class _Made:
     """A launch of some ranks, an operation of the host of one, or its end.
 
-    `behind`: of each rank, the ranks whose later launches come behind its end there.
+    `shared`: its accesses to memory that the ranks share; `own`: those to other memory; None: they are not known.
     """
 
-    ranks: Collection[int]
-    rows: Rows | None
-    behind: list[int]
+    streams: Mapping[int, ProgramStream]  # by rank
+    shared: Rows | None
+    own: Rows | None
+    starts: dict[int, Numbers] = field(default_factory=dict)  # by rank: the ends that come before it
+    ends: dict[int, int] = field(default_factory=dict)  # by rank: the number of its own
     module: ModuleSites | None = None
     shape: LaunchShape | None = None
     names: AddressName | None = None
     rank_grid: int = 0  # CTAs of a rank in the last dimension of the grid
+    fences: int = -1  # the scope of the widest fence of the kernels
     what: str = ""  # of an operation
     where: tuple[str, int] = ("", 0)  # the line of the program
+    owners: Sequence[Any] = ()  # they keep its memory where it is
     is_end: bool = False
-    is_own: bool = False  # compared with what the same rank does: the rank goes on before it is over
+    of_one: bool | None = None  # whether it is compared with what the same rank does; None: also with the others
 
     @property
     def name(self) -> str:
         """The kernel."""
         return function_name(self.shape.entry) if self.shape is not None else self.what
 
-    def repeats(self, last: _MadeTogether) -> bool:
-        """Whether it is the operation that came last, made once more."""
-        kinds = [(each.ranks, each.what, each.where, each.behind, each.is_own) for each in (self, last)]
-        alike = kinds[0] == kinds[1]
-        if not alike or last.shape is not None:
+    def rows(self, *, of_one: bool) -> Rows | None:
+        """The accesses that are compared with those of the same rank, or of another one."""
+        if not of_one:
+            return self.shared
+        return None if self.shared is None or self.own is None else self._all
+
+    @functools.cached_property
+    def _all(self) -> Rows:
+        return np.concatenate([each for each in (self.shared, self.own) if each is not None])
+
+    def is_like(self, last: _Made) -> bool:
+        """Whether it does what another operation has done, in the same stream."""
+        kinds = [(each.streams, each.what, each.where, each.of_one, each.is_end) for each in (self, last)]
+        if kinds[0] != kinds[1] or last.shape is not None:
             return False
-        return self.rows is last.rows or (self.rows is not None and last.rows is not None and np.array_equal(self.rows, last.rows))
+        pairs = ((self.shared, last.shared), (self.own, last.own))
+        return all(one is other or (one is not None and other is not None and np.array_equal(one, other)) for one, other in pairs)
 
-    def reached(self, ends: int) -> int:
-        """The ranks whose later launches come behind what is over at the end of one of these."""
-        found = 0
-        for rank in _ranks(ends):
-            found |= self.behind[rank]
-        return found
+    def comes_before(self, ends: int, later: _Made, begins: int) -> bool:
+        """Whether one of these ends of it comes before the begin of a later launch at one of these ranks."""
+        numbers = [self.ends[rank] for rank in _ranks(ends) if rank in self.ends]
+        return any(number in later.starts[rank] for rank in _ranks(begins) if rank in later.starts for number in numbers)
 
-    def follow(self, begun: Sequence[int]) -> None:
-        """Another launch was made. `begun`: of each rank, the ranks that have begun before its end."""
-        for rank, reached in enumerate(self.behind):
-            self.behind[rank] = reached | sum(1 << later for later, before in enumerate(begun) if before & reached)
-
-    def groups(self, bits: str) -> Iterator[tuple[int, int, Rows]]:
+    def groups(self, bits: str, rank: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The accesses of a rank with the same ranks behind or before them, and these."""
-        assert self.rows is not None
-        keys = self._ranks_of(self.rows) << 32 | self.rows[bits]
-        for key in np.unique(keys).tolist():
-            yield key >> 32, key & 0xFFFFFFFF, self.rows[keys == key]
+        mine = rows[self._ranks_of(rows) == rank]
+        for key in np.unique(mine[bits]).tolist():
+            yield key, mine[mine[bits] == key]
 
     def _ranks_of(self, rows: Rows) -> npt.NDArray[np.int64]:
         if self.shape is None:
-            return np.full(len(rows), next(iter(self.ranks)), np.int64)
+            return np.full(len(rows), next(iter(self.streams)), np.int64)
         x, y, _ = self.shape.grid
         found: npt.NDArray[np.int64] = rows["cluster"].astype(np.int64) // (x * y * self.rank_grid)
         return found
@@ -118,152 +132,234 @@ class _MadeTogether:
 
 @dataclass(eq=False)
 class RankLaunches:
-    """The launches of a program of several ranks since all of them have met."""
+    """The launches of a program of several ranks."""
 
     by: Comparisons
     count: int  # of ranks
-    _made: list[_MadeTogether] = field(default_factory=list)
-    _over: dict[int, Signalled] = field(default_factory=dict)  # by rank: what was over when its host last waited for its device
+    streams: ProgramStreams
+    _made: dict[int, _Made] = field(default_factory=dict)  # by the numbers of their ends; those that may still run
+    _alone: dict[int, int] = field(default_factory=dict)  # by rank: an operation that stands for others
+    _names: dict[ProgramStream, str] = field(default_factory=dict)
 
-    def met(self) -> None:
-        """All ranks have waited for each other, on the host: what follows comes behind all launches."""
-        self._made.clear()
-        self._over.clear()
+    def __post_init__(self) -> None:
+        for rank in range(self.count):
+            self.streams.default_of(rank)
 
-    def host_waited(self, rank: int) -> None:
-        """The host of a rank has waited for its device."""
-        self._over[rank] = self.sent(rank)
+    @property
+    def running(self) -> int:
+        """The number of launches and operations that may still run."""
+        return len(set(self._made.values()))
 
-    def over_for_host(self, rank: int) -> Signalled:
+    @property
+    def _timeline(self) -> LaunchOrder:
+        return self.streams.concurrent.timeline
+
+    def known_to_host(self, rank: int) -> Event:
         """The launches that the host of a rank knows to be over."""
-        return self._over.get(rank, ())
+        return Event(self.streams.reached[rank].get(None, NONE))
 
-    def sent(self, rank: int) -> Signalled:
-        """The host of a rank sends a signal in its stream."""
-        return [(each, sum(1 << end for end, reached in enumerate(each.behind) if reached >> rank & 1)) for each in self._made]
+    def host_knows(self, event: Event) -> None:
+        """The host of the rank that runs has met one that knows them to be over."""
+        self.streams.host_waits_for(event)
 
-    def received(self, rank: int, sent: Signalled) -> None:
-        """The host of a rank has waited for it."""
-        for each, ends in sent:
-            for end in _ranks(ends):
-                each.behind[end] |= 1 << rank
-        self._forget()
-
-    def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, ranks: Collection[int], begun: Memory) -> None:
-        """Compare a launch of some ranks, the last one that was made, with those before it, and keep it.
-
-        `begun`: memory that operations of a rank use which are not over for it.
-        """
+    def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, streams: Mapping[int, ProgramStream], own: Memory) -> None:
+        """Compare a launch of some ranks, the last one that was made, with those before it, and keep it. `own`: memory of one rank."""
         retained = self.by.accesses.last
-        rows, others = (None if retained is None else each.rows(retained.rows) for each in (shape.memory, begun))
-        own = [1 << rank for rank in range(self.count)]
-        made = _MadeTogether(ranks, self._with_room(rows), own, self.by.sites_of(prepared), shape, prepared.address_name, rank_grid)
-        for earlier in self._made:
-            if earlier.is_own:
-                self._compare(earlier, replace(made, rows=others, is_own=True))
+        shared = (
+            rows_between((), ())
+            if retained is None and not shape.memory.arrays
+            else None
+            if retained is None
+            else shape.memory.rows(retained.rows)
+        )
+        other = None if retained is None else own.rows(retained.rows)
+        other = None if other is None else other[~shape_inside(shape.memory, other)]
+        fences = max(widest(function.fence_scopes) for function in prepared.instrumented.reachable(shape.entry))
+        made = _Made(
+            streams, *self._with_room(shared, other), module=self.by.sites_of(prepared), shape=shape, names=prepared.address_name,
+            rank_grid=rank_grid, fences=fences, owners=own.owners,
+        )  # fmt: skip
         self._add(made, () if retained is None else retained.begun)
 
     def ended(self, rank: int, arrays: Sequence[Placed]) -> None:
         """A rank has ended, and with it its memory."""
-        rows = rows_of((), [(address + HOST, array) for address, array in arrays])
-        if rows is not None:
-            rows["begins"] = rows["ends"] = 1 << rank
-        own = [1 << each for each in range(self.count)]
-        self._add(_MadeTogether([rank], rows, own, what=_END.format(rank), is_end=True), ())
+        rows = _of_rank(rank, rows_of((), [(address + HOST, array) for address, array in arrays]))
+        for each in self.streams.on(rank):
+            self.streams.default_of(rank).wait(each)
+        self._add(
+            _Made({rank: self.streams.default_of(rank)}, rows, rows_between((), ()), what=_END.format(rank), is_end=True, of_one=False)
+        )
 
     def operated(
-        self, rank: int, what: str, reads: Sequence[Placed], writes: Sequence[Placed], where: tuple[str, int],
-        *, names: AddressName, over: bool = True, certain: bool = True, own: bool = False,
-    ) -> Signalled:  # fmt: skip
-        """The host of a rank reads and writes memory, in its stream, where it comes behind what the rank has done before.
+        self, stream: ProgramStream, what: str, reads: Sequence[Placed], writes: Sequence[Placed], where: tuple[str, int],
+        *, shared: Sequence[int], names: AddressName, certain: bool = True, of_one: bool | None = None, owners: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        """The host of a rank reads and writes memory in a stream. `shared`: addresses of those that are of memory that ranks share.
 
-        `over`: what the rank does next comes behind it. Else it is over once it is `completed`, or as its own signal says.
-        `certain`: it touches all these bytes. `names`: what a report calls them. `own`: it is compared with what the rank itself does.
+        `certain`: it touches all these bytes. `names`: what a report calls them. `of_one`: it is compared with what the same rank does,
+        or with what others do; None: with both.
         """
-        rows = self._with_room(rows_of(*([(address + HOST, array) for address, array in arrays] for arrays in (reads, writes))))
-        if rows is not None:
-            rows["begins"] = rows["ends"] = 1 << rank
-            rows["flags"] |= 0 if certain else int(RetainedFlag.POSSIBLE)
-        behind = [1 << each if over else 0 for each in range(self.count)]
-        made = _MadeTogether([rank], rows, behind, what=what, where=where, names=names, is_own=own)
-        last = self._made[-1] if self._made else None
-        if last is not None and made.repeats(last):
-            return [(last, 1 << rank)]
-        self._add(made, ())
-        return [(made, 1 << rank)]
+        if not shared and len(self.streams.on(stream.context)) == 1:
+            self._operated_alone(stream)
+            return
+        flag = 0 if certain else int(RetainedFlag.POSSIBLE)
+        placed = [[(address, (address + HOST, array)) for address, array in some] for some in (reads, writes)]
+        parts = [[[each for address, each in some if (address in shared) is of_all] for some in placed] for of_all in (True, False)]
+        ours, own = (_of_rank(stream.context, rows_of(*part), flag) for part in parts)
+        rows = self._with_room(ours, own)
+        self._add(_Made({stream.context: stream}, *rows, names=names, what=what, where=where, of_one=of_one, owners=owners))
 
-    def completed(self, rank: int) -> None:
-        """All operations of the host of a rank are over for what it does next."""
-        for each in self._made:
-            if each.shape is None and rank in each.ranks:
-                each.behind[rank] |= 1 << rank
+    def _operated_alone(self, stream: ProgramStream) -> None:
+        """While a rank has one stream, one operation stands for those on its own memory, up to the next event."""
+        known, number = self.known_to_host(stream.context).over, self._alone.get(stream.context)
+        if number is None or number not in self._made or number < self._timeline.recorded or number in known:
+            made = _Made({stream.context: stream}, rows_between((), ()), None, what=_ALONE.format(stream.context))
+            self._add(made)
+            self._alone[stream.context] = made.ends[stream.context]
 
-    def _with_room(self, rows: Rows | None) -> Rows | None:
-        room = MOST_ROWS - sum(len(each.rows) for each in self._made if each.rows is not None)
-        return rows if rows is None or len(rows) <= room else None
+    def _with_room(self, shared: Rows | None, own: Rows | None) -> tuple[Rows | None, Rows | None]:
+        """Accesses, as far as there is room for them."""
+        kept = [*dict.fromkeys(self._made.values())]
+        return tuple(
+            rows if rows is None or len(rows) + sum(len(each) for each in others if each is not None) <= MOST_ROWS else None
+            for rows, others in ((shared, [each.shared for each in kept]), (own, [each.own for each in kept]))
+        )  # type: ignore[return-value]
 
-    def _add(self, made: _MadeTogether, begun: Sequence[int]) -> None:
-        for earlier in self._made:
-            self._compare(earlier, made)
-        for earlier in self._made:
-            earlier.follow(begun)
-        self._made.append(made)
-        self._forget()
+    def _add(self, made: _Made, begun: Sequence[int] = ()) -> None:
+        with self.streams.lock:
+            places = {rank: stream.place(self._timeline, programmatic=False) for rank, stream in made.streams.items()}
+            made.starts = {rank: place.start for rank, place in places.items()}
+            if self._is_repeated(made):
+                return
+            ordered = functools.reduce(operator.and_, made.starts.values())
+            for earlier in dict.fromkeys(self._made[number] for number in self._timeline.everything - ordered):
+                self._compare(earlier, made)
+            for rank, place in places.items():
+                behind = [made.starts[each] for each in _ranks(begun[rank] if begun else 0) if each in made.starts]
+                start = functools.reduce(operator.or_, behind, place.start)
+                made.ends[rank] = number = self._timeline.note(StreamPlace(start, start), waits=False)
+                made.streams[rank].launched(number, place)
+                self._made[number] = made
+            self._forget()
+
+    def _is_repeated(self, made: _Made) -> bool:
+        """Whether the last operation has done the same, and nothing has come behind that one alone."""
+        last = self._timeline.last()
+        return last is not None and self._made[last].is_like(made) and not self._known_elsewhere(last, made)
+
+    def _known_elsewhere(self, number: int, made: _Made) -> bool:
+        rank, stream = next(iter(made.streams.items()))
+        if any(number in known.get(None, NONE) for known in self.streams.reached.values()):
+            return True
+        return any(number in each.over for other in range(self.count) for each in self.streams.on(other) if (other, each) != (rank, stream))
 
     def _forget(self) -> None:
-        """Launches that all later ones come behind are compared with none."""
-        every = (1 << self.count) - 1
-        self._made = [each for each in self._made if any(~each.behind[rank] & (1 << rank if each.is_own else every) for rank in each.ranks)]
+        """Launches that all later ones come behind are compared with none.
 
-    def _compare(self, earlier: _MadeTogether, later: _MadeTogether) -> None:
-        if earlier.rows is not None and later.rows is not None:
-            self.by.found(self._races(earlier, later))
-        elif any(not earlier.behind[one] >> other & 1 for one in earlier.ranks for other in later.ranks if one != other):
-            self._unknown(earlier, later, "the accesses of one are not known in full")
+        Something stands for those that are not over for the hosts: a new stream may run at the same time.
+        """
+        all_streams = [each for rank in range(self.count) for each in self.streams.on(rank)]
+        known = functools.reduce(operator.and_, (each.before for each in all_streams), self._timeline.everything)
+        gone = [each for each in dict.fromkeys(map(self._made.__getitem__, known)) if known >= Numbers(each.ends.values())]
+        numbers = Numbers(number for each in gone for number in each.ends.values())
+        of_hosts = functools.reduce(operator.and_, (self.known_to_host(rank).over for rank in range(self.count)))
+        if not numbers or ([each.what for each in gone] == [_FORGOTTEN] and not numbers <= of_hosts):
+            return
+        for number in numbers:
+            del self._made[number]
+        self._timeline.host_waits(numbers)
+        if not numbers <= of_hosts:
+            self._stand_for(all_streams)
 
-    def _unknown(self, earlier: _MadeTogether, later: _MadeTogether, why: str) -> None:
-        names = f"{earlier.name} and {later.name}"
-        self.by.incomplete(f"{names}, of different ranks, were not compared: {why}")
+    def _stand_for(self, all_streams: Sequence[ProgramStream]) -> None:
+        made = _Made({rank: self.streams.default_of(rank) for rank in range(self.count)}, None, None, what=_FORGOTTEN)
+        number = self._timeline.note(StreamPlace(NONE, NONE), waits=False)
+        made.ends, self._made[number] = dict.fromkeys(range(self.count), number), made
+        for each in all_streams:
+            each.wait(Event(Numbers((number,))))
 
-    def _races(self, earlier: _MadeTogether, later: _MadeTogether) -> Iterator[Finding]:
-        for first_rank, ends, first in earlier.groups("ends"):
-            for rank, begins, second in later.groups("begins"):
-                if not (_are_own if rank == first_rank else _are_of_two)(earlier, later, rank):
+    def _compare(self, earlier: _Made, later: _Made) -> None:
+        for one in earlier.streams:
+            for other in later.streams:
+                same = one == other
+                if any(each.of_one not in (None, same) for each in (earlier, later)):
                     continue
-                reached = earlier.reached(ends)
-                alone = first[first["flags"] & RetainedFlag.ASYNCHRONOUS != 0] if reached & begins else first
-                if alone is not first and earlier.behind[first_rank] & begins:
+                self._compare_ranks(earlier, later, one, other)
+
+    def _compare_ranks(self, earlier: _Made, later: _Made, one: int, other: int) -> None:
+        if earlier.comes_before(1 << one, later, 1 << other):
+            return
+        first, second = (each.rows(of_one=one == other) for each in (earlier, later))
+        if first is not None and second is not None:
+            if len(first) and len(second):
+                self.by.found(list(self._races(earlier, later, (one, other), (first, second))))
+        else:
+            self._unknown(earlier, later, _NOT_KNOWN)
+
+    def _unknown(self, earlier: _Made, later: _Made, why: str) -> None:
+        self.by.incomplete(f"{earlier.name} and {later.name} were not compared, which may run at the same time: {why}")
+
+    def _races(self, earlier: _Made, later: _Made, ranks: tuple[int, int], rows: tuple[Rows, Rows]) -> Iterator[Finding]:
+        one, other = ranks
+        for ends, first in earlier.groups("ends", one, rows[0]):
+            for begins, second in later.groups("begins", other, rows[1]):
+                ordered = earlier.comes_before(ends, later, begins)
+                if earlier.comes_before(1 << one, later, begins):
                     continue
-                found, uncertain = racing(alone, second, waited=False, scope=SYS_SCOPE)
-                if alone is not first and (found or uncertain):
+                alone = first[first["flags"] & RetainedFlag.ASYNCHRONOUS != 0] if ordered else first
+                if not _meet(alone, second):
+                    continue
+                found, uncertain = racing(alone, second, waited=False, scope=SYS_SCOPE if one != other else GPU_SCOPE)
+                if ordered and (found or uncertain):
                     self._unknown(earlier, later, "whether an asynchronous copy is over at the end of another rank is not known")
-                    continue
-                for each in found:
-                    yield _race(earlier, later, (first_rank, rank), each)
-                if uncertain:
-                    self._unknown(earlier, later, "which bytes an operation of torch touches is not known")
+                elif found and one == other and _may_signal(earlier, later, rows):
+                    self.by.incomplete(words.perhaps_by_memory(earlier.name, later.name))
+                else:
+                    yield from (self._race(earlier, later, ranks, each) for each in found)
+                    if uncertain:
+                        self._unknown(earlier, later, "which bytes an operation of torch touches is not known")
+
+    def _race(self, earlier: _Made, later: _Made, ranks: tuple[int, int], each: Conflict) -> Finding:
+        first, second = (earlier, each.first, ranks[0]), (later, each.second, ranks[1])
+        if later.is_end:
+            first, second = second, first
+        sides = first[0].side(first[1], each.reach), second[0].side(second[1], each.reach)
+        situation = words.RANK_ENDED if earlier.is_end or later.is_end else words.NO_RANK_EDGE
+        edge = words.StreamEdge(f"rank {first[2]}", f"rank {second[2]}", "")
+        if ranks[0] == ranks[1]:
+            one, other = first[0].streams[ranks[0]], second[0].streams[ranks[0]]
+            spelled = next((each.edge for each in sorted((other, one), key=lambda each: not each.name) if each.edge), "")
+            situation, edge = words.NO_STREAM_EDGE, words.StreamEdge(self._named(one), self._named(other), spelled)
+        return words.launch_race(
+            *sides, situation, edge, ahead=int(second[1]["address"]) - int(first[1]["address"]),
+            count=each.count, ctas=each.ctas, same_value=each.same_value,
+        )  # fmt: skip
+
+    def _named(self, stream: ProgramStream) -> str:
+        """The name of a stream in reports: those of a rank are counted in the order in which they are named."""
+        counted = sum(each.context == stream.context for each in self._names) + 1
+        return f"{stream.name or self._names.setdefault(stream, f'stream {counted}')} of rank {stream.context}"
 
 
-def _are_own(earlier: _MadeTogether, later: _MadeTogether, rank: int) -> bool:
-    """Whether a rank does something before what it has begun is over; what it begins comes one after the other."""
-    return earlier.is_own and later.is_own and not earlier.behind[rank] >> rank & 1 and bool(later.behind[rank] >> rank & 1)
+def shape_inside(memory: Memory, rows: Rows) -> npt.NDArray[np.bool_]:
+    """Which accesses are to the arrays of a launch."""
+    return functools.reduce(operator.or_, (each.inside(rows) for each in memory.arrays), np.zeros(len(rows), np.bool_))
 
 
-def _are_of_two(earlier: _MadeTogether, later: _MadeTogether, _: int) -> bool:
-    return not (earlier.is_own or later.is_own)
+def _of_rank(rank: int, rows: Rows | None, flags: int = 0) -> Rows | None:
+    """Accesses of an operation: they begin and end with its rank."""
+    if rows is not None:
+        rows["begins"] = rows["ends"] = 1 << rank
+        rows["flags"] |= flags
+    return rows
 
 
-def _race(earlier: _MadeTogether, later: _MadeTogether, ranks: tuple[int, int], each: Conflict) -> Finding:
-    first, second = (earlier, each.first), (later, each.second)
-    ended = next((made for made, _ in (first, second) if made.is_end), None)
-    if ended is later:
-        first, second, ranks = second, first, ranks[::-1]
-    sides = first[0].side(first[1], each.reach), second[0].side(second[1], each.reach)
-    situation = words.NO_RANK_EDGE if ended is None else words.RANK_ENDED
-    edge = words.StreamEdge(f"rank {ranks[0]}", f"rank {ranks[1]}", "")
-    if ranks[0] == ranks[1]:
-        situation, edge = words.NO_STREAM_EDGE, words.StreamEdge(f"the stream of {earlier.name}", f"rank {ranks[1]}", ": work.wait()")
-    return words.launch_race(
-        *sides, situation, edge, ahead=int(second[1]["address"]) - int(first[1]["address"]),
-        count=each.count, ctas=each.ctas, same_value=each.same_value,
-    )  # fmt: skip
+def _meet(one: Rows, other: Rows) -> bool:
+    spans = span_of(one), span_of(other)
+    return max(spans[0][0], spans[1][0]) < min(spans[0][1], spans[1][1])
+
+
+def _may_signal(earlier: _Made, later: _Made, rows: tuple[Rows, Rows]) -> bool:
+    """Whether two launches of one rank may synchronise through memory."""
+    fences = earlier.fences, later.fences
+    return may_signal(*rows, fences, GPU_SCOPE) or may_signal(*rows[::-1], fences[::-1], GPU_SCOPE)
