@@ -25,7 +25,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], 
         *(programs.host_waits_for_the_event, False),
     ),
     "host and device": (
-        *(program_streams, "ProgramStreams.synchronize", "self.concurrent.timeline.host_waits(", "str("),
+        *(program_streams, "ProgramStreams.synchronize", "self._host_knows(", "str("),
         *(programs.host_waits_for_the_device, False),
     ),
     "the stream of a block": (standin, "Stream.use", "use_stream(self.order)", "pass", programs.current_stream_of_a_block, False),
