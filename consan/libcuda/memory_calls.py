@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
 from consan.session.comparing.array_rows import rows_between
 
-_HOST, _DEVICE, _UNIFIED = 1, 2, 4  # CUmemorytype
+_HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4  # CUmemorytype
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,15 @@ class Plane:
         return Plane(self.at(y, z) + x, self.pitch, self.height)
 
 
+class DevicePlane(ABC):
+    """An object of the device that is an end of copies by its handle (memory/array_calls.py)."""
+
+    @property
+    @abstractmethod
+    def plane(self) -> Plane:
+        """Where its rows lie."""
+
+
 def rows_of(to: Plane, source: Plane, height: int, depth: int) -> list[tuple[int, int]]:
     """The rows of a copy between two ends."""
     return [(to.at(y, z), source.at(y, z)) for z in range(depth) for y in range(height)]
@@ -119,18 +129,21 @@ def _described(driver: StandInDriver, place: int, dimensions: int) -> tuple[list
     """The rows, their bytes and the ends of a copy that a CUDA_MEMCPY2D or a CUDA_MEMCPY3D at an address describes. Raises CallFailed."""
     of_end = {2: 7, 3: 11}[dimensions]
     words = struct.unpack(f"<{2 * of_end + dimensions}Q", driver.memory.read(place, 8 * (2 * of_end + dimensions)))
-    (source, of_source), (to, of_to) = (_end(words[at : at + of_end], dimensions) for at in (0, of_end))
+    (source, of_source), (to, of_to) = (_end(driver, words[at : at + of_end], dimensions) for at in (0, of_end))
     width, height, *depth = words[2 * of_end :]
     return rows_of(to, source, height, depth[0] if depth else 1), width, Ends(of_to, of_source)
 
 
-def _end(words: tuple[int, ...], dimensions: int) -> tuple[Plane, bool | None]:
+def _end(driver: StandInDriver, words: tuple[int, ...], dimensions: int) -> tuple[Plane, bool | None]:
     """An end of a copy, and whether it is device memory; None: by its address."""
     x, y, z = (*words[:dimensions], 0)[:3]
-    kind, host, device, _array, *rest = words[2:] if dimensions == 2 else words[4:]
+    kind, host, device, array, *rest = words[2:] if dimensions == 2 else words[4:]
     kind &= 0xFFFFFFFF  # the rest is padding
+    if kind == _ARRAY:
+        planar: DevicePlane = driver.of(array, DevicePlane)
+        return planar.plane.moved(x, y, z), True
     if kind not in _OF_KIND:
-        raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver has no arrays")
+        raise CallFailed(calls.INVALID_VALUE)
     pitch, height = (rest[0], 1) if dimensions == 2 else rest[1:3]
     return Plane(host if kind == _HOST else device, pitch, height).moved(x, y, z), _OF_KIND[kind]
 

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from consan._errors import NotSupported, UsageError
@@ -91,8 +91,8 @@ def _nothing() -> None:
 
 def _refuse_in_imports(what: str) -> None:
     """Another rank that imports the same module would wait for the lock of that import, and never give up its turn."""
-    frame = sys._getframe()
-    while (frame := frame.f_back) is not None:
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and (frame := frame.f_back) is not None:
         if frame.f_code.co_name == "_load_unlocked" and "importlib" in frame.f_code.co_filename:
             name = getattr(frame.f_locals.get("spec"), "name", "")
             said = f"the module {name} waits for {what} while it is imported: all ranks share the modules that a program imports"

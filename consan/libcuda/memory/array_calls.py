@@ -1,6 +1,6 @@
-"""Arrays of the CUDA runtime ("Texture Memory", "Surface Memory"), in device memory that no kernel has the address of.
+"""Arrays of the runtime and of the driver ("Texture Memory", "Surface Memory"), in device memory that no kernel has the address of.
 
-Not handled: arrays of the driver API, levels of detail, sparse arrays.
+Not handled: levels of detail, sparse arrays.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, serves
 from consan.libcuda.driver import StandInDriver
-from consan.libcuda.memory_calls import Ends, Plane, copied, rows_of
+from consan.libcuda.memory_calls import DevicePlane, Ends, Plane, copied, rows_of
 
 _CHANNELS: Final = struct.Struct("<5i")  # cudaChannelFormatDesc: bits of each, and the kind
 _KINDS: Final = "suf"
+_FORMATS: Final = {1: "u8", 2: "u16", 3: "u32", 8: "s8", 9: "s16", 10: "s32", 16: "f16", 32: "f32"}  # CUarray_format
+_PLANE, _BOX = struct.Struct("<2Q2I"), struct.Struct("<3Q3I4x")  # CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR
 _LAYERED, _CUBE = 1, 4  # flags
 
 
@@ -41,9 +43,16 @@ class Elements:
             raise CallFailed(calls.INVALID_VALUE)
         return cls(f"{_KINDS[kind]}{used[0]}", len(used))
 
+    @classmethod
+    def formatted(cls, code: int, channels: int) -> Elements:
+        """By a CUarray_format. Raises CallFailed."""
+        if code not in _FORMATS or channels not in (1, 2, 4):
+            raise CallFailed(calls.INVALID_VALUE)
+        return cls(_FORMATS[code], channels)
+
 
 @dataclass(eq=False)
-class DeviceArray:
+class DeviceArray(DevicePlane):
     """An array. `extents`: innermost first, without layers. `layers`: 0 without; of a cube: its faces."""
 
     address: int
@@ -64,8 +73,7 @@ class DeviceArray:
         return Plane(self.address, self.extents[0] * self.elements.nbytes, self.extents[1] if len(self.extents) > 1 else 1)
 
 
-def _made(driver: StandInDriver, channels: int, sizes: tuple[int, int, int], flags: int) -> int:
-    elements = Elements.described(driver.memory.read(channels, _CHANNELS.size))
+def _made(driver: StandInDriver, elements: Elements, sizes: tuple[int, int, int], flags: int = 0) -> int:
     layers = sizes[2] if flags & (_LAYERED | _CUBE) else 0
     extents = tuple(size for size in (sizes[:2] if layers else sizes) if size)
     made = DeviceArray(0, elements, extents, layers, bool(flags & _CUBE))
@@ -75,15 +83,27 @@ def _made(driver: StandInDriver, channels: int, sizes: tuple[int, int, int], fla
 
 @serves(">Q Q Q Q I", "_cudaMallocArray")
 def _plane(driver: StandInDriver, channels: int, width: int, height: int, flags: int) -> int:
-    return _made(driver, channels, (width, height, 0), flags)
+    return _made(driver, Elements.described(driver.memory.read(channels, _CHANNELS.size)), (width, height, 0), flags)
 
 
 @serves(">Q Q Q Q Q I", "_cudaMalloc3DArray")
 def _box(driver: StandInDriver, channels: int, width: int, height: int, depth: int, flags: int) -> int:
-    return _made(driver, channels, (width, height, depth), flags)
+    return _made(driver, Elements.described(driver.memory.read(channels, _CHANNELS.size)), (width, height, depth), flags)
 
 
-@serves("Q", "_cudaFreeArray")
+@serves(">Q Q", "cuArrayCreate_v2")
+def _plane_of_driver(driver: StandInDriver, place: int) -> int:
+    width, height, code, channels = _PLANE.unpack(driver.memory.read(place, _PLANE.size))
+    return _made(driver, Elements.formatted(code, channels), (width, height, 0))
+
+
+@serves(">Q Q", "cuArray3DCreate_v2")
+def _box_of_driver(driver: StandInDriver, place: int) -> int:
+    width, height, depth, code, channels, flags = _BOX.unpack(driver.memory.read(place, _BOX.size))
+    return _made(driver, Elements.formatted(code, channels), (width, height, depth), flags)
+
+
+@serves("Q", "_cudaFreeArray", "cuArrayDestroy")
 def _free(driver: StandInDriver, array: int) -> None:
     if array:
         driver.session.streams.synchronize()
@@ -94,6 +114,16 @@ def end_of(driver: StandInDriver, array: int, x: int, y: int, z: int = 0) -> Pla
     """The end of a copy that begins at a position of an array. `x`: bytes. Raises CallFailed."""
     found: DeviceArray = driver.of(array, DeviceArray)
     return found.plane.moved(x, y, z)
+
+
+@serves("Q Q Q Q", "cuMemcpyHtoA_v2")
+def _to_array(driver: StandInDriver, array: int, x: int, source: int, nbytes: int) -> None:
+    copied(driver, [(end_of(driver, array, x, 0).address, source)], nbytes, 0, Ends(True, False), waits=True)
+
+
+@serves("Q Q Q Q", "cuMemcpyAtoH_v2")
+def _to_host(driver: StandInDriver, to: int, array: int, x: int, nbytes: int) -> None:
+    copied(driver, [(to, end_of(driver, array, x, 0).address)], nbytes, 0, Ends(False, True), waits=True)
 
 
 _HOST_OR_DEVICE: Final = {1: False, 2: False, 3: True, 4: None}  # cudaMemcpyKind: whether the other end is the device's

@@ -1,4 +1,4 @@
-"""Arrays, textures and surfaces of the CUDA runtime on the stand-in: values, copies, and what may run at the same time."""
+"""Arrays, textures and surfaces of the runtime and the driver on the stand-in: values, copies, and what may run at the same time."""
 
 from __future__ import annotations
 
@@ -135,3 +135,55 @@ def test_a_fault_in_what_a_launch_fetches(program: Arrays, session: Session, mon
     program.run(program.stream)
     program.copy(program.first, "Async", program.other)
     assert not session.report().findings
+
+
+class ByDriver(Arrays):
+    """The same by the driver's calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name, handle in (("Texture", self.texture), ("Surface", self.surface)):
+            self.runtime(f"Destroy{name}Object", handle)
+        self.first = self("cuArrayCreate_v2", struct.pack("<2Q2I", WIDTH, HEIGHT, 0x20, 1))
+        self.second = self("cuArray3DCreate_v2", struct.pack("<3Q3I4x", WIDTH, HEIGHT, 0, 0x20, 1, 2))
+        for array in (self.first, self.second):
+            self.rows(array, to=True, host=self.values)
+        modes = struct.pack("<4iI2i3f4f", 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        self.texture = self("cuTexObjectCreate", self.resource(self.first), modes, 0)
+        self.surface = self("cuSurfObjectCreate", self.resource(self.second))
+
+    def rows(self, array: int, *, to: bool, host: np.ndarray[Any, Any]) -> None:
+        """A copy between an array and memory of the host (CUDA_MEMCPY2D)."""
+        ends = (0, 0, 1, host.ctypes.data, 0, 0, WIDTH * 4), (0, 0, 3, 0, 0, array, 0)
+        source, target = ends if to else ends[::-1]
+        self.do("cuMemcpy2D_v2", (Word * 16)(*source, *target, WIDTH * 4, HEIGHT))
+
+
+@pytest.fixture
+def by_driver(session: Session) -> Iterator[ByDriver]:
+    library.enter(session)
+    yield ByDriver()
+    library.leave()
+
+
+def test_arrays_of_the_driver(by_driver: ByDriver, session: Session) -> None:
+    np.testing.assert_array_equal(by_driver.run(by_driver.stream, reads=True), by_driver.values[1])
+    np.testing.assert_array_equal(by_driver.run(by_driver.stream, STORE, reads=True), by_driver.values[2])
+    found = np.zeros((HEIGHT, WIDTH), np.float32)
+    by_driver.rows(by_driver.second, to=False, host=found)
+    np.testing.assert_array_equal(found, [*by_driver.values[:2], 2 * by_driver.values[2]])
+    row = np.zeros(4, np.float32)
+    by_driver.do("cuMemcpyHtoA_v2", by_driver.first, 8, np.full(2, 7, np.float32).ctypes.data, 8)
+    by_driver.do("cuMemcpyAtoH_v2", row.ctypes.data, by_driver.first, 4, 16)
+    assert row.tolist() == [1, 7, 7, 4]
+    assert session.report().verdict == "clean", session.report().incomplete
+    for name, handle in (("cuTexObjectDestroy", by_driver.texture), ("cuSurfObjectDestroy", by_driver.surface)):
+        by_driver.do(name, handle)
+    by_driver.do("cuArrayDestroy", by_driver.first)
+
+
+def test_a_copy_to_an_array_that_a_texture_of_the_driver_reads(by_driver: ByDriver, session: Session) -> None:
+    by_driver.run(by_driver.stream)
+    words = (Word * 16)(0, 0, 1, by_driver.values.ctypes.data, 0, 0, WIDTH * 4, 0, 0, 3, 0, 0, by_driver.first, 0, WIDTH * 4, HEIGHT)
+    by_driver.do("cuMemcpy2DAsync_v2", words, by_driver.other)
+    assert {(each.kind, each.hazard) for each in session.report().findings} == {("global-race", "WAR")}
