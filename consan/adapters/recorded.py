@@ -104,7 +104,11 @@ class FrameworkModules:
         found = self._repeated.get(key) if session is not None and session is self._repeated_in else None
         if found is None:
             return NOT_REPEATED
-        result = found.make(functools.partial(asked, found.launch), launch, given, at=at, gives_status=gives_status)
+        reads = functools.partial(asked, found.launch)
+        result = found.make(reads, launch, given, at=at, gives_status=gives_status)
+        if result is NOT_REPEATED and (known := found.frameworks.known_now(found, reads)) is not None:
+            found = self._repeated[key] = known
+            result = found.make(reads, launch, given, at=at, gives_status=gives_status)
         if result is not NOT_REPEATED and found.alike.armed is None and not (gives_status and result):
             found.arm(words)
         return result

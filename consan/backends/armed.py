@@ -25,7 +25,7 @@ from consan.backends.cost import COST
 from consan.dataclass import dataclass
 
 MOST_SLOTS: Final = 32  # of armed.h
-_MOST_SETS: Final = 32
+_MOST_SETS: Final = 128
 _NUMBERS: Final = 6  # numbers, and one of each slot
 Values = tuple[bytes, ...]
 S = TypeVar("S")  # a launch takes one, and gives it back

@@ -127,12 +127,22 @@ class Frameworks:
         with self.device.lock:
             return None if self._may_differ(prepared, launch) else self._repeated_like(prepared, launch)
 
-    def _repeated_like(self, prepared: Prepared, launch: FrameworkLaunch) -> RepeatedLaunch | None:
+    def known_now(self, before: RepeatedLaunch, asked: Asked) -> RepeatedLaunch | None:
+        """For launches like one that was checked meanwhile, if they are known since. `asked`: reads the parameters of the next."""
+        prepared, launch, alike = before.prepared, before.launch, before.alike
+        with self.device.lock:
+            if not isinstance(alike, LaunchesLikeOne) or alike.checked.is_checked_now or self._may_differ(prepared, launch):
+                return None
+            self.background.look()
+            found = self._repeated_like(prepared, replace(launch, args=asked), only_known=True)
+            return None if found is before else found
+
+    def _repeated_like(self, prepared: Prepared, launch: FrameworkLaunch, *, only_known: bool = False) -> RepeatedLaunch | None:
         if (grid := grid_in_ctas(prepared, launch.entry, launch.grid)) is not launch.grid:
             launch = replace(launch, grid=grid)
         key = prepared.number, launch.module, launch.entry, launch.grid, launch.block, launch.cluster, launch.shared, launch.stream
         found = self._repeated.get(key)
-        alike = self._alike(prepared, launch, None if found is None else found.alike)
+        alike = self._alike(prepared, launch, None if found is None else found.alike, only_known=only_known)
         if alike is None or (found is not None and found.alike is alike):
             return found if alike is not None else None
         if found is not None:
@@ -141,7 +151,9 @@ class Frameworks:
         found = self._repeated[key] = RepeatedLaunch(self, prepared, launch.without_arguments, alike, asks, self.era)
         return found
 
-    def _alike(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> AlikeLaunches[Any] | None:
+    def _alike(
+        self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None, *, only_known: bool
+    ) -> AlikeLaunches[Any] | None:
         """How launches like one are made. `before`: known so far; None: they are not made alike."""
         if self.looks.owes_pairs(prepared, launch):
             return None
@@ -150,25 +162,11 @@ class Frameworks:
         if not self.background.accepts(prepared, launch.entry):
             return None
         shape = _shape(prepared, launch)
-        made = self._known(prepared, launch, shape, before) or self._proven(prepared, launch, before)
-        return made or self.background.repeating.of(prepared, shape, launch.stream) or LaunchesLikeOne.of(self, prepared, launch, shape)
-
-    def _proven(self, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None) -> LaunchesByProof | None:
-        """Launches of a kernel that has no race in any, unless only parameters decide what they do: those are soon known."""
-        judge, recording = self.judge, self.judge.recording
-        compact = None if prepared.recorded is None else prepared.recorded.kernel(launch.entry).compact
-        without = recording.asked or not launch.replaceable or judge.may_stop(prepared, launch.entry)
-        if judge.always is None or without or (compact is not None and not compact.hashes):
-            return None
-        if isinstance(before, LaunchesByProof):
-            return before if before.serves else None
-        extents, args = LaunchExtents(launch.grid, launch.block), launch.args()
-        if args is None or (proof := judge.proof_of(prepared, launch.entry, extents, args)) is None:
-            return None
-        recording.kernels.covers(prepared, launch.entry, proof)  # the launch that was made now
-        judge.keep_shown(prepared, launch.entry, extents, args)
-        proves = functools.partial(judge.proof_of_shown, prepared, launch.entry, extents)
-        return LaunchesByProof(self.device, self.background.lock, launch.stream, instead=self.plain(prepared, launch), proves=proves)
+        known = KnownLaunches.of(self, prepared, launch, shape, before)
+        if known is not None or only_known:
+            return known
+        proven = LaunchesByProof.of(self, prepared, launch, before)
+        return proven or self.background.repeating.of(prepared, shape, launch.stream) or LaunchesLikeOne.of(self, prepared, launch, shape)
 
     def plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:
         """The handle of the kernel as it is."""
@@ -176,16 +174,6 @@ class Frameworks:
         with backend.outside_captures():
             plain = self.modules.plain(prepared, launch.module)
             return int(backend.function(plain, launch.entry, launch.shared, launch.cluster))
-
-    def _known(self, prepared: Prepared, launch: FrameworkLaunch, shape: Shape, before: AlikeLaunches[Any] | None) -> KnownLaunches | None:
-        """Those that are known to do what a checked one did."""
-        decided = self.background.repeating.decided(shape) if launch.replaceable else None
-        if decided is None or self.background.work.vanishes or self.judge.may_stop(prepared, launch.entry, decided=True):
-            return None
-        if not (isinstance(before, KnownLaunches) and before.decided is decided):
-            background, instead = self.background, self.plain(prepared, launch)
-            before = KnownLaunches(self.device, background.lock, launch.stream, background=background, decided=decided, instead=instead)
-        return before if before.serves else None
 
     def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether launches that look alike may not be made alike."""

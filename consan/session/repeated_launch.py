@@ -7,6 +7,7 @@ time (`_differs`); where something has, the launch takes the long way.
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from consan.backends.cost import COST
 from consan.backends.driver import MADE, QUIET
 from consan.dataclass import dataclass
 from consan.instrument.record.recorded import DecidingBytes
+from consan.ranges import LaunchExtents
 from consan.reports.model import AllLaunchesProof
 from consan.session.executing.in_flight_launch import shape_but_log
 from consan.session.framework_launch import FrameworkLaunch
@@ -117,6 +119,27 @@ class LaunchesByProof(PlainLaunches):
     proves: Callable[[Parameters], AllLaunchesProof | None]
     _proof: AllLaunchesProof | None = None
 
+    @classmethod
+    def of(
+        cls, frameworks: Frameworks, prepared: Prepared, launch: FrameworkLaunch, before: AlikeLaunches[Any] | None
+    ) -> LaunchesByProof | None:
+        """Those like one that was made now. None: there is no proof, or only parameters decide what they do, so they are soon known."""
+        judge, recording = frameworks.judge, frameworks.judge.recording
+        compact = None if prepared.recorded is None else prepared.recorded.kernel(launch.entry).compact
+        without = recording.asked or not launch.replaceable or judge.may_stop(prepared, launch.entry)
+        if judge.always is None or without or (compact is not None and not compact.hashes):
+            return None
+        if isinstance(before, LaunchesByProof):
+            return before if before.serves else None
+        extents, args = LaunchExtents(launch.grid, launch.block), launch.args()
+        if args is None or (proof := judge.proof_of(prepared, launch.entry, extents, args)) is None:
+            return None
+        recording.kernels.covers(prepared, launch.entry, proof)
+        judge.keep_shown(prepared, launch.entry, extents, args)
+        proves = functools.partial(judge.proof_of_shown, prepared, launch.entry, extents)
+        instead, lock = frameworks.plain(prepared, launch), frameworks.background.lock
+        return cls(frameworks.device, lock, launch.stream, instead=instead, proves=proves)
+
     def covers(self, args: Parameters | None) -> bool:
         """Whether the proof covers a launch."""
         found = None if args is None else self.proves(args)
@@ -139,6 +162,20 @@ class KnownLaunches(PlainLaunches):
 
     background: Background
     decided: DecidedLaunches[ReceiptGroup]
+
+    @classmethod
+    def of(
+        cls, frameworks: Frameworks, prepared: Prepared, launch: FrameworkLaunch, shape: Shape, before: AlikeLaunches[Any] | None
+    ) -> KnownLaunches | None:
+        """Those of a shape. None: none is known, or most are not."""
+        background = frameworks.background
+        decided = background.repeating.decided(shape) if launch.replaceable else None
+        if decided is None or background.work.vanishes or frameworks.judge.may_stop(prepared, launch.entry, decided=True):
+            return None
+        if not (isinstance(before, KnownLaunches) and before.decided is decided):
+            instead = frameworks.plain(prepared, launch)
+            before = cls(frameworks.device, background.lock, launch.stream, background=background, decided=decided, instead=instead)
+        return before if before.serves else None
 
     def covers(self, args: Parameters | None) -> bool:
         """Whether it is known what a launch does."""

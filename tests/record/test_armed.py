@@ -53,7 +53,7 @@ def test_all_are_counted(program: Program) -> None:
 def test_launches_are_counted_by_their_parameters(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made, counted = program.learn(), collections.Counter[int]()
     monkeypatch.setattr(GlobalLooks, "counts", lambda *given: counted.update({int.from_bytes(given[3][2], "little"): given[4]}))
-    values, most = [*range(10, 50), 12, 3], 40
+    values, most = [*range(10, 150), 12, 3], 140
     for value in values:
         program.values[2].value = value
         assert program.launch() == 1

@@ -15,7 +15,7 @@ from planted import plant
 from test_known_launches import PLAIN, known, launched
 
 from consan.checker.judging.switches import OFTEN
-from consan.session import repeated_launch
+from consan.session import frameworks, repeated_launch
 from consan.session.executing import background, in_flight_launch
 from consan.session.executing.judging import Judge
 
@@ -105,12 +105,15 @@ def _becomes(*, short: bool) -> bool:
     return False
 
 
-def test_once_the_check_has_ended_they_are_known(held: Callable[..., Held]) -> None:
-    one = held()
+@pytest.mark.parametrize("given", ["cupy turns", "triton turns"])
+def test_once_the_check_has_ended_they_are_known(held: Callable[..., Held], given: str) -> None:
+    one = held(given)
     one.learn()
+    one.launch(2)
     one.end.set()
     one.program.session.frameworks.background.wait(one.program.session.frameworks.background.sent[-1])
-    one.launch(5)
+    one.made += 5
+    assert one.program.repeats(5) == 5, "none of them has a log"
     assert launched(one.program) == PLAIN
     assert sum(kernel.launches for kernel in one.report().kernels) == one.made
 
@@ -178,6 +181,10 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
         *(repeated_launch, "LaunchesLikeOne.covers", "self.checked.is_checked_now and ", ""),
         test_once_the_check_has_failed_they_have_logs,
     ),
+    "the first one behind the check has a log": (
+        *(frameworks, "Frameworks.known_now", "None if found is before else found", "None"),
+        test_once_the_check_has_ended_they_are_known,
+    ),
     "all checks stand": (
         *(in_flight_launch, "ReceiptGroup.stands_for_like", "checked is None or checked.unended or checked.by_address or stopped"),
         *("False", test_a_check_that_does_not_stand_for_them),
@@ -194,6 +201,7 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
 
 
 WITH_BOTH = (test_they_count_as_the_one_that_is_checked, test_once_the_check_has_failed_they_have_logs)
+WITH_TURNS = (test_once_the_check_has_ended_they_are_known,)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -201,4 +209,4 @@ def test_a_fault(fault: str, held: Callable[..., Held], monkeypatch: pytest.Monk
     module, name, old, new, test = FAULTS[fault]
     plant(monkeypatch, module, old, new, name)
     with pytest.raises(AssertionError):
-        test(held, **{"given": "cupy waits"} if test in WITH_BOTH else {})
+        test(held, **{"given": "cupy waits"} if test in WITH_BOTH else {"given": "cupy turns"} if test in WITH_TURNS else {})

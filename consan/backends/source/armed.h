@@ -11,7 +11,7 @@
 
 #define MOST_ARMED 256
 #define MOST_SLOTS 32
-#define MOST_SETS 32 // of values of the parameters, of one launch that is armed
+#define MOST_SETS 128 // of values of the parameters, of one launch that is armed
 #define KEY 9 // the kernel's handle, grid, block, bytes of dynamic shared memory, stream
 #define SUMS 1        // words from the number in a slip to what is compared
 #define LONGEST 8000 // nanoseconds of waiting for a receipt: copies of variables for another slot take longer
