@@ -74,11 +74,13 @@ class Compiled:
     session: Session
     defines: Mapping[str, int]
     source: str
+    dependent: bool = False  # a programmatic dependent launch
 
     def __call__(self, *args: Any) -> None:
         kernel = consan.Kernel(self.source, "one_shot", defines=dict(self.defines))
         types = {"mine": "*fp32", "values": "*fp32", "buffers": "u64", "signals": "u64"}
         source = SimpleNamespace(signature=types, fn=SimpleNamespace(arg_names=list(types)))
         metadata = SimpleNamespace(name="one_shot", num_warps=1, num_ctas=1, shared=0, global_scratch_size=0, global_scratch_align=1)
+        metadata.launch_pdl = self.dependent
         launcher = Launcher(SimpleNamespace(session=self.session), source, metadata)
         launcher(1, 1, 1, self.session.streams.current().handle, Code("one_shot", kernel.ptx), None, metadata, None, None, *args)

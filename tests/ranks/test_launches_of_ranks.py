@@ -47,10 +47,12 @@ def launches(
     count: int = 2,
     scope: str = "sys",
     more: Callable[[Any, Any, Any], dict[str, Callable[[], Any]]] | None = None,
+    dependent: tuple[str, ...] = (),
     **options: Any,
 ) -> Report:
     """The report of a program: each step is the body of a launch, or what the host does.
 
+    `dependent`: steps that are programmatic dependent launches.
     `more`: gives other steps of the host, for torch, the rank's buffer and the handle.
     """
 
@@ -100,7 +102,8 @@ def launches(
                 host[step]()
             else:
                 source = KERNEL.replace("BODY", step).replace("SCOPE", scope)
-                Compiled(session, {"RANK": rank, "WORLD": count}, source)(data, values, handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
+                kernel = Compiled(session, {"RANK": rank, "WORLD": count}, source, step in dependent)
+                kernel(data, values, handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
 
     with crew_of(count, **options) as (crew, session):
         assert run(crew, body) == [None] * count
@@ -170,6 +173,13 @@ def test_two_launches(program: str) -> None:
     report = launches(*steps, "barrier")
     assert situations(report) == (set() if right else {RACE}), str(report)
     assert report.verdict == ("clean" if right else "violations"), str(report)
+
+
+@pytest.mark.parametrize(("dependent", "verdict"), [((), "clean"), ((TAKE,), "incomplete")], ids=["in turn", "dependent"])
+def test_a_programmatic_dependent_launch_is_not_compared(dependent: tuple[str, ...], verdict: str) -> None:
+    report = launches(FILL, "barrier", TAKE, "barrier", dependent=dependent)
+    assert (report.verdict, [why for why in report.incomplete if "programmatic dependent" in why]) == (verdict, list(report.incomplete))
+    assert len(report.incomplete) == len(dependent)
 
 
 # A rank uses its memory before an operation that it has begun is over. By program: whether it is right.

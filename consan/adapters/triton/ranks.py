@@ -36,6 +36,7 @@ from consan.session.comparing.program_streams import ProgramStream
 from consan.session.modules.layouts import NamedBuffers
 
 _ALIKE: Final = ("num_warps", "num_ctas")
+_DEPENDENT: Final = "{} is a programmatic dependent launch: it was not compared with the launch before it, beside which it may run"
 
 
 class LauncherLike(Protocol):
@@ -77,6 +78,9 @@ class RankLaunch:
         metadata, session = self.launcher.metadata, self.session
         kernels = [launches.get(rank) for rank in range(crew.count)]
         order = order_of(crew, session)
+        for each in launches.values() if order is not None else ():
+            if getattr(each.launcher.metadata, "launch_pdl", False):
+                session.comparisons.incomplete(_DEPENDENT.format(each.entry))
         windows = _windows(launches, crew.memory)
         modules = [None if each is None else (each.module(crew.count, stride_of(windows)), each.entry) for each in kernels]
         module, entry = joined(modules, self.grid)
