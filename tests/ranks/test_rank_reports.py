@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
+from planted import break_checker, quick
 from ranks_support import launch
 
 import consan
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
 from consan.reports import render
 from consan.reports.formats.json_format import schema
 
@@ -136,9 +140,38 @@ def test_a_flag_handed_on_is_clean() -> None:
     assert handed_on().verdict == "clean"
 
 
-def test_a_narrow_release_of_a_third_rank() -> None:
-    (finding,) = [each for each in handed_on(SENDS_ON, SENDS_ON.replace("sys", "gpu")).findings if each.situation == "grid-arrive-scope"]
-    assert "released only to threads that its scope includes." in f"{finding.message}."
+NOT_THROUGH: dict[str, tuple[tuple[str, str], str, str]] = {
+    "nothing acquires": ((RECEIVES, RECEIVES.replace("acquire", "relaxed")), "no-acquire", "after the flag is read at kernel.cu:8"),
+    "nothing releases": ((SENDS_ON, SENDS_ON.replace("release", "relaxed")), "no-release", "before the flag is written at kernel.cu:10"),
+}
+
+
+@pytest.mark.parametrize("fault", NOT_THROUGH)
+def test_a_third_rank_hands_on_what_it_lacks(fault: str) -> None:
+    """The finding is at the flag of the third rank at which something lacks, not between the two that race."""
+    edit, situation, fix = NOT_THROUGH[fault]
+    (finding,) = handed_on(*edit).findings
+    assert (finding.kind, finding.situation, fix in finding.fix) == ("global-race", situation, True), finding.fix
+    assert {access.rank for access in finding.pair} == {0, 2}
+
+
+@pytest.mark.slow  # it compiles the checker
+def test_nobody_looks_at_third_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_checker(monkeypatch, tmp_path, (grid, replay), *quick("edges.hpp", "++looked > MOST_LOOKED", "++looked > 0"))
+    assert {finding.situation for edit, _, _ in NOT_THROUGH.values() for finding in handed_on(*edit).findings} == {"no-synchronisation"}
+
+
+@pytest.mark.parametrize(
+    ("flag", "situation", "said"),
+    [
+        (SENDS_ON, "flag-scope", "the scope of the flag that is written at kernel.cu:10 and read at kernel.cu:12 between them"),
+        (RECEIVES, "grid-arrive-scope", "released only to threads that its scope includes"),
+    ],
+)
+def test_a_narrow_scope_of_a_third_rank(flag: str, situation: str, said: str) -> None:
+    (finding,) = [each for each in handed_on(flag, flag.replace("sys", "gpu")).findings if each.situation == situation]
+    assert said in finding.message
+    assert "cluster" not in finding.message
 
 
 def test_no_order_between_ranks_is_mended_without_a_second_kernel() -> None:

@@ -239,7 +239,8 @@ class GlobalRecorder:
         return {
             "site": site, "guard": guard_word, "words": first, "bytes": access.total_bytes, "element": element_bytes(work, access),
             "operation": _operation(event.row, words), "order": order_of(event), "reads": bool(targets), "writes": draws,
-            "adds": access.updates, "unused": draws and self._is_unused(instruction), "polls": self.polls.current is not None,
+            "adds": access.updates, "unused": draws and self._is_unused(instruction),
+            "polls": self.polls.current is not None or self.polls.waits,
             "looked_up": instruction.start in looked_up(kernel.plan.function), **self._data.get(instruction.start, data.NEITHER),
         }  # fmt: skip
 

@@ -75,6 +75,7 @@ class RecordedPolls:
     starts: list[int] = field(default_factory=list)
     nodes: set[int] = field(default_factory=set)
     current: Instruction | None = None  # that the walk is at, if its rounds may leave nothing
+    waits: bool = False  # the walk is at an access whose loop does nothing but wait
     slowed: Instruction | None = None  # that the walk is at, if its rounds may sleep
     sleeping: list[int] = field(default_factory=list)  # the nodes of such polls
     identity: int = 0  # in the module, of the poll that the walk is at, if its rounds are calls: the number of its block
@@ -83,12 +84,8 @@ class RecordedPolls:
         """Give an access that may repeat a block of its own."""
         graph = self.kernel.facts.graph
         repeats = graph.repeats(node)
-        if (
-            repeats
-            and backoff.exists(self.kernel.context.module)
-            and may_leave_unchanged(instruction)
-            and awaited.only_waits(graph, node, instruction)
-        ):
+        self.waits = repeats and may_leave_unchanged(instruction) and awaited.only_waits(graph, node, instruction)
+        if self.waits and backoff.exists(self.kernel.context.module):
             self.slowed = instruction
         if can_rewind(instruction) and (repeats or self.kernel.function.looped):
             self.kernel.pending += self.kernel.closed(node)

@@ -97,7 +97,7 @@ class GlobalRaces : GlobalRaceItems {
     static Reason reason_of(const Deficit &deficit) { return deficit.both && deficit.lack == Lack::RELEASE ? NO_RELEASE_NO_ACQUIRE : LACKS[(u32)deficit.lack]; }
     struct Explained {
         u32 count = 0;
-        Deficit deficit;
+        Deficit deficit, behind;  // behind: by a third thread
         bool others = false;
     };
 
@@ -296,7 +296,9 @@ class GlobalRaces : GlobalRaceItems {
         Explained &explained = explained_[(u64)separate << 63 | (u64)old.site << 32 | now.site];
         if (explained.count++ < WALK) {
             explained.deficit = edges_.lacks(old.cluster, old.thread, item.time, now.cluster, now.thread);
-            explained.others = separate && explained.deficit.lack == Lack::NONE && others_know(item, now);
+            bool nothing = separate && explained.deficit.lack == Lack::NONE;
+            explained.others = nothing && others_know(item, now);
+            if (nothing && !explained.others) explained.behind = edges_.lacks_behind(old.cluster, old.thread, item.time, now.cluster, now.thread);
         }
         return explained;
     }
@@ -313,6 +315,11 @@ class GlobalRaces : GlobalRaceItems {
         if (explained.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         tell_flag(explained.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
+        if (found.reason == NO_SYNCHRONISATION && explained.behind.lack != Lack::NONE) {
+            found.reason = reason_of(explained.behind);
+            if (explained.behind.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
+            tell_flag(explained.behind, found);
+        }
     }
 
     // Between two threads of a CTA.

@@ -101,15 +101,26 @@ class Edges {
         Moment first = views_.covering(other_cluster, other, time, cluster, thread);
         if (!first.number) return {};
         Deficit lacks = deficit(cluster, thread, first);
-        if (lacks.lack == Lack::NONE || is_of_another(lacks, other, time, cluster, thread)) return {};
-        bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
-        if (released && !views_.covers(lacks.release, other, time)) {
-            lacks.both = lacks.relaxed && !fenced_behind(lacks.reader, lacks.reader_thread, lacks.read_site);
-            lacks.lack = Lack::RELEASE, lacks.write_site = lacks.carried_site;
-        }
-        // R-GM6: each thread has a fence.sc, then a barrier comes, then one sets the flag. A fence.sc behind the flag is all that lacks.
-        if (lacks.lack == Lack::RELEASE && views_.covers(lacks.behind, other, time)) lacks.lack = Lack::ACQUIRE;
-        return lacks;
+        return lacks.lack == Lack::NONE || is_of_another(lacks, other, time, cluster, thread) ? Deficit{} : seen_from(lacks, other, time);
+    }
+
+    // The same where a third thread has read the one's flag and set another one, which the thread has read: what lacks at the first of the two flags
+    // at which something does.
+    Deficit lacks_behind(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) {
+        Moment first = views_.covering(other_cluster, other, time, cluster, thread);
+        u32 looked = 0;
+        for (u32 third = 0; first.number && third < observed_.size(); ++third)
+            for (u32 number : observed_[third]) {
+                if (third == cluster || third == other_cluster || ++looked > MOST_LOOKED) break;
+                const Carried *carried = loose_of(carried_[flags_[number].from], first.chain);
+                const Observer *read = carried && carried->moment.number >= first.number ? observer(flags_[number]) : nullptr;
+                if (!read || !views_.covering(third, read->thread, read->time, cluster, thread).number) continue;
+                Deficit found = deficit(number, *carried);
+                bool whole = found.lack == Lack::RELEASE && !found.relaxed && views_.covers(found.release, other, time);
+                found = whole ? lacks(third, read->thread, read->time, cluster, thread) : seen_from(found, other, time);
+                if (found.lack != Lack::NONE && found.handed_over) return found;
+            }
+        return {};
     }
 
     // A fence whose scope may be too narrow between two threads: the first one after what the one did, the last one of the other, or of others.
@@ -132,6 +143,8 @@ class Edges {
     u32 site(i32 number) const { return number >= 0 ? flags_[(u32)number].site : 0; }
 
   private:
+    static constexpr u32 MOST_LOOKED = 1 << 16;  // observations of other CTAs
+
     struct Observer {
         u32 cluster, thread, time;
     };
@@ -389,6 +402,25 @@ class Edges {
             first = carried, observation = number, own_one = is_own;
         }
         return first ? deficit(observation, *first) : Deficit{};
+    }
+
+    // What lacks at a flag, of what comes before it at a time of the thread that sets it.
+    Deficit seen_from(Deficit lacks, u32 other, u32 time) const {
+        bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
+        if (released && !views_.covers(lacks.release, other, time)) {
+            lacks.both = lacks.relaxed && !fenced_behind(lacks.reader, lacks.reader_thread, lacks.read_site);
+            lacks.lack = Lack::RELEASE, lacks.write_site = lacks.carried_site;
+        }
+        // R-GM6: each thread has a fence.sc, then a barrier comes, then one sets the flag. A fence.sc behind the flag is all that lacks.
+        if (lacks.lack == Lack::RELEASE && views_.covers(lacks.behind, other, time)) lacks.lack = Lack::ACQUIRE;
+        return lacks;
+    }
+
+    // The first observation of a write by a thread, for one of that thread; null: it does not count.
+    const Observer *observer(const FlagAccess &access) const {
+        for (const Observer &each : observers_[(u32)access.from])
+            if (same(each, access.cluster, access.thread)) return &each;
+        return nullptr;
     }
 
     // Whether the thread of a relaxed read has acquired since, by a fence.

@@ -134,8 +134,17 @@ class Flags {
             if (!looks(next) && same_place(next, first)) return false;
             if (!looks(next) || !same_place(next, all_[other])) continue;
             bool seen = next.rank > all_[other].rank && (polled || next.polls);
-            bool again = at + 1 < all_.size() && same_thread(all_[at + 1], first) && same_place(all_[at + 1], next);
+            bool again = repeated(at);
             if (seen ? may_miss(store, other) : !again) return !fenced || next.fences == first.fences;
+        }
+        return false;
+    }
+
+    // Whether a thread looks again at once, or behind other looks in a loop that only waits.
+    bool repeated(u32 at) const {
+        for (u32 later = at + 1; later < all_.size() && same_thread(all_[later], all_[at]) && later - at < NEAR; ++later) {
+            if (same_place(all_[later], all_[at])) return true;
+            if (!all_[at].polls || !looks(all_[later])) return false;
         }
         return false;
     }
