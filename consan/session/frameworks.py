@@ -27,6 +27,7 @@ from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.background import Background
+from consan.session.executing.dividing import MOST_SLICES
 from consan.session.executing.graph_nodes import GraphNodes
 from consan.session.executing.in_flight_launch import Shape
 from consan.session.executing.judging import Judge
@@ -338,7 +339,8 @@ class Frameworks:
         background = not form.logs.slow and self.background.accepts(form, entry)
         chosen, started = form, self.background.idle(shape) if background else None
         if started is None:
-            chosen, started = judge.start(form, entry, PlannedLaunch(*shape[3:6]), None, _args(form, launch, look), background=background)
+            planned = PlannedLaunch(*shape[3:6], divides=MOST_SLICES)
+            chosen, started = judge.start(form, entry, planned, None, _args(form, launch, look), background=background)
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number] = chosen

@@ -2,13 +2,15 @@
 
 `coverage` has a row for each kernel that ran and each area: its state. An area in scope that was checked in no
 launch of a kernel, or in none of some shape (`NOT_CHECKED`), is a gap: the verdict is `incomplete`. A share of the launches of each shape
-(`SAMPLED`) is no gap, and neither is what the user's options leave out. `by_kernel` has the same for the report's JSON.
+(`SAMPLED`) is no gap, and neither is what the user's options leave out. Slices that are left to later launches are a gap. `by_kernel` has
+the same for the report's JSON.
 
 `not_checked` words the areas that are missing from `checked`. A sentence begins with the area's name, so that programs can test for it.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -33,6 +35,7 @@ NOT_COMPARED: Final = f"it was not compared with {_CONCURRENT}"  # a reason of a
 EXCLUDED: Final = "excluded by the user"
 NOT_CHECKED: Final = "not checked"
 SHOWN: Final = 3  # shapes in a sentence
+_SLICES: Final = re.compile(r"sampled: [\d,]+ of [\d,]+ slices")  # the verdict is incomplete until all were looked at
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,8 @@ def by_kernel(report: Report) -> dict[str, dict[str, str]]:
 
 
 def _in_words(row: Coverage) -> str:
+    if slices := _SLICES.search("; ".join(row.why) if row.state == NOT_CHECKED else ""):
+        return slices[0]
     if row.state == SAMPLED:
         some, whole = row.ctas or (row.checked, row.launches)
         return f"{SAMPLED} ({some} of {whole})"

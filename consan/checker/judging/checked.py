@@ -16,6 +16,7 @@ from consan.checker.judging.spins import Polling
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.memory import SMALLER
 from consan.checker.logs.shares import Pairs
+from consan.checker.logs.slices import Slices
 from consan.dataclass import dataclass
 from consan.instrument.findings import FindingRecord, LanesGone
 from consan.reports.verdict.speaking.raw import key
@@ -54,6 +55,7 @@ class Checked:
     global_races: tuple[str, ...] = ()  # why global memory was not checked in full
     share: str = ""  # which CTAs were compared there, if not all
     pairs: Pairs | None = None  # of sets of CTAs that were compared there, if not all at a time
+    slices: Slices | None = None  # where not all CTAs had logs
     overtaken: bool = False  # see replay.py
     alike: bool = False  # they are those of an earlier launch, whose logs were the same
     retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
@@ -63,7 +65,7 @@ class Checked:
     @property
     def is_whole(self) -> bool:
         """Whether each CTA was checked in full."""
-        return not (self.gaps or self.left)
+        return not (self.gaps or self.left or (self.slices is not None and self.slices.left))
 
     @property
     def compares_all_pairs(self) -> bool:

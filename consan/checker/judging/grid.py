@@ -48,6 +48,7 @@ from consan.reports.verdict import scopes
 from consan.reports.verdict.speaking.raw import selected
 from consan.textures.description import TextureMemory
 
+LOGS_FULL = f"the logs ran out of room ({SMALLER})"
 HALTED = "the replay was ended before it was over"
 _ACCESS_GAPS = {
     "full": "more accesses met than are retained",
@@ -91,6 +92,10 @@ class GridChecked:
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
     retained: Retained | None = None  # the accesses, if they are to be compared with other launches and are not too many
     stopped: ThreadStops | None = None  # if the host stopped the launch
+
+    def copied(self) -> GridChecked:
+        """The same with records of its own: who reports them changes them."""
+        return replace(self, records=[each.copy() for each in self.records], of_clusters=[each.copy() for each in self.of_clusters])
 
 
 def check_grid(
@@ -287,7 +292,7 @@ def by_cluster(done: list[GridChecked]) -> dict[int, list[list[np.void]]]:
 def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
     """Why the replay of a launch is not that of all its threads to their ends. `ended`: all of its threads have exited."""
     reasons = {
-        f"the logs ran out of room ({SMALLER})": any(each.status is Status.FULL for each in done),
+        LOGS_FULL: any(each.status is Status.FULL for each in done),
         HALTED: any(each.status is Status.HALTED for each in done),
         "a log does not fit the kernel": any(each.status is Status.CORRUPT for each in done),
         "there were more findings than are retained": any(each.status is Status.TOO_MANY for each in done),

@@ -8,6 +8,7 @@ The CTAs of a cluster are replayed together. A CTA of a launch without clusters 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from consan.checker.judging.checked import WHY, Checked, Histories, HistoryName,
 from consan.checker.judging.collected import Collected, LaunchedKernel
 from consan.checker.judging.grid import GridChecked, access_gaps, by_cluster, check_copies, check_grid, replay_gaps
 from consan.checker.judging.lanes_gone import parted
+from consan.checker.judging.replayable import Replayable
 from consan.checker.judging.restricted_fences import races_behind
 from consan.checker.judging.spins import StoppedThreads, stopped_threads
 from consan.checker.judging.sweep import FEWEST, sweep_of
@@ -34,6 +36,7 @@ from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, ReadOnce, most_bytes, spread
+from consan.checker.logs.slices import Slice, Slices
 from consan.checker.logs.stops import Stop
 from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
@@ -47,7 +50,6 @@ LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupt
 INTERRUPTED = "were not checked: it was interrupted"
 LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
 _ONE_BY_ONE = "{:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for (--global on does)"
-_NOT_IN_SAMPLE = "did what no CTA of the sample did: not checked (--sample {})"
 _MOST_KNOWN = 1 << 14
 
 
@@ -67,6 +69,7 @@ def check(
     together: int = 0,
     pairs: PairsOfLaunches | None = None,
     pairs_seconds: float = math.inf,
+    slices: tuple[Slices, Slice] | None = None,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
@@ -75,6 +78,7 @@ def check(
     ended the launch. `patience`: what does not fit into its time is not checked. `earlier`: what earlier processes have replayed.
     `keep`: the result has the accesses to global memory, if all are known. `together`: a launch of more CTAs, which nothing orders, is
     replayed CTA by CTA (0: none). `pairs`: of sets of CTAs that earlier launches of this shape have compared; this one takes some seconds.
+    `slices`: where not all CTAs have logs, and the slice that has.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
@@ -82,33 +86,31 @@ def check(
     before, (kernel, checked) = len(histories), (recorded.kernels[launched.entry], Checked(Collected(launched), Tally(1)))
     checker = _Checker(launch, recorded, checked, histories, exhaustive, patience or Patience(math.inf), earlier, keep)
     shape = launched.module, launched.entry, launched.grid, launched.block, launched.cluster
-    parts = Parts(checker.reader.read, shape, pairs or PairsOfLaunches(), pairs_seconds)
+    parts = Parts(checker.reader.read, shape, PairsOfLaunches() if slices else pairs or PairsOfLaunches(), pairs_seconds)
     mode, ctas = kernel.mode, checked.collected.cluster_ctas
-    if sample:
-        checker.takes_sample(found, -(-sample // ctas))
+    checker.takes(found, -(-sample // ctas), slices)
     if mode is Mode.SYNCED and not kernel.waits_together and 0 < together < found.clusters * ctas:
         mode = checker.one_by_one()
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
         checker.check_all(found.groups)
     cancelled = checker.cancelled(found.unended)
-    left = tuple(cluster for cluster in found.unended if cluster not in cancelled)
+    left = tuple(cluster for cluster in found.unended if cluster not in cancelled and launch.has(cluster))
     first = (stop.cluster,) if stop is not None and stop.cluster in left else ()
     unended = (*first, *(cluster for cluster in left if cluster not in first))
     if not whole:
         unended = checker.check_unended(unended[:MOST_UNENDED], stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
     look = functools.partial(checker.check_grid, found, mode, parts, whole=whole, stopped=stopped)
-    alike = None if whole or found.unended or sample else (launched, found.clusters, mode, keep)  # logs of a whole launch have clocks
+    alike = None if whole or found.unended or sample or slices else (launched, found.clusters, mode, keep)  # logs of `whole` have clocks
     checked.global_races = look_once(launch, checked, alike, look) if mode is not Mode.OFF else ()
     checked.tally.ctas = (found.clusters - len(cancelled)) * ctas
-    checked.tally.histories = found.clusters if whole else len(histories) - before + len(unended)
+    checked.tally.histories += found.clusters if whole else len(histories) - before + len(unended)
     checked.unended, checked.deadlocked = len(unended) * ctas, bool(unended) and checker.deadlocked == len(unended)
-    if more := len(left) - len(unended):
+    if more := len(found.unended) - len(cancelled) - len(unended):
         checked.gap("did not end, and were not checked", more)
-    if checker.skipped:
-        checked.gap(_NOT_IN_SAMPLE.format(sample), checker.skipped)
-    if checked.global_races or checked.share or checked.pairs is not None:
+    checker.share.looked(checked)
+    if checked.global_races or checked.share or checked.pairs is not None or slices is not None:
         checked.retained = None
     return checked
 
@@ -124,9 +126,7 @@ class _Checker:
     earlier: Earlier | None
     keep: Keep
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
-    sample: frozenset[int] | None = None  # the clusters that may be replayed; None: all
-    sample_size: int = 0  # at most
-    skipped: int = 0  # clusters that were not, and do what others did at addresses of their own
+    share: Replayable = dataclasses.field(default_factory=Replayable)
     deadlocked: int = 0  # clusters that did not end
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class _Checker:
             if self.patience.over(at, len(groups)):
                 self._leave(groups[at:])
                 return
-            new = {self._name(group): self._members(group) for group in some}
+            new = {self._name(group): self.share.of(group) for group in some}
             first = {name: members[0] for name, members in new.items() if members and name not in self.histories and not self._recall(name)}
             clear = sweep.known(first, self.checked.tally) if sweep is not None else {}
             self.histories.update(clear)
@@ -190,10 +190,13 @@ class _Checker:
         if self.earlier is not None and not (known.found or known.lanes_gone or known.troubles or known.by_address or known.overtaken):
             self.earlier.add(name[1:])
 
-    def takes_sample(self, found: Grouped, clusters: int) -> None:
-        """Replay at most so many clusters: some of those that do what none did before, in this launch or in an earlier one."""
-        new = sorted(cluster for group in found.groups if self._is_new(group) for cluster in group.members)
-        self.sample, self.sample_size = frozenset(new[place] for place in spread(len(new), clusters)), clusters
+    def takes(self, found: Grouped, sample: int, slices: tuple[Slices, Slice] | None) -> None:
+        """Replay at most so many clusters: some of those that do what none did before, in this launch or in an earlier one. 0: all."""
+        if sample:
+            new = (cluster for group in found.groups if self._is_new(group) for cluster in group.members)
+            self.share.takes_sample(sorted(filter(self.launch.has, new)), sample)
+        if slices is not None:
+            self.share.takes_slice(*slices, filter(self.launch.has, range(found.clusters)), self.checked)
 
     def _is_new(self, group: Group) -> bool:
         return needs_replay(self._name(group), self.histories)
@@ -203,6 +206,8 @@ class _Checker:
         for group in groups:
             if self.patience.interrupted:
                 self._give_up(len(group.members))
+            elif self._is_new(group) and self.share.without_logs(group):
+                continue
             elif self._is_new(group):
                 self.checked.leave(self._name(group), self._longer, len(group.members))
             else:
@@ -219,14 +224,12 @@ class _Checker:
         launched = self.launched
         return (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
 
-    def _members(self, group: Group) -> Sequence[int]:
-        return group.members if self.sample is None else [cluster for cluster in group.members if cluster in self.sample]
-
     def _check(self, group: Group) -> None:
-        name, members = self._name(group), self._members(group)
+        name, members = self._name(group), self.share.of(group)
         known = self.histories.get(name)
         if known is None and not members:
-            self.checked.leave(name, _NOT_IN_SAMPLE.format(self.sample_size * self.checked.collected.cluster_ctas), len(group.members))
+            if not self.share.without_logs(group):
+                self.checked.leave(name, self.share.why_not(self.checked.collected.cluster_ctas), len(group.members))
             return
         if known is not None and Status.HALTED in known.troubles and not self.patience.interrupted:
             del self.histories[name]
@@ -244,7 +247,7 @@ class _Checker:
                 return
             for cluster, own in zip(clusters, self.replayed(clusters), strict=True):
                 self.checked.add(cluster, 1, own)
-        self.skipped += len(group.members) - len(members)
+        self.share.skipped += len(group.members) - len(members)
 
     def cancelled(self, unended: Sequence[int]) -> set[int]:
         """The clusters that never run, since another one has cancelled their launch."""
@@ -335,7 +338,7 @@ class _Checker:
         """
         if not grouped.clusters:
             return ()
-        done, compared = list[GridChecked](), set[int]()
+        done, compared = [each.copied() for each in self.share.kept.done], set(self.share.kept.compared)
         wanted = self._compared(grouped.clusters, whole=whole)
         first: History | None = None
         for known in parts.read(wanted, most_bytes(self.patience), divides=mode is not Mode.SYNCED):
@@ -353,10 +356,7 @@ class _Checker:
             return (too_large,)
         checked, collected = self.checked, self.checked.collected
         checked.pairs, ctas = parts.pairs, len(compared) * collected.cluster_ctas
-        if len(wanted) < grouped.clusters:
-            why = ", as --sample asks" if self.sample is not None else ": the file has the logs of these"
-            share = f"{ctas:,} of the {grouped.clusters * collected.cluster_ctas:,} CTAs of a launch were compared{why}"
-            checked.share += f"{'; ' * bool(checked.share)}{share}"
+        self.share.compared(checked, done, compared, (len(wanted), grouped.clusters))
         checked.retained = collected.numbered(done[0].retained, first) if done[0].retained is not None else None
         checked.tally.add(Tally(compared_ctas=ctas))
         found = selected(forward(united_records([each.records for each in done if "unseen" not in each.gaps])))
@@ -395,5 +395,5 @@ class _Checker:
         """The clusters whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""
         if whole:
             return range(clusters)
-        chosen = range(clusters) if self.sample is None else sorted(spread(clusters, max(LEAST, self.sample_size)))
+        chosen = range(clusters) if not self.share.sample else sorted(spread(clusters, max(LEAST, self.share.sample)))
         return [cluster for cluster in chosen if self.launch.has(cluster)]

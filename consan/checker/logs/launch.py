@@ -23,9 +23,10 @@ from consan.checker.logs.grouping import Dim3, Grouped, clusters_of, grouped
 from consan.checker.logs.log_lines import LEAST_LINES, USUAL_ROOM, LogRoom
 from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
-from consan.checker.logs.pieces import LogForm, LogPieces, NoRoom
+from consan.checker.logs.pieces import LogForm, LogPieces, NoRoom, one_line
 from consan.checker.logs.receipts import WORK_BYTES
 from consan.checker.logs.recorded_launch import MemoryBefore
+from consan.checker.logs.slices import LogSlots
 from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.instrument.record import Compact
@@ -68,6 +69,7 @@ class Launch:
     expander: Expander | None = None  # computes full logs from compact ones
     lines: int = field(init=False)
     pieces: LogPieces = field(init=False)
+    slots: LogSlots = field(init=False)
     symbol_addresses: Sequence[int] = ()  # the addresses of the module's variables
     background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
@@ -75,13 +77,13 @@ class Launch:
     most_read: int = 0  # lines of a warp's log that are read; the rest is left out, as if there had been no room. 0: all are read
 
     def __post_init__(self) -> None:
-        self.pieces = LogPieces(self.memory)
+        self.pieces, self.slots = LogPieces(self.memory), LogSlots(self.ctas, self.room.some)
         if self.silent:
             self.lines = 0
             return
         if self.form.mode is Mode.SYNCED and self.backend.simulates:  # nobody keeps the memory of a GPU
             self.pieces.before = self.backend.contents(_MOST_BEFORE)
-        bytes_of_line = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
+        bytes_of_line = max(1, self.slots.count * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         self.lines, least = self.form.needs(bytes_of_line, self.room, zeros=self.backend.allocates_zeros).lines(self.most_bytes)
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory ({SMALLER})")
@@ -122,7 +124,7 @@ class Launch:
     @property
     def log_bytes(self) -> int:
         """The bytes of its logs."""
-        return self.ctas * self.warps * self.lines * LINE_BYTES
+        return self.slots.count * self.warps * self.lines * LINE_BYTES
 
     @property
     def backend(self) -> Any:
@@ -159,6 +161,10 @@ class Launch:
         """The CTAs of each cluster. Where not all start, each CTA is a cluster, in the order of the grid."""
         return clusters_of(self.grid, self.cluster) if not self.room.first else np.arange(self.ctas)[:, None]
 
+    @functools.cached_property
+    def _there(self) -> npt.NDArray[np.bool_]:
+        return self.slots.has(self.clusters)
+
     @property
     def threads(self) -> int:
         """Threads of a CTA."""
@@ -190,6 +196,8 @@ class Launch:
             wide[place // 8] = self.pieces.get(name)
         wide[text.START // 8] = MIX[0]
         narrow[:2] = self.lines, self.most_retained * LINE_BYTES
+        for place, number in self.slots.given().items():
+            narrow[(place - text.LINES) // 4] = number
         return wide.tobytes() + narrow.tobytes()
 
     def variables(self) -> Iterator[tuple[int, int, bytes]]:
@@ -247,8 +255,8 @@ class Launch:
         return b"".join(retained) + (repr((self.grid, self.cluster)).encode() if self.compact.of_grid else b"")
 
     def has(self, cluster: int) -> bool:
-        """Whether the cluster's history can be read: always."""
-        return True
+        """Whether the cluster's history can be read."""
+        return bool(self._there[cluster])
 
     def grouped(self, limit: int = 0) -> Grouped:
         """The clusters by history. `limit`: only as many as have so many CTAs (0: all). Most launches do what one before has done."""
@@ -269,7 +277,7 @@ class Launch:
         """The histories of some clusters, without the lines that nothing was written to: not all of a log is read."""
         members, (window, nbytes) = self.clusters[list(clusters)], self.window()
         if self.silent:
-            logs = [_one_line(members.shape[1] * self.warps, END)] * len(clusters)
+            logs = [one_line(members.shape[1] * self.warps, END)] * len(clusters)
         elif self.expander is not None:
             logs = self._expanded(self.expander, members)
         else:
@@ -283,16 +291,17 @@ class Launch:
         except NotExpanded:
             if len(members) > 1:
                 return [log for each in members for log in self._expanded(expander, each[None])]
-            return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
+            return [one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The logs of the warps of some CTAs."""
         if self._is_short(0):
-            whole = np.frombuffer(self._of_ctas("log", ctas, self.warps * self.lines * LINE_BYTES), "<u4").reshape(-1, self.lines, LANES)
+            data = self._of_ctas("log", self.slots.of(ctas), self.warps * self.lines * LINE_BYTES)
+            whole = np.frombuffer(data, "<u4").reshape(-1, self.lines, LANES)
             log = np.zeros((len(whole), self.lines + self.form.words + 3, LANES), "<u4")
             log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], np.where(whole[:, -1], self.most_retained, 0)
             return log
-        logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
+        logs = [self._used_lines(slot * self.warps + warp) for slot in self.slots.of(ctas).tolist() for warp in range(self.warps)]
         log = np.zeros((len(logs), max(map(len, logs)) + self.form.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):
             retained = self.most_retained if len(used) > self.lines or not self.most_read else len(used) - 1
@@ -316,11 +325,12 @@ class Launch:
             return np.zeros((len(used), most + 1, LANES), "<u4")
         whole = most < self.lines and self._is_short(most)
         found = np.empty((len(used), self.lines if whole else most + 1, LANES), "<u4")
-        for first, cta, some in self._runs(ctas) if whole else ():
-            self._read_into(found[first * self.warps : (first + some) * self.warps], cta * self.warps)
+        slots = self.slots.of(ctas)
+        for first, slot, some in self._runs(slots) if whole else ():
+            self._read_into(found[first * self.warps : (first + some) * self.warps], slot * self.warps)
         for number, (log, count) in enumerate(zip(found, used.tolist(), strict=True)):
             if not whole:
-                self._read_into(log[:count], int(ctas[number // self.warps]) * self.warps + number % self.warps)
+                self._read_into(log[:count], int(slots[number // self.warps]) * self.warps + number % self.warps)
             log[count:] = 0
         if self.compact.counts and self.form.loops:
             found[used >= self.lines - self.form.words - 1, -1] = 1  # they ran out of room
@@ -335,7 +345,7 @@ class Launch:
         return self.lines * LINE_BYTES <= _SHORT or 2 * used >= self.lines
 
     @staticmethod
-    def _runs(ctas: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    def _runs(ctas: Sequence[int] | npt.NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
         """CTAs that follow each other: the place of the first of them, it, and how many there are."""
         places = np.flatnonzero(np.diff(np.asarray(ctas, np.int64), prepend=-2) != 1).tolist()
         for place, end in itertools.pairwise((*places, len(ctas))):
@@ -366,7 +376,7 @@ class Launch:
         """The words that each thread of some CTAs has stored."""
         return self._of_ctas(name, ctas, self.threads * nbytes)
 
-    def _of_ctas(self, name: str, ctas: Sequence[int], size: int) -> bytes:
+    def _of_ctas(self, name: str, ctas: Sequence[int] | npt.NDArray[np.int64], size: int) -> bytes:
         """The memory of some CTAs; those that follow each other are read at once."""
         return b"".join(self._read(self.pieces.get(name) + cta * size, some * size) for _, cta, some in self._runs(ctas))
 
@@ -387,10 +397,3 @@ class Launch:
                 return np.concatenate([*parts, np.ones((1, LANES), "<u4")])
         parts.append(np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
         return np.concatenate(parts)
-
-
-def _one_line(warps: int, word: int) -> npt.NDArray[np.uint32]:
-    """Logs that have only this word for each lane."""
-    log = np.zeros((warps, 2, LANES), "<u4")
-    log[:, 0] = word
-    return log

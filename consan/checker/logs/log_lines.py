@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from consan.checker.logs.slices import Slice
 from consan.dataclass import dataclass
 from consan.instrument.record.text.templates import LINE_BYTES
 
@@ -27,11 +28,12 @@ _SPARE_BYTES: Final = 1 << 27
 @dataclass(frozen=True)
 class LogRoom:
     """The contents of logs. `roomy`: of an earlier launch a log of the usual length was full. `used`: lines of a log of this shape;
-    0: not known. `first`: CTAs that start, and have logs; 0: all."""
+    0: not known. `first`: CTAs that start, and have logs; 0: all. `some`: those that have logs; None: all that start."""
 
     roomy: bool = False
     used: int = 0
     first: int = 0
+    some: Slice | None = None
 
 
 USUAL_ROOM: Final = LogRoom()

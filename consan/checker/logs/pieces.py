@@ -6,11 +6,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+import numpy as np
+import numpy.typing as npt
+
 from consan._errors import EnvironmentFailure
 from consan.checker.logs.log_lines import LogNeeds, LogRoom
 from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.recorded_launch import MemoryBefore
 from consan.dataclass import dataclass
+from consan.instrument.effects import LANES
 from consan.instrument.record import Compact, Recorded
 from consan.instrument.record.analyses.launch_inputs import SLOT
 from consan.instrument.record.families.global_memory import Mode
@@ -97,3 +101,10 @@ class LogPieces:
         self._places.clear()
         while self._taken:
             self.memory.give(*self._taken.popitem())
+
+
+def one_line(warps: int, word: int) -> npt.NDArray[np.uint32]:
+    """Logs that have only this word for each lane."""
+    log = np.zeros((warps, 2, LANES), "<u4")
+    log[:, 0] = word
+    return log

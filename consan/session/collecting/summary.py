@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from consan.session.modules.shadow import Counters, Drained
 
 _REGISTERS: Final = "matrix-registers"
+_SHARED: Final = "shared-memory"
 _UNCHECKED: Final = "the registers of its matrix products were not checked"
 CHECKED = (
-    *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
+    *(_SHARED, "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", _REGISTERS, "proxies", "clusters"),
 )
 _SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
@@ -104,7 +105,7 @@ class Summary:
         return of_reasons([*(_dropped(self.drained.counters) if self.drained else []), *unrecorded])
 
     def _missing(self, kernels: list[model.KernelSummary]) -> dict[str, tuple[str, ...]]:
-        """By kernel: register hazards in debug builds with matrix products, and global memory that was to be checked."""
+        """By kernel: register hazards in debug builds with matrix products, slices, and global memory that was to be checked."""
         debug = [
             (name, f"{_REGISTERS}: {name} is a debug build: {_UNCHECKED}")
             for prepared in self.used
@@ -112,10 +113,16 @@ class Summary:
             for name in self.launched(prepared)
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
+        slices = [
+            (name, f"{_SHARED}: {name}: {why}")
+            for prepared in self.used
+            for name in self.launched(prepared)
+            for why in self.recording.kernels.slices_left(prepared, name)
+        ]
         known = {row.kernel for row in map(coverage_of, kernels) if row.state == NOT_CHECKED}  # coverage says why
         global_races = [(name, f"{GLOBAL_MEMORY}: {why}") for name, why in self._gaps(self.recording.gaps_that_count) if name not in known]
         found: dict[str, tuple[str, ...]] = {}
-        for name, why in dict.fromkeys((*debug, *global_races)):
+        for name, why in dict.fromkeys((*debug, *slices, *global_races)):
             found[name] = (*found.get(name, ()), why)
         return found
 

@@ -18,6 +18,7 @@ from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.session.executing.background import Background
+from consan.session.executing.dividing import MOST_REPEATED, MOST_SLICES
 from consan.session.executing.histories import Keeper
 from consan.session.executing.judging import Judge, Restore
 from consan.session.executing.launch_check import LaunchCheck
@@ -154,7 +155,8 @@ class Executor:
         entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
         unfollowed = _INTO_GRAPH if self.device.backend.capturing(how["stream"]) else ""
         self.recording.accesses.last, recording = None, None
-        where = PlannedLaunch(grid, block, how["cluster"], unfollowed=unfollowed, first=self._first(asked))
+        divides = MOST_REPEATED if asked.restore else MOST_SLICES
+        where = PlannedLaunch(grid, block, how["cluster"], unfollowed=unfollowed, first=self._first(asked), divides=divides)
         if taken:
             prepared, recording = self.judge.start(prepared, entry, where, asked.restore, asked.args)
         self.modules.used[prepared.number] = prepared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+from collections.abc import Hashable
 from dataclasses import field
 from typing import Final
 
@@ -18,7 +19,7 @@ from consan.session.modules.prepared import Prepared
 
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
 # The loaded module, its number, kernel, grid, block, cluster, room of its log, bytes of dynamic shared memory.
-Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int, int]
+Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, Hashable, int]
 shape_but_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
 
 

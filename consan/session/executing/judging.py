@@ -22,11 +22,13 @@ from consan.checker.judging.checked import Checked
 from consan.checker.logs.log_lines import SMALL_BYTES
 from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.retained import Watched
+from consan.checker.logs.slices import Slices
 from consan.dataclass import dataclass
 from consan.ranges import LaunchExtents
 from consan.reports.model import AllLaunchesProof, Finding, VerifiedFix
 from consan.reports.positions import unfinished
 from consan.reports.records.finding_records import ModuleSites
+from consan.session.executing.dividing import LONGEST_REPEATED, begin_slice, divide, divide_more
 from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
 from consan.session.executing.launch_check import LaunchCheck
@@ -110,7 +112,8 @@ class Judge:
         kernels = self.recording.kernels
         judged = kernels.shapes.has(prepared.plain, entry, launch.grid, launch.block)
         wanted = replace(launch, wanted=self.recording.accesses.wanted or self.recording.asked, judged=judged)
-        made, started = self._started(self._kernel(prepared, entry, launch, args), wanted, background=background)
+        kernel = self._kernel(prepared, entry, launch, args)
+        made, started = self._started(kernel, wanted, background=background, repeatable=restore is not None)
         for gap, form, why in made.gaps:
             self._tells[gap](form, entry, why)
         if made.form is not prepared and made.proven != NOTHING_KNOWN:
@@ -119,7 +122,7 @@ class Judge:
             if made.proven.always is not None:
                 kernels.counts_always(made.form, entry, made.proven.always, launch.grid, launch.block, recorded=False)
             return made.form, None
-        started.restore, started.proven = restore, made.proven
+        started.restore, started.proven, started.divides = restore, made.proven, launch.divides
         if made.proven.always is not None:
             self.keep_shown(prepared, entry, LaunchExtents(launch.grid, launch.block), args)
         if not background:
@@ -165,7 +168,7 @@ class Judge:
         return late.launch_proofs.ProvedLaunch(entry, extents.grid, extents.block, args, touched)
 
     def _started(
-        self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, background: bool
+        self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, background: bool, repeatable: bool
     ) -> tuple[LaunchPlan[Prepared], LaunchCheck | None]:
         """LaunchPlan, and make the log. If it has no room the launch is planned again: with more memory for logs, then without this log."""
         while True:
@@ -175,13 +178,14 @@ class Judge:
                 return made, None
             if not (background or form.recorded.kernel(kernel.entry).silent):
                 self.settle()
+            begin_slice(self.recording, self.device.logs, form, made.log, repeatable=repeatable)
             try:
                 return made, self.recording.start(self.device.logs, form, made.log, background=background)
             except NoRoom as error:
-                if error.__cause__ or form.logs.roomy:
-                    launch = replace(launch, no_room={**launch.no_room, form.number: error})
-                else:
+                if not (error.__cause__ or form.logs.roomy):
                     form.logs.roomy = True
+                elif error.__cause__ or not divide(self.recording, self.device.logs, form, made.log, launch):
+                    launch = replace(launch, no_room={**launch.no_room, form.number: error})
 
     @contextlib.contextmanager
     def judged(self, prepared: Prepared, entry: str, started: LaunchCheck | None, handle: Handle | None) -> Iterator[None]:
@@ -234,6 +238,8 @@ class Judge:
             if started.earlier is not None:
                 started.earlier.store()
             self._sizes(prepared, started, checked)
+            if started.is_full(checked) and not (started.recorded.leaves and not prepared.logs.roomy):
+                self._divides(prepared, started, checked)
             if started.recorded.leaves and time.monotonic() - began > SLOW:
                 prepared.logs.slow = True
             if not checked.unended:  # it has ended after all
@@ -250,6 +256,15 @@ class Judge:
         if memory is None or memory.log_bytes <= SMALL_BYTES or started.ending.stopped or self.device.lost or started.needs_room(checked):
             return
         prepared.logs.used(started.shape, memory.used_lines())
+
+    def _divides(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> None:
+        """The log was full, and cannot be longer: later launches of the shape have logs of fewer CTAs."""
+        if divide_more(self.recording, self.device.logs, prepared, started):
+            self.recording.histories.clear()  # those of full logs have the names of the whole ones
+            checked.gaps.clear()
+            checked.global_races = ()
+            checked.slices = prepared.logs.slices[started.shape]
+            started.slices = checked.slices, checked.slices.next
 
     def _fixes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> Mapping[int, VerifiedFix]:
         """The repairs that were verified. Ctrl-C ends the search, and keeps what was found."""
@@ -287,11 +302,23 @@ class Judge:
 
     def _repeats(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> bool:
         """Whether the launch is repeated, because its logs were full. Later ones have longer logs at once."""
+        if checked.slices is not None:
+            return self._has_other_slices(started, checked, checked.slices)
         if not (started.needs_room(checked) and prepared.logs.full(started.shape)):
             return False
         self.recording.histories.clear()  # those of full logs have the names of the whole ones
         if started.restore is None or self.device.lost:
             return False
         self._unlist(prepared)
+        started.restore()
+        return True
+
+    def _has_other_slices(self, started: LaunchCheck, checked: Checked, slices: Slices) -> bool:
+        """Whether a launch is repeated, because other CTAs had no log. One with other gaps is not: they would be lost."""
+        gaps = checked.gaps or checked.left or checked.global_races or started.ending.reported or self.device.lost
+        if started.restore is None or gaps or not slices.left or slices.seconds > LONGEST_REPEATED:
+            slices.kept = None
+            return False
+        slices.repeats = True
         started.restore()
         return True

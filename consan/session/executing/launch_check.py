@@ -15,12 +15,14 @@ from consan.checker.compiled.concurrent_launches import Keep
 from consan.checker.compiled.patience import Patience
 from consan.checker.judging.checked import OUT_OF_ROOM, Checked, Histories
 from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.grid import LOGS_FULL
 from consan.checker.judging.interrupted import begun, unchecked
 from consan.checker.judging.recorder import LONGEST_INTERRUPTED, check
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.logs.shares import PairsOfLaunches
+from consan.checker.logs.slices import Slice, Slices
 from consan.checker.logs.stops import Stop, stop_at
 from consan.dataclass import dataclass
 from consan.instrument.abi import records
@@ -89,12 +91,19 @@ class LaunchCheck:
     repeats: bool = False  # it is repeated
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
     proven: KnownBefore = NOTHING_KNOWN  # all of its accesses to global memory
+    slices: tuple[Slices, Slice] | None = None  # where not all CTAs have logs: those of its shape, and its own
+    divides: int = 0  # if the logs are full, later launches of its shape may be looked at in so many slices
 
     @property
     def shape(self) -> LogShape:
         """The parts that launches with logs of one length share."""
         launched = self.launched
         return launched.entry, launched.grid, launched.block, launched.cluster
+
+    @property
+    def has_all_slices(self) -> bool:
+        """Whether no slice is left to later launches of its shape."""
+        return self.slices is None or not self.slices[0].left
 
     @property
     def silent(self) -> bool:
@@ -161,7 +170,8 @@ class LaunchCheck:
             keep=self.choice.keep,
             together=self.choice.together,
             pairs=self.choice.pairs,
-            pairs_seconds=math.inf if self.restore is not None or not self.choice.together else LONGEST_PAIRS,
+            pairs_seconds=math.inf if self.slices or self.restore is not None or not self.choice.together else LONGEST_PAIRS,
+            slices=self.slices,
         )
 
     def free(self) -> None:
@@ -170,7 +180,12 @@ class LaunchCheck:
 
     def needs_room(self, checked: Checked) -> bool:
         """Whether nothing but longer logs is missing, on a device where logs are short at first."""
-        return self.recorded.leaves and list(checked.gaps) == [OUT_OF_ROOM] and not self.ending.stopped
+        return self.recorded.leaves and self.is_full(checked)
+
+    def is_full(self, checked: Checked) -> bool:
+        """Whether nothing but longer logs is missing."""
+        full = OUT_OF_ROOM in checked.gaps or LOGS_FULL in checked.global_races
+        return full and checked.gaps.keys() <= {OUT_OF_ROOM} and not self.ending.stopped
 
     def positions(self, checked: Checked, prepared: Prepared, entry: str) -> Waiters:
         """The places of its threads when the host stopped it."""

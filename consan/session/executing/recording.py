@@ -26,6 +26,7 @@ from consan.checker.logs.expand import begin
 from consan.checker.logs.memory import MOST_RETAINED, LogMemory
 from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.shares import PairsOfLaunches
+from consan.checker.logs.slices import Slices
 from consan.dataclass import dataclass
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
@@ -108,6 +109,7 @@ class Recording:
     left: LeftHistories = field(default_factory=LeftHistories)
     pairs: PairsOfLaunches = field(default_factory=PairsOfLaunches)  # of sets of CTAs
     asker: Asker | None = None  # asks each launch that was checked
+    sliced: list[Slices] = field(default_factory=list)  # of all shapes whose logs have no room
     notes: dict[str, None] = field(default_factory=dict)
     accesses: LaunchAccesses = field(default_factory=LaunchAccesses)  # for comparisons with other launches
     kernels: CheckedKernels = field(default_factory=CheckedKernels)
@@ -169,6 +171,8 @@ class Recording:
         choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.keep, self.pairs)
         started = LaunchCheck(launch, launched, prepared.recorded, self.histories, choice, patience=patience, memory=launch)
         started.earlier = self._earlier_of(prepared)
+        if room.some is not None:
+            started.slices = prepared.logs.slices[started.shape], room.some
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:
@@ -185,7 +189,7 @@ class Recording:
 
     def fixes_of(self, prepared: Prepared, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
-        if started.ending.stopped or started.patience.halt.value or not checked.found:
+        if started.ending.stopped or started.patience.halt.value or not checked.found or started.slices is not None:
             return {}
         return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit, sites)
 
@@ -248,6 +252,8 @@ class Recording:
         self.kernels.forget()
         self.left.forget()
         self.pairs.forget()
+        for slices in self.sliced:
+            slices.restart()
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import field, replace
 from typing import Final
 
 from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3, Handle
 from consan.checker.logs.log_lines import LogRoom
+from consan.checker.logs.slices import Slices
 from consan.dataclass import dataclass
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
@@ -34,14 +35,17 @@ class KnownLogs:
     lines: dict[LogShape, int] = field(default_factory=dict)
     unrepeatable: bool = False
     slow: bool = False
+    slices: dict[LogShape, Slices] = field(default_factory=dict)  # where the logs of all CTAs have no room
 
     def room(self, shape: LogShape, *, roomy: bool) -> LogRoom:
         """For the next launch of a shape. `roomy`: its log is to be long."""
-        return LogRoom(roomy, self.lines.get(shape, 0))
+        slices = self.slices.get(shape)
+        return LogRoom(roomy, self.lines.get(shape, 0), some=None if slices is None else slices.next)
 
-    def length(self, shape: LogShape) -> int:
-        """Tells launches of a shape apart whose logs differ in length."""
-        return 2 * self.lines.get(shape, -1) + self.roomy
+    def length(self, shape: LogShape) -> Hashable:
+        """Tells launches of a shape apart whose logs differ in length, or are those of other CTAs."""
+        slices = self.slices.get(shape)
+        return 2 * self.lines.get(shape, -1) + self.roomy, None if slices is None else slices.next
 
     def used(self, shape: LogShape, lines: int) -> None:
         """A launch has used so many lines, unless launches of its shape differ."""

@@ -71,7 +71,7 @@ class PlannedLaunch:
     """A launch. `wanted`: its accesses are asked for. `no_room`: for a log with global memory or without, by the number of the form.
 
     `unfollowed`: why no log can be given to it and read behind it; empty if one can. `first`: CTAs that start; 0: all. `judged`: one of its
-    shape was judged.
+    shape was judged. `divides`: into so many slices, where the logs of all CTAs have no room; 0: none.
     """
 
     grid: Dim3
@@ -81,6 +81,7 @@ class PlannedLaunch:
     wanted: bool = False
     first: int = 0
     judged: bool = False
+    divides: int = 0
     no_room: Mapping[int, NoRoom] = field(default_factory=dict)
 
     @property

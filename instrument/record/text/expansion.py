@@ -44,7 +44,7 @@ def without_clusters(ptx: str) -> str:
 def prologue(entry: int) -> str:
     """Find the full log, the compact one, and what the host gives."""
     return (
-        text.prologue(entry)
+        text.prologue(entry, all_have_logs=True)
         + ".reg .b64 %__consan_k, %__consan_u, %__consan_j, %__consan_z;\n.reg .b32 %__consan_n, %__consan_m, %__consan_o, %__consan_i;\n"
         + f"""mov.u32 %__consan_n, 0; ld.const.u64 %__consan_j, [{GIVEN}+{CONSTANTS}];
 ld.const.u64 %__consan_t, [{GIVEN}+{CTAS}]; mul.wide.u32 %__consan_u, %__consan_cta, {CTA_BYTES};

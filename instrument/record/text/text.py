@@ -17,7 +17,8 @@ LAUNCH_BYTES = 16
 WINDOW, RESULT_BYTES = 0, 8  # where in there: the window of shared memory; then constants of a compact log
 # The values that a launch needs, in a variable of constant memory (consan/checker/logs/launch.py writes it): the first fields have 8 bytes.
 PLACES = "__consan_launch"
-ARENA, START, HASHES, STATES, ENDS, CLOCKS, LINES, USABLE, ZERO, PLACES_BYTES = 0, 8, 16, 24, 32, 40, 48, 52, 56, 64
+ARENA, START, HASHES, STATES, ENDS, CLOCKS, LINES, USABLE, ZERO, COUNT, FIRST, SECOND = 0, 8, 16, 24, 32, 40, 48, 52, 56, 60, 64, 68
+PLACES_BYTES = 72
 CLOCKS_OF_LAUNCH, CLOCK_BYTES = 1 << 12, 32  # how many clocks there are for strong accesses, and their distance: a sector of the L2 cache
 HASH_BYTES = 16  # of a thread
 END_BYTES = 4  # of a thread, in a kernel with a compact log: its words
@@ -53,13 +54,24 @@ mul.wide.u32 {target}, %__consan_a, {nbytes}; add.u64 {target}, {target}, %__con
 """
 
 
-def prologue(entry: int) -> str:
+# The number of a CTA among those with a log, which are two runs of COUNT CTAs each: from FIRST and from SECOND on. All others share one
+# more log, which nobody reads (consan/checker/logs/slices.py).
+_SLOT = f"""ld.const.v2.u32 {{%__consan_w, %__consan_x}}, [{PLACES}+{FIRST}]; ld.const.u32 %__consan_y, [{PLACES}+{COUNT}];
+sub.u32 %__consan_d, %__consan_cta, %__consan_w; min.u32 %__consan_d, %__consan_d, %__consan_y;
+sub.u32 %__consan_x, %__consan_cta, %__consan_x; min.u32 %__consan_x, %__consan_x, %__consan_y;
+setp.eq.u32 %__consan_q, %__consan_d, %__consan_y; @%__consan_q add.u32 %__consan_d, %__consan_d, %__consan_x;
+"""
+
+
+def prologue(entry: int, *, all_have_logs: bool = False) -> str:
     """Find the thread's log and start the hashes. The first thread of the grid stores the window of shared memory."""
+    slot = "%__consan_cta" if all_have_logs else "%__consan_d"
     return (
         DECLARATIONS
         + PLACE
+        + _SLOT * (not all_have_logs)
         + f"""add.u32 %__consan_a, %__consan_threads, 31; shr.u32 %__consan_a, %__consan_a, 5; shr.u32 %__consan_b, %__consan_self, 5;
-mad.lo.u32 %__consan_a, %__consan_cta, %__consan_a, %__consan_b; ld.const.v2.u32 {{%__consan_b, %__consan_l}}, [{PLACES}+{LINES}];
+mad.lo.u32 %__consan_a, {slot}, %__consan_a, %__consan_b; ld.const.v2.u32 {{%__consan_b, %__consan_l}}, [{PLACES}+{LINES}];
 mul.wide.u32 %__consan_c, %__consan_a, %__consan_b; shl.b64 %__consan_c, %__consan_c, {LINE_BYTES.bit_length() - 1};
 ld.const.v2.u64 {{%__consan_t, %__consan_h}}, [{PLACES}+{ARENA}]; add.u64 %__consan_c, %__consan_c, %__consan_t;
 and.b32 %__consan_a, %__consan_self, 31; mul.wide.u32 %__consan_t, %__consan_a, 4; add.u64 %__consan_c, %__consan_c, %__consan_t;
