@@ -27,7 +27,6 @@ from consan.session.comparing.followed_streams import FollowedStreams
 from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.background import Background
-from consan.session.executing.dividing import MOST_SLICES
 from consan.session.executing.graph_nodes import GraphNodes
 from consan.session.executing.in_flight_launch import Shape
 from consan.session.executing.judging import Judge
@@ -313,7 +312,7 @@ class Frameworks:
                 yield plain
             return prepared
         with self.device.backend.outside_captures():
-            planned = PlannedLaunch(launch.grid, launch.block, launch.cluster)
+            planned = PlannedLaunch(launch.grid, launch.block, launch.cluster, divides=0)
             node = self.graphs.begun(prepared, launch.entry, planned, launch.stream, launch.args() or ())
         if node is None:
             yield self._unrecorded(prepared, launch)
@@ -339,8 +338,7 @@ class Frameworks:
         background = not form.logs.slow and self.background.accepts(form, entry)
         chosen, started = form, self.background.idle(shape) if background else None
         if started is None:
-            planned = PlannedLaunch(*shape[3:6], divides=MOST_SLICES)
-            chosen, started = judge.start(form, entry, planned, None, _args(form, launch, look), background=background)
+            chosen, started = judge.start(form, entry, PlannedLaunch(*shape[3:6]), None, _args(form, launch, look), background=background)
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number] = chosen

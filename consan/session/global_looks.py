@@ -115,7 +115,8 @@ class GlobalLooks:
         whole = self._wholes.get((prepared.number, prepared.handle)) if prepared.handle is not None else None
         if whole is None:
             return False
-        pairs = self.judge.recording.pairs.of((whole.number, whole.number_of(launch.entry), launch.grid, launch.block, launch.cluster))
+        shape = whole.number_of(launch.entry), launch.grid, launch.block, launch.cluster
+        pairs = whole.logs.slices.get(shape) or self.judge.recording.pairs.of((whole.number, *shape))
         if pairs is None or not pairs.left:
             return False
         return pairs.looks < FEW_LOOKS_AT_PAIRS or pairs.seconds < LONGEST_LOOKS_AT_PAIRS

@@ -15,8 +15,7 @@ from consan.checker.judging.collected import Collected, StoppedThread
 from consan.checker.judging.spins import Polling
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.memory import SMALLER
-from consan.checker.logs.shares import Pairs
-from consan.checker.logs.slices import Slices
+from consan.checker.logs.shares import Pairs, Slices
 from consan.dataclass import dataclass
 from consan.instrument.findings import FindingRecord, LanesGone
 from consan.reports.verdict.speaking.raw import key
@@ -54,8 +53,7 @@ class Checked:
     polls: tuple[Polling, ...] = ()  # if none of its threads is known to go on: those that may go round a loop for ever
     global_races: tuple[str, ...] = ()  # why global memory was not checked in full
     share: str = ""  # which CTAs were compared there, if not all
-    pairs: Pairs | None = None  # of sets of CTAs that were compared there, if not all at a time
-    slices: Slices | None = None  # where not all CTAs had logs
+    pairs: Pairs | Slices | None = None  # of sets of CTAs that were compared there, if not all at a time; slices, if not all had logs
     overtaken: bool = False  # see replay.py
     alike: bool = False  # they are those of an earlier launch, whose logs were the same
     retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
@@ -68,8 +66,13 @@ class Checked:
         return not (self.gaps or self.left or (self.slices is not None and self.slices.left))
 
     @property
+    def slices(self) -> Slices | None:
+        """Those of its shape, where not all CTAs had logs."""
+        return self.pairs if isinstance(self.pairs, Slices) else None
+
+    @property
     def compares_all_pairs(self) -> bool:
-        """Whether no pair of sets of CTAs is left to later launches."""
+        """Whether no pair of sets of CTAs, and no slice, is left to later launches."""
         return self.pairs is None or not self.pairs.left
 
     def leave(self, name: HistoryName, why: str, clusters: int) -> None:

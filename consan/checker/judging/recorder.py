@@ -34,9 +34,9 @@ from consan.checker.judging.sweep import FEWEST, sweep_of
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
+from consan.checker.logs.log_lines import LaunchSlice
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, ReadOnce, most_bytes, spread
-from consan.checker.logs.slices import Slice, Slices
+from consan.checker.logs.shares import LEAST, MOST_READ_ONCE, PairsOfLaunches, Parts, ReadOnce, Slices, most_bytes, spread
 from consan.checker.logs.stops import Stop
 from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
@@ -69,7 +69,7 @@ def check(
     together: int = 0,
     pairs: PairsOfLaunches | None = None,
     pairs_seconds: float = math.inf,
-    slices: tuple[Slices, Slice] | None = None,
+    slices: tuple[Slices, LaunchSlice] | None = None,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
@@ -88,7 +88,7 @@ def check(
     shape = launched.module, launched.entry, launched.grid, launched.block, launched.cluster
     parts = Parts(checker.reader.read, shape, PairsOfLaunches() if slices else pairs or PairsOfLaunches(), pairs_seconds)
     mode, ctas = kernel.mode, checked.collected.cluster_ctas
-    checker.takes(found, -(-sample // ctas), slices)
+    checker.chooses(found, -(-sample // ctas), slices)
     if mode is Mode.SYNCED and not kernel.waits_together and 0 < together < found.clusters * ctas:
         mode = checker.one_by_one()
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
@@ -190,7 +190,7 @@ class _Checker:
         if self.earlier is not None and not (known.found or known.lanes_gone or known.troubles or known.by_address or known.overtaken):
             self.earlier.add(name[1:])
 
-    def takes(self, found: Grouped, sample: int, slices: tuple[Slices, Slice] | None) -> None:
+    def chooses(self, found: Grouped, sample: int, slices: tuple[Slices, LaunchSlice] | None) -> None:
         """Replay at most so many clusters: some of those that do what none did before, in this launch or in an earlier one. 0: all."""
         if sample:
             new = (cluster for group in found.groups if self._is_new(group) for cluster in group.members)
@@ -338,7 +338,7 @@ class _Checker:
         """
         if not grouped.clusters:
             return ()
-        done, compared = [each.copied() for each in self.share.kept.done], set(self.share.kept.compared)
+        done, compared = [each.copied() for each in self.share.retained.done], set(self.share.retained.compared)
         wanted = self._compared(grouped.clusters, whole=whole)
         first: History | None = None
         for known in parts.read(wanted, most_bytes(self.patience), divides=mode is not Mode.SYNCED):

@@ -1,4 +1,4 @@
-"""The clusters of a launch that may be replayed: those of a sample, and those that have logs (logs/slices.py)."""
+"""The clusters of a launch that may be replayed: those of a sample, and those that have logs (logs/shares.py)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from consan.checker.judging.checked import Checked
 from consan.checker.judging.grid import GridChecked
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.grouping import Group
-from consan.checker.logs.shares import spread
-from consan.checker.logs.slices import Slice, Slices
+from consan.checker.logs.log_lines import LaunchSlice
+from consan.checker.logs.shares import Slices, spread
 from consan.dataclass import dataclass
 
 _NOT_IN_SAMPLE: Final = "did what no CTA of the sample did: not checked (--sample {})"
 
 
 @dataclass(frozen=True)
-class KeptOfSlices:
-    """What the slices of a launch that is repeated have shown so far. `done`, `compared`: in global memory; the second are clusters."""
+class RetainedOfSlices:
+    """The results of the slices of a launch that is repeated, so far. `done`, `compared`: in global memory; the second are clusters."""
 
     tally: Tally = field(default_factory=Tally)
     done: list[GridChecked] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Replayable:
     only: frozenset[int] | None = None
     sample: int = 0  # clusters at most; 0: there is no sample
     slices: Slices | None = None  # where not all clusters have logs
-    some: Slice | None = None  # those that have
+    some: LaunchSlice | None = None  # those that have
     skipped: int = 0  # clusters that are not replayed, and do what others did at addresses of their own
     unknown: int = 0  # clusters without a log that did what none before did
     began: float = field(default_factory=time.monotonic)
@@ -43,11 +43,11 @@ class Replayable:
         """Some of the clusters that do what none did before."""
         self.only, self.sample = frozenset(new[place] for place in spread(len(new), clusters)), clusters
 
-    def takes_slice(self, slices: Slices, some: Slice, there: Iterable[int], checked: Checked) -> None:
+    def takes_slice(self, slices: Slices, some: LaunchSlice, there: Iterable[int], checked: Checked) -> None:
         """Those that are there. What a launch that is repeated has shown before counts, too."""
-        self.slices, self.some, checked.slices = slices, some, slices
+        self.slices, self.some, checked.pairs = slices, some, slices
         self.only = frozenset(there) if self.only is None else self.only.intersection(there)
-        checked.tally.add(self.kept.tally)
+        checked.tally.add(self.retained.tally)
 
     def of(self, group: Group) -> Sequence[int]:
         """The clusters of a group that may be replayed."""
@@ -64,14 +64,15 @@ class Replayable:
         return _NOT_IN_SAMPLE.format(self.sample * cluster_ctas)
 
     @property
-    def kept(self) -> KeptOfSlices:
-        """What earlier slices of the launch have shown, if it is repeated."""
-        return KeptOfSlices() if self.slices is None or self.slices.kept is None else self.slices.kept
+    def retained(self) -> RetainedOfSlices:
+        """The results of earlier slices of the launch, if it is repeated."""
+        return RetainedOfSlices() if self.slices is None or self.slices.retained is None else self.slices.retained
 
     def compared(self, checked: Checked, done: list[GridChecked], clusters: set[int], wanted: tuple[int, int]) -> None:
         """Some clusters were compared in global memory. `wanted`: how many were to be, of how many."""
         if self.slices is not None:
-            self.slices.kept, checked.pairs = replace(self.kept, done=[each.copied() for each in done], compared=clusters), None
+            self.slices.retained = replace(self.retained, done=[each.copied() for each in done], compared=clusters)
+            checked.pairs = self.slices
         elif wanted[0] < wanted[1]:
             why = ", as --sample asks" if self.sample else ": the file has the logs of these"
             some, all_ctas = (count * checked.collected.cluster_ctas for count in (len(clusters), wanted[1]))
@@ -87,4 +88,4 @@ class Replayable:
         self.slices.looked(self.some, time.monotonic() - self.began)
         if not (self.unknown or self.skipped or self.slices.pairs):
             self.slices.left.clear()
-        self.slices.kept = replace(self.kept, tally=replace(checked.tally, launches=0, ctas=0, compared_ctas=0))
+        self.slices.retained = replace(self.retained, tally=replace(checked.tally, launches=0, ctas=0, compared_ctas=0))

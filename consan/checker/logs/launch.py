@@ -20,13 +20,12 @@ import numpy.typing as npt
 
 from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Dim3, Grouped, clusters_of, grouped
-from consan.checker.logs.log_lines import LEAST_LINES, USUAL_ROOM, LogRoom
+from consan.checker.logs.log_lines import LEAST_LINES, USUAL_ROOM, LogRoom, LogSlots
 from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.logs.pieces import LogForm, LogPieces, NoRoom, one_line
 from consan.checker.logs.receipts import WORK_BYTES
 from consan.checker.logs.recorded_launch import MemoryBefore
-from consan.checker.logs.slices import LogSlots
 from consan.dataclass import dataclass
 from consan.instrument.effects import LANES
 from consan.instrument.record import Compact
@@ -69,7 +68,6 @@ class Launch:
     expander: Expander | None = None  # computes full logs from compact ones
     lines: int = field(init=False)
     pieces: LogPieces = field(init=False)
-    slots: LogSlots = field(init=False)
     symbol_addresses: Sequence[int] = ()  # the addresses of the module's variables
     background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
@@ -77,7 +75,7 @@ class Launch:
     most_read: int = 0  # lines of a warp's log that are read; the rest is left out, as if there had been no room. 0: all are read
 
     def __post_init__(self) -> None:
-        self.pieces, self.slots = LogPieces(self.memory), LogSlots(self.ctas, self.room.some)
+        self.pieces = LogPieces(self.memory)
         if self.silent:
             self.lines = 0
             return
@@ -162,8 +160,9 @@ class Launch:
         return clusters_of(self.grid, self.cluster) if not self.room.first else np.arange(self.ctas)[:, None]
 
     @functools.cached_property
-    def _there(self) -> npt.NDArray[np.bool_]:
-        return self.slots.has(self.clusters)
+    def slots(self) -> LogSlots:
+        """The places of the logs of its CTAs."""
+        return LogSlots(self.ctas, self.room.some, lambda: self.clusters)
 
     @property
     def threads(self) -> int:
@@ -256,7 +255,7 @@ class Launch:
 
     def has(self, cluster: int) -> bool:
         """Whether the cluster's history can be read."""
-        return bool(self._there[cluster])
+        return bool(self.slots.there[cluster])
 
     def grouped(self, limit: int = 0) -> Grouped:
         """The clusters by history. `limit`: only as many as have so many CTAs (0: all). Most launches do what one before has done."""

@@ -6,10 +6,15 @@ one has used, with room to spare: the logs of a program's large kernels then tak
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from consan.checker.logs.slices import Slice
+import numpy as np
+import numpy.typing as npt
+
 from consan.dataclass import dataclass
+from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES
 
 LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
@@ -26,6 +31,62 @@ _SPARE_BYTES: Final = 1 << 27
 
 
 @dataclass(frozen=True)
+class LaunchSlice:
+    """The CTAs that have logs: two runs of `count` each, from `first` and from `second` on."""
+
+    first: int
+    second: int
+    count: int
+
+    @property
+    def slots(self) -> int:
+        """How many logs there are. The last one is that of all other CTAs, and nobody reads it."""
+        return 2 * self.count + 1
+
+    def slots_of(self, ctas: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The number of each CTA's log, as the kernel computes it."""
+        numbers = np.asarray(ctas, np.int64)
+        one, other = (np.minimum((numbers - begin) % (1 << 32), self.count) for begin in (self.first, self.second))
+        return np.where(one < self.count, one, self.count + other)
+
+    def has(self, ctas: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether each CTA has a log."""
+        return np.asarray(self.slots_of(ctas) < self.slots - 1)
+
+
+@dataclass(frozen=True)
+class LogSlots:
+    """The places of the logs of a launch. `some`: the CTAs that have one; None: all. `clusters`: gives the CTAs of each."""
+
+    ctas: int
+    some: LaunchSlice | None
+    clusters: Callable[[], npt.NDArray[np.int64]]
+
+    @property
+    def count(self) -> int:
+        """How many logs of CTAs there are."""
+        return self.ctas if self.some is None else self.some.slots
+
+    def of(self, ctas: Sequence[int]) -> npt.NDArray[np.int64]:
+        """The numbers of the logs of some CTAs, which have one."""
+        if self.some is None:
+            return np.asarray(ctas, np.int64)
+        assert self.some.has(ctas).all()
+        return self.some.slots_of(ctas)
+
+    @functools.cached_property
+    def there(self) -> npt.NDArray[np.bool_]:
+        """Whether each cluster has logs."""
+        clusters = self.clusters()
+        return np.ones(len(clusters), np.bool_) if self.some is None else np.asarray(self.some.has(clusters).all(axis=1))
+
+    def given(self) -> dict[int, int]:
+        """The values that the kernel is given, by their place in its variable."""
+        some = self.some or LaunchSlice(0, 0, self.ctas)
+        return {text.FIRST: some.first, text.SECOND: some.second, text.COUNT: some.count}
+
+
+@dataclass(frozen=True)
 class LogRoom:
     """The contents of logs. `roomy`: of an earlier launch a log of the usual length was full. `used`: lines of a log of this shape;
     0: not known. `first`: CTAs that start, and have logs; 0: all. `some`: those that have logs; None: all that start."""
@@ -33,7 +94,7 @@ class LogRoom:
     roomy: bool = False
     used: int = 0
     first: int = 0
-    some: Slice | None = None
+    some: LaunchSlice | None = None
 
 
 USUAL_ROOM: Final = LogRoom()

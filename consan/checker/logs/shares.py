@@ -2,6 +2,17 @@
 
 If nothing orders CTAs, they are divided into sets, and two sets at a time are compared. A race is between two CTAs, or within one:
 some pair of sets has both. Pairs that one launch has no time for are left to later launches of its shape, which are taken to do the same.
+
+Where the logs of a launch have no room on the device, it is looked at in slices: in each launch of a shape other CTAs have logs. All
+threads store their hashes. So a CTA without a log that did what another one did, in this launch or in an earlier one, is known.
+
+- Within CTAs (shared memory) a slice is two neighbouring sets. All slices together have each CTA.
+- Between CTAs that nothing orders (global memory) a slice is any pair of sets. A race is between two CTAs, or within one: some pair has
+  both.
+
+A launch that can be repeated with the same input has all slices by itself. Other launches of a shape are taken to do the same.
+
+Not divided: launches whose CTAs may synchronise through memory. Each access may be ordered by what any other CTA did.
 """
 
 from __future__ import annotations
@@ -10,10 +21,11 @@ import itertools
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_SHARED, History
+from consan.checker.logs.log_lines import LaunchSlice
 from consan.dataclass import dataclass
 from consan.toolchain.host_memory import available_bytes
 
@@ -25,6 +37,7 @@ MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory, however
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited to some seconds
 MORE = 4  # times as many, where there is memory
 _UNHURRIED: Final = 60.0  # seconds
+SAMPLED: Final = "sampled: {:,} of {:,} slices"
 _SHARE: Final = 4  # a replay takes about three times as much memory as its logs, with them
 MOST_READ_ONCE: Final = 1 << 28  # bytes of logs that are replayed for shared memory, and again for global memory
 
@@ -113,6 +126,86 @@ class Pairs:
         pairs = self.sets * (self.sets - 1) // 2
         done = f"{pairs - len(self.left):,} of {pairs:,} pairs of {self.sets} sets of its CTAs were compared"
         return f"{done}, because the logs of all take more than {self.most_bytes >> 20:,} MiB (--global on compares all)"
+
+
+@dataclass
+class Slices:
+    """Those of one shape. `ctas`: of a launch; `count`: of a set; `pairs`: all pairs of sets are slices; `most_bytes`: of the logs.
+
+    `left`: slices that no launch has had, as pairs of sets. `repeats`: the launch that comes is the last one once more.
+    """
+
+    ctas: int
+    count: int
+    pairs: bool
+    most_bytes: int
+    left: list[tuple[int, int]] = field(init=False)
+    looks: int = 0  # launches that had one
+    seconds: float = 0.0  # that their checks took
+    repeats: bool = False
+    retained: Any = None  # what a repeated launch has shown so far
+
+    def __post_init__(self) -> None:
+        self.left = self._all()
+
+    @classmethod
+    def fitting(cls, ctas: int, cluster: int, logs: int, *, pairs: bool, most_bytes: int) -> Slices | None:
+        """Room for so many logs. `cluster`: its CTAs, which are in one set. None: one slice is too large."""
+        count = (logs - 1) // 2 // cluster * cluster
+        return cls(ctas, count, pairs, most_bytes) if count >= cluster else None
+
+    def _all(self) -> list[tuple[int, int]]:
+        sets = -(-self.ctas // self.count)
+        if not self.pairs:
+            return [(number, number + 1) for number in range(0, sets, 2)]
+        # Neighbours, whose tiles touch, come first.
+        return [(one, one + distance) for distance in range(1, sets) for one in range(sets - distance)] or [(0, 1)]
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self._all())
+
+    @property
+    def turn(self) -> tuple[int, int]:
+        """The sets of the slice that the next launch has."""
+        return self.left[0] if self.left else self._all()[self.looks % self.number]
+
+    @property
+    def next(self) -> LaunchSlice:
+        """The slice that the next launch has."""
+        first, second = (number * self.count for number in self.turn)
+        return LaunchSlice(first, second, self.count)
+
+    def looked(self, at: LaunchSlice, seconds: float) -> None:
+        """A launch had a slice, which was looked at."""
+        self.looks, self.seconds = self.looks + 1, self.seconds + seconds
+        sets = at.first // self.count, at.second // self.count
+        if at.count == self.count and sets in self.left:
+            self.left.remove(sets)
+
+    def begins(self) -> None:
+        """A launch begins that may be repeated. Unless it is a repetition, it has all slices by itself."""
+        if not self.repeats:
+            self.restart()
+        self.repeats = False
+
+    def restart(self) -> None:
+        """Nothing was looked at: another launch begins, or another report."""
+        self.left, self.looks, self.seconds, self.repeats, self.retained = self._all(), 0, 0.0, False, None
+
+    @property
+    def why(self) -> str:
+        """The part that was not looked at; empty if all was."""
+        if not self.left:
+            return ""
+        done = SAMPLED.format(self.number - len(self.left), self.number)
+        room = f"the logs of all CTAs take more than {_size(self.most_bytes)}"
+        return f"{done} of its CTAs, because {room} (--trace-memory gives more; later launches of its shape have other slices)"
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes >> 20:,} MiB" if nbytes >= 1 << 20 else f"{nbytes >> 10:,} KiB"
 
 
 @dataclass

@@ -113,18 +113,19 @@ class Summary:
             for name in self.launched(prepared)
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
-        slices = [
-            (name, f"{_SHARED}: {name}: {why}")
-            for prepared in self.used
-            for name in self.launched(prepared)
-            for why in self.recording.kernels.slices_left(prepared, name)
-        ]
+        slices = [(name, f"{_SHARED}: {name}: {why}") for name, why in self._gaps(self._slices_left)]
         known = {row.kernel for row in map(coverage_of, kernels) if row.state == NOT_CHECKED}  # coverage says why
         global_races = [(name, f"{GLOBAL_MEMORY}: {why}") for name, why in self._gaps(self.recording.gaps_that_count) if name not in known]
         found: dict[str, tuple[str, ...]] = {}
         for name, why in dict.fromkeys((*debug, *slices, *global_races)):
             found[name] = (*found.get(name, ()), why)
         return found
+
+    def _slices_left(self, prepared: Prepared, name: str) -> tuple[str, ...]:
+        """The slices that are left, unless another form of the kernel had launches without: it shows shared memory as well."""
+        kernels, others = self.recording.kernels, (each for each in self.used if each.plain == prepared.plain and each is not prepared)
+        whole = (name in self.launched(other) and not kernels.slices_left(other, name) for other in others)
+        return () if any(whole) else kernels.slices_left(prepared, name)
 
     def kernels(self) -> list[model.KernelSummary]:
         """One summary per kernel and engine: launches of one kernel may take forms with and without global memory."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from consan.backends.base import Dim3
 from consan.checker.judging.checked import Checked
 from consan.checker.judging.tally import ProvenLaunches, Tally
-from consan.checker.logs.shares import Pairs
-from consan.checker.logs.slices import Slices
+from consan.checker.logs.shares import Pairs, Slices
 from consan.dataclass import dataclass
 from consan.reports.counts import plural
 from consan.session.executing.launch_check import LaunchCheck
@@ -36,8 +35,9 @@ class CheckedKernel:
     proofs: ProvenLaunches = field(default_factory=ProvenLaunches)
     unrecorded: Counter[str] = field(default_factory=Counter)  # launches that ran as they are, by why
     global_gaps: dict[str, None] = field(default_factory=dict)  # why its global memory was not checked in full
-    pairs: dict[LogShape, Pairs] = field(default_factory=dict)  # of sets of CTAs, of launches of a shape whose logs are too long for all
-    slices: dict[LogShape, Slices] = field(default_factory=dict)  # of launches of a shape whose logs have no room
+    pairs: dict[LogShape, Pairs | Slices] = field(
+        default_factory=dict
+    )  # of sets of CTAs, of launches of a shape whose logs are too long for all
     beyond: str = ""  # the one of them that makes the report incomplete
     partial: int = 0  # launches whose global memory was not compared in full
     looked: int = 0  # launches that took the form with global memory instead of this one
@@ -70,10 +70,8 @@ class CheckedKernels:
             self.lacks_global_races(prepared, entry, why)
         if checked.pairs is not None:
             kernel.pairs[started.shape] = checked.pairs
-        if checked.slices is not None:
-            kernel.slices[started.shape] = checked.slices
         kernel.partial += bool(checked.global_races)
-        compared = started.recorded.has_global(entry) and not checked.global_races and checked.compares_all_pairs and started.has_all_slices
+        compared = started.recorded.has_global(entry) and not checked.global_races and checked.compares_all_pairs
         self.shapes.ran(prepared.plain, entry, launched.grid, launched.block, looked=compared or started.proven.accesses > 0)
         kernel.tally.add(checked.tally)
         if started.proven.always is not None:
@@ -180,7 +178,8 @@ class CheckedKernels:
 
     def slices_left(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """The slices of a kernel's launches that were not looked at."""
-        return tuple(dict.fromkeys(each.why for each in self.of(prepared, entry).slices.values() if each.left))
+        known = self.of(prepared, entry).pairs.values()
+        return tuple(dict.fromkeys(each.why for each in known if isinstance(each, Slices) and each.left))
 
     def global_race_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
@@ -188,8 +187,7 @@ class CheckedKernels:
 
     def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         kernel = self.of(prepared, entry)
-        of_pairs = (each.why for each in kernel.pairs.values() if each.left)
-        of_launches, tally = (*kernel.global_gaps, *of_pairs, *self.slices_left(prepared, entry)), kernel.tally
+        of_launches, tally = (*kernel.global_gaps, *(each.why for each in kernel.pairs.values() if each.left)), kernel.tally
         if prepared.recorded is None:
             return ("called hooks do not look for them", *of_launches)
         missed = tally.launches - tally.proven_launches

@@ -18,12 +18,11 @@ from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.session.executing.background import Background
-from consan.session.executing.dividing import MOST_REPEATED, MOST_SLICES
 from consan.session.executing.histories import Keeper
 from consan.session.executing.judging import Judge, Restore
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
-from consan.session.executing.recording import Recording
+from consan.session.executing.recording import MOST_REPEATED, Recording
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.layouts import AddressName, AddressNames, variable_name_of
@@ -31,7 +30,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.budget import OverheadBudget
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
-from consan.session.planning.plan import PlannedLaunch
+from consan.session.planning.plan import MOST_SLICES, PlannedLaunch
 from consan.session.planning.schedules import Explored, KernelSchedules
 from consan.session.planning.selection import Selection
 

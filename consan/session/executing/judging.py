@@ -22,18 +22,27 @@ from consan.checker.judging.checked import Checked
 from consan.checker.logs.log_lines import SMALL_BYTES
 from consan.checker.logs.pieces import NoRoom
 from consan.checker.logs.retained import Watched
-from consan.checker.logs.slices import Slices
+from consan.checker.logs.shares import Slices
 from consan.dataclass import dataclass
 from consan.ranges import LaunchExtents
 from consan.reports.model import AllLaunchesProof, Finding, VerifiedFix
 from consan.reports.positions import unfinished
 from consan.reports.records.finding_records import ModuleSites
-from consan.session.executing.dividing import LONGEST_REPEATED, begin_slice, divide, divide_more
 from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
-from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps_of, sentences
+from consan.session.executing.recording import (
+    LONGEST_REPEATED,
+    SLOW,
+    WITH_HOOKS,
+    Recording,
+    begin_slice,
+    divide,
+    divide_more,
+    gaps_of,
+    sentences,
+)
 from consan.session.executing.watch import News, SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
@@ -122,7 +131,7 @@ class Judge:
             if made.proven.always is not None:
                 kernels.counts_always(made.form, entry, made.proven.always, launch.grid, launch.block, recorded=False)
             return made.form, None
-        started.restore, started.proven, started.divides = restore, made.proven, launch.divides
+        started.restore, started.proven = restore, made.proven
         if made.proven.always is not None:
             self.keep_shown(prepared, entry, LaunchExtents(launch.grid, launch.block), args)
         if not background:
@@ -184,7 +193,7 @@ class Judge:
             except NoRoom as error:
                 if not (error.__cause__ or form.logs.roomy):
                     form.logs.roomy = True
-                elif error.__cause__ or not divide(self.recording, self.device.logs, form, made.log, launch):
+                elif error.__cause__ or not divide(self.recording, self.device.logs, form, made.log):
                     launch = replace(launch, no_room={**launch.no_room, form.number: error})
 
     @contextlib.contextmanager
@@ -263,8 +272,7 @@ class Judge:
             self.recording.histories.clear()  # those of full logs have the names of the whole ones
             checked.gaps.clear()
             checked.global_races = ()
-            checked.slices = prepared.logs.slices[started.shape]
-            started.slices = checked.slices, checked.slices.next
+            checked.pairs = prepared.logs.slices[started.shape]
 
     def _fixes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> Mapping[int, VerifiedFix]:
         """The repairs that were verified. Ctrl-C ends the search, and keeps what was found."""
@@ -317,7 +325,7 @@ class Judge:
         """Whether a launch is repeated, because other CTAs had no log. One with other gaps is not: they would be lost."""
         gaps = checked.gaps or checked.left or checked.global_races or started.ending.reported or self.device.lost
         if started.restore is None or gaps or not slices.left or slices.seconds > LONGEST_REPEATED:
-            slices.kept = None
+            slices.retained = None
             return False
         slices.repeats = True
         started.restore()

@@ -20,9 +20,9 @@ from consan.checker.judging.interrupted import begun, unchecked
 from consan.checker.judging.recorder import LONGEST_INTERRUPTED, check
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.launch import Launch
+from consan.checker.logs.log_lines import LaunchSlice
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import PairsOfLaunches
-from consan.checker.logs.slices import Slice, Slices
+from consan.checker.logs.shares import PairsOfLaunches, Slices
 from consan.checker.logs.stops import Stop, stop_at
 from consan.dataclass import dataclass
 from consan.instrument.abi import records
@@ -44,7 +44,8 @@ class ReplayChoice:
     """The part of a launch that is replayed. `exhaustive`: CTAs that did the same, too. `sample`: so many CTAs at most (0: all).
 
     `together`: so many CTAs are replayed together where nothing orders them (0: all). `keep`: accesses to global memory are wanted.
-    `pairs`: of sets of CTAs that earlier launches have compared.
+    `pairs`: of sets of CTAs that earlier launches have compared. `slices`: where not all CTAs have logs: those of its shape, and its own.
+    `divides`: if the logs are full, later launches of its shape may be looked at in so many slices.
     """
 
     exhaustive: bool = False
@@ -52,6 +53,8 @@ class ReplayChoice:
     together: int = 0
     keep: Keep = Keep.NOTHING
     pairs: PairsOfLaunches = field(default_factory=PairsOfLaunches)
+    slices: tuple[Slices, LaunchSlice] | None = None
+    divides: int = 0
 
 
 @dataclass
@@ -91,19 +94,12 @@ class LaunchCheck:
     repeats: bool = False  # it is repeated
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
     proven: KnownBefore = NOTHING_KNOWN  # all of its accesses to global memory
-    slices: tuple[Slices, Slice] | None = None  # where not all CTAs have logs: those of its shape, and its own
-    divides: int = 0  # if the logs are full, later launches of its shape may be looked at in so many slices
 
     @property
     def shape(self) -> LogShape:
         """The parts that launches with logs of one length share."""
         launched = self.launched
         return launched.entry, launched.grid, launched.block, launched.cluster
-
-    @property
-    def has_all_slices(self) -> bool:
-        """Whether no slice is left to later launches of its shape."""
-        return self.slices is None or not self.slices[0].left
 
     @property
     def silent(self) -> bool:
@@ -170,8 +166,8 @@ class LaunchCheck:
             keep=self.choice.keep,
             together=self.choice.together,
             pairs=self.choice.pairs,
-            pairs_seconds=math.inf if self.slices or self.restore is not None or not self.choice.together else LONGEST_PAIRS,
-            slices=self.slices,
+            pairs_seconds=math.inf if self.choice.slices or self.restore is not None or not self.choice.together else LONGEST_PAIRS,
+            slices=self.choice.slices,
         )
 
     def free(self) -> None:

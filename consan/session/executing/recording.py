@@ -8,6 +8,7 @@ Not handled: the log of a launch on a GPU that ends with a fault.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -23,14 +24,16 @@ from consan.checker.judging.left_histories import LeftHistories
 from consan.checker.judging.starting import start
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.expand import begin
+from consan.checker.logs.log_lines import USUAL_ROOM
 from consan.checker.logs.memory import MOST_RETAINED, LogMemory
-from consan.checker.logs.pieces import NoRoom
-from consan.checker.logs.shares import PairsOfLaunches
-from consan.checker.logs.slices import Slices
+from consan.checker.logs.pieces import LogForm, NoRoom
+from consan.checker.logs.shares import PairsOfLaunches, Slices
 from consan.dataclass import dataclass
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
+from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.text.templates import LINE_BYTES
 from consan.instrument.rewriting.ranked import ranks_of, stride_of_ranks
 from consan.reports import model
 from consan.reports.counts import plural
@@ -41,6 +44,7 @@ from consan.session.comparing.comparisons import LaunchAccesses
 from consan.session.executing.checked_kernels import CheckedKernels
 from consan.session.executing.launch_check import LaunchCheck, ReplayChoice
 from consan.session.modules.rewritten import Rewriting
+from consan.session.planning.launch_sizes import warps_of
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import LogPlan, Unasked
 
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     from consan.checker.logs.recorded_launch import RecordedLaunch
     from consan.instrument.ptx import Module
     from consan.reports.verdict.speaking.terms import Key
-    from consan.session.modules.prepared import Prepared
+    from consan.session.modules.prepared import LogShape, Prepared
 
 _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
@@ -59,6 +63,9 @@ _GLOBAL_RACE: Final = "global-race"
 _MOST_DECODED: Final = 256  # launches
 _SHUFFLE: Final = "shfl.sync"  # in the text of a module
 _LONGEST_AWAITED: Final = 20.0  # seconds of replays while a kernel of another GPU may wait: its host stops it after 30 s (watch.py)
+MOST_REPEATED: Final = 1 << 10  # slices of a launch that can be repeated
+LONGEST_REPEATED: Final = 180.0  # seconds for them
+_MORE: Final = 2  # times as long as the last one, if the log of a loop was full
 SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have taken longer, a few CTAs are replayed
 
 
@@ -156,8 +163,8 @@ class Recording:
         assert prepared.recorded is not None
         ranked = ranks_of(prepared.plain), (self.rank_memory, stride_of_ranks(prepared.plain))
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, *ranked)
-        most = self.most_bytes(memory, roomy=prepared.logs.roomy)
-        room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
+        most, shape = self.most_bytes(memory, roomy=prepared.logs.roomy), (log.kernel, log.grid, log.block, log.cluster)
+        room = prepared.logs.room(shape, roomy=log.roomy)
         how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": _machine}
         memory.most_retained = self.pool_bytes
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
@@ -168,11 +175,10 @@ class Recording:
             ] = None
         awaited = log.hurried and self.accesses.keep is Keep.PEER_FLAGS
         patience = Patience(min(log.seconds, _LONGEST_AWAITED) if awaited else log.seconds, log.hurried)
-        choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.keep, self.pairs)
+        slices = None if room.some is None else (prepared.logs.slices[shape], room.some)
+        choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.keep, self.pairs, slices, log.divides)
         started = LaunchCheck(launch, launched, prepared.recorded, self.histories, choice, patience=patience, memory=launch)
         started.earlier = self._earlier_of(prepared)
-        if room.some is not None:
-            started.slices = prepared.logs.slices[started.shape], room.some
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:
@@ -189,7 +195,7 @@ class Recording:
 
     def fixes_of(self, prepared: Prepared, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
-        if started.ending.stopped or started.patience.halt.value or not checked.found or started.slices is not None:
+        if started.ending.stopped or started.patience.halt.value or not checked.found or started.choice.slices is not None:
             return {}
         return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit, sites)
 
@@ -308,3 +314,57 @@ def _as_instrumented(read: Callable[[], Module], done: Recorded, waits: bool) ->
         hazards=done.hazards,
         debug=done.debug,
     )
+
+
+def begin_slice(recording: Recording, memory: LogMemory, prepared: Prepared, log: LogPlan, *, repeatable: bool) -> None:
+    """A launch is to have a log. It has no slices where there is much more room by now."""
+    shape = log.kernel, log.grid, log.block, log.cluster
+    slices = prepared.logs.slices.get(shape)
+    if slices is not None and recording.most_bytes(memory, roomy=True) >= 2 * slices.most_bytes:
+        del prepared.logs.slices[shape]
+    elif slices is not None and repeatable:
+        slices.begins()
+
+
+def divide(recording: Recording, memory: LogMemory, prepared: Prepared, log: LogPlan) -> bool:
+    """The logs of a launch have no room. Returns whether launches of its shape are looked at in slices from now on."""
+    shape = log.kernel, log.grid, log.block, log.cluster
+    return _divided(recording, memory, prepared, shape, log.divides, 0)
+
+
+def divide_more(recording: Recording, memory: LogMemory, prepared: Prepared, started: LaunchCheck) -> bool:
+    """The log of a launch was full. Returns whether those of later launches of its shape are longer, and of fewer CTAs."""
+    launched, lines = started.launched, 0 if started.memory is None else started.memory.lines
+    shape = launched.entry, launched.grid, launched.block, launched.cluster
+    return lines > 0 and _divided(recording, memory, prepared, shape, started.choice.divides, lines)
+
+
+def _divided(recording: Recording, memory: LogMemory, prepared: Prepared, shape: LogShape, most_slices: int, before: int) -> bool:
+    """`before`: lines that did not suffice; 0: the fewest that serve have no room.
+
+    Not divided: launches whose CTAs may synchronise through memory, or cancel each other's launch; clusters whose CTAs are no neighbours
+    in the grid; launches of several ranks, with `--sample` or `--keep-histories`, and those of which more is wanted than findings.
+    """
+    recorded, (kernel, grid, block, cluster), options = prepared.recorded, shape, recording.options
+    assert recorded is not None
+    form, ctas = LogForm.of(recorded, kernel), math.prod(grid)
+    neighbours = cluster[1:] == (1, 1)
+    if form.mode is Mode.SYNCED or form.silent or recorded.takes_clusters or not neighbours or ranks_of(prepared.plain) > 1:
+        return False
+    if not most_slices or options.sample or options.keep_histories or recording.asked:
+        return False
+    most, line = recording.most_bytes(memory, roomy=True), warps_of(1, math.prod(block)) * LINE_BYTES
+    longest, least = form.needs(line, USUAL_ROOM, zeros=memory.backend.allocates_zeros).lines(most)
+    if before >= longest:
+        return False
+    lines = _MORE * before or least
+    together = max(1, cluster[0])
+    shortest = before + 1 if before else least
+    lines = max(shortest, min(lines, longest, most // (line * (2 * together + 1))))
+    slices = Slices.fitting(ctas, together, most // (line * lines), pairs=form.mode is Mode.ALONE, most_bytes=most)
+    known = prepared.logs.slices.get(shape)
+    if slices is None or not 1 < slices.number <= most_slices or (known is not None and slices.count >= known.count):
+        return False
+    prepared.logs.slices[shape] = slices
+    recording.sliced.append(slices)
+    return True

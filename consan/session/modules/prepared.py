@@ -11,7 +11,7 @@ from typing import Final
 from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3, Handle
 from consan.checker.logs.log_lines import LogRoom
-from consan.checker.logs.slices import Slices
+from consan.checker.logs.shares import Slices
 from consan.dataclass import dataclass
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded

@@ -27,6 +27,7 @@ from consan.session.planning.launch_sizes import most_together, too_many
 from consan.session.planning.options import SessionOptions
 
 LONGEST_CHECK: Final = 180.0  # seconds that the replays of a launch on a GPU may take
+MOST_SLICES: Final = 64  # of a launch whose logs have no room; of pairs of sets the number grows with the square of the sets
 SLOW_SAMPLE: Final = 8  # CTAs that are replayed of later launches of a kernel whose replays take long
 _NO_CLUSTER: Final = (1, 1, 1)
 
@@ -81,7 +82,7 @@ class PlannedLaunch:
     wanted: bool = False
     first: int = 0
     judged: bool = False
-    divides: int = 0
+    divides: int = MOST_SLICES
     no_room: Mapping[int, NoRoom] = field(default_factory=dict)
 
     @property
@@ -105,6 +106,7 @@ class LogPlan:
     seconds: float  # that replays may take
     hurried: bool  # whether they end then, though the user has not asked for less
     first: int = 0  # CTAs that start, and have a log
+    divides: int = 0  # slices at most, if it has no room
 
 
 class Gap(enum.Enum):
@@ -232,4 +234,5 @@ def log_of(form: ModuleForm, entry: str, launch: PlannedLaunch, options: Session
         roomy=form.logs.roomy or form.logs.unrepeatable, sample=options.sample or (SLOW_SAMPLE if slow else 0), slow=slow,
         together=0 if options.global_required else most_together(math.prod(launch.block)),
         seconds=LONGEST_CHECK if hurried else math.inf, hurried=hurried, first=launch.first if cluster == _NO_CLUSTER else 0,
+        divides=launch.divides,
     )  # fmt: skip

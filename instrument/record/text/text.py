@@ -55,7 +55,7 @@ mul.wide.u32 {target}, %__consan_a, {nbytes}; add.u64 {target}, {target}, %__con
 
 
 # The number of a CTA among those with a log, which are two runs of COUNT CTAs each: from FIRST and from SECOND on. All others share one
-# more log, which nobody reads (consan/checker/logs/slices.py).
+# more log, which nobody reads (consan/checker/logs/shares.py).
 _SLOT = f"""ld.const.v2.u32 {{%__consan_w, %__consan_x}}, [{PLACES}+{FIRST}]; ld.const.u32 %__consan_y, [{PLACES}+{COUNT}];
 sub.u32 %__consan_d, %__consan_cta, %__consan_w; min.u32 %__consan_d, %__consan_d, %__consan_y;
 sub.u32 %__consan_x, %__consan_cta, %__consan_x; min.u32 %__consan_x, %__consan_x, %__consan_y;
