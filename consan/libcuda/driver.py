@@ -2,13 +2,14 @@
 
 Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
 
-Not handled: several devices, virtual memory management, arrays and textures of the driver API, IPC, linking.
+Not handled: several devices, virtual memory management, levels of detail, IPC, linking.
 """
 
 from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import re
 import sys
 import threading
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import ConsanError
+from consan.backends.base import THREAD_STREAM
 from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
@@ -31,8 +33,30 @@ from consan.session.comparing.launch_memory import Memory
 _FIRST_HANDLE, _STEP = 0x1000, 16
 _WITHOUT_WAITING: Final = ("cuLaunchHostFunc", "_cudaLaunchHostFunc", "_consan_callback", "_consan_touched")  # behind them a call comes
 _OF_MEMORY: Final = re.compile(r"cu(da)?(Mem(cpy|set)|Launch)")
+_PER_THREAD: Final = re.compile(r"(cu(?!\w*(?:HostFunc|Callback))\w+)_pt[sd][zs]")
+_THREAD_BITS: Final = 2  # of a handle
+_numbers = itertools.count(1)
 Bytes = npt.NDArray[np.uint8]
 StreamWork = Callable[[Any], None]  # what is done in a stream of the session
+
+
+class _Threads(threading.local):
+    """Threads of the program, or those that answer its calls, by number: numbers of the system come again."""
+
+    def __init__(self) -> None:
+        self.number = next(_numbers)
+
+
+_threads = _Threads()
+
+
+def _served(name: str) -> tuple[calls.ServedCall | None, bool]:
+    """The server of a call, and whether its stream 0 is the thread's own default stream (nvcc --default-stream per-thread)."""
+    found = _PER_THREAD.fullmatch(name)
+    if found is None:
+        return calls.CALLS.get(name), False
+    names = (f"_{found[1]}", found[1], f"{found[1]}_v2")
+    return next((calls.CALLS[each] for each in names if each in calls.CALLS), None), True
 
 
 @dataclass(eq=False)
@@ -112,6 +136,7 @@ class HostCode:
     symbols: dict[int, HostSymbol] = field(default_factory=dict)
     held_back: int = 0  # functions that do not run yet
     over: dict[int, Any] = field(default_factory=dict)  # by the numbers of functions: what is over behind them
+    per_thread: bool = False  # stream 0 of the call that is served is the thread's own
     without_locks: list[Any] = field(default_factory=list)  # the same of those, since the last call, that gave no lock away
 
 
@@ -159,10 +184,10 @@ class StandInDriver:
 
     def call(self, name: str, words: Sequence[int], memory: ProgramMemory | None = None) -> int:
         """Answer a call of the program: the code that it returns. Never raises. `memory`: the program's, where it is another process."""
-        served, known_as = calls.CALLS.get(name), name.lstrip("_")
+        (served, per_thread), known_as = _served(name), name.lstrip("_")
         try:
             with self.lock:
-                self.memory = memory or self.memory
+                self.memory, self.host.per_thread = memory or self.memory, per_thread
                 if served is None:
                     raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver does not serve it")
                 served.answer(self, self.memory, words)
@@ -189,6 +214,12 @@ class StandInDriver:
             self.session.streams.perhaps_over(over)
         self.host.without_locks.clear()
 
+    def stream(self, handle: int) -> Any:
+        """A stream of the session. Each thread of the program has a default stream of its own."""
+        if handle == THREAD_STREAM or (self.host.per_thread and not handle):
+            handle = THREAD_STREAM | _threads.number << _THREAD_BITS
+        return self.session.streams.of(handle)
+
     def work(self, stream: int, work: StreamWork) -> None:
         """Do what the program puts into a stream, or keep it for a graph."""
         capture = self.captures.get(stream)
@@ -196,7 +227,7 @@ class StandInDriver:
             capture.add(stream, work)
             return
         with self.having_managed():
-            work(self.session.streams.of(stream))
+            work(self.stream(stream))
 
     @contextlib.contextmanager
     def having_managed(self) -> Iterator[None]:

@@ -37,7 +37,7 @@ def _launch(driver: StandInDriver, stream: int, function: int, data: int, goes_o
         capture.add(stream, work)
         return
     driver.host.held_back = max(0, driver.host.held_back - 1)
-    work(driver.session.streams.of(stream))
+    work(driver.stream(stream))
     if driver.memory.is_own or not goes_on:
         driver.host_may_know()
 

@@ -50,7 +50,7 @@ accepted("Q", "cuStreamDestroy_v2")
 def _synchronize(driver: StandInDriver, stream: int) -> None:
     if stream in driver.captures:
         raise CallFailed(calls.CAPTURE_UNSUPPORTED)
-    driver.session.streams.host_waits(driver.session.streams.of(stream))
+    driver.session.streams.host_waits(driver.stream(stream))
 
 
 @serves("Q Q I", "cuStreamWaitEvent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from test_graphs import Graphs, copy_words
 from test_libcuda import Word
 
+from consan.backends.base import THREAD_STREAM
 from consan.libcuda import calls, library
 from consan.session.session import Session
 
@@ -144,3 +146,27 @@ def test_columns_beside_columns(program: Graphs, session: Session, overlaps: boo
         words = (Word * 16)(*of_source, first, 0, 2, 0, to, 0, 16, 8, 32)
         program.do("cuMemcpy2DAsync_v2", words, stream)
     assert kinds(session) == ({("global-race", "WAW")} if overlaps else set())
+
+
+@pytest.mark.parametrize("suffix", ["", "_ptsz"])
+@pytest.mark.parametrize("waits", [False, True])
+def test_each_thread_has_a_default_stream_of_its_own(program: Graphs, session: Session, waits: bool, suffix: str) -> None:
+    """It is stream 0 of calls with the suffix (nvcc --default-stream per-thread)."""
+
+    def call(name: str, *words: int) -> None:
+        words = (*words, 0 if suffix else THREAD_STREAM)
+        assert library.driver().call(f"{name}{suffix}", [*words, *[0] * (16 - len(words))]) == 0
+
+    def fill(value: int) -> None:
+        call("cuMemsetD8Async", program.memory, value, BYTES)
+        if waits:
+            call("cuStreamSynchronize")
+
+    for value in (1, 2):
+        thread = threading.Thread(target=fill, args=(value,))
+        thread.start()
+        thread.join()
+    fill(3)
+    fill(4)
+    assert kinds(session) == (set() if waits else {("global-race", "WAW")})
+    assert sum(each.count for each in session.report().findings) == (0 if waits else 5), "all pairs but the last two"
