@@ -165,8 +165,10 @@ class Frameworks:
         known = KnownLaunches.of(self, prepared, launch, shape, before)
         if known is not None or only_known:
             return known
-        proven = LaunchesByProof.of(self, prepared, launch, before)
-        return proven or self.background.repeating.of(prepared, shape, launch.stream) or LaunchesLikeOne.of(self, prepared, launch, shape)
+        without_log = LaunchesByProof.of(self, prepared, launch, before)
+        if without_log is None and not self.selection.spares:
+            return self.background.repeating.of(prepared, shape, launch.stream) or LaunchesLikeOne.of(self, prepared, launch, shape)
+        return without_log or LaunchesLikeOne.of(self, prepared, launch, shape)
 
     def plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:
         """The handle of the kernel as it is."""
@@ -180,7 +182,7 @@ class Frameworks:
         contexts, reaches = self.device.backend.contexts, self.peers.of_process and not self.says_so(prepared, launch.entry)
         if prepared.recorded is None or (contexts is not None and contexts.refusal) or reaches:
             return True
-        return not self.selection.takes_all or self.judge.keeper is not None or not launch.threads or launch.stream == THREAD_STREAM
+        return self.selection.filters or self.judge.keeper is not None or not launch.threads or launch.stream == THREAD_STREAM
 
     @functools.cached_property
     def looks(self) -> GlobalLooks:

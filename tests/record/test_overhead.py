@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
+from armed_support import bench_launch
 from framework_support import Framework
+from planted import plant
+from test_known_launches import known
 
 from consan.backends.cost import COST
 from consan.reports.verdict.coverage import by_kernel
+from consan.session import frameworks
 from consan.session.planning.budget import FIRST
 
 
@@ -40,3 +45,45 @@ def test_all_are_looked_at_within_the_share() -> None:
         framework.launch("exchanges", number=1)
         framework.backend.advance(0)
     assert by_kernel(framework.report())["exchanges"]["barriers"] == "checked"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrary:
+    return bench_launch.NullLibrary(str(tmp_path_factory.mktemp("driver")))
+
+
+def coverage(kernel: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch, overhead: float = 0.05) -> tuple[str, int]:
+    """The coverage of a kernel's barriers after 120 launches, and how many of the last hundred took the long way."""
+    program = known(f"cupy {kernel}", library, monkeypatch, overhead=overhead)
+    for _ in range(20):
+        program.launch()
+        time.sleep(0.02)  # for the thread that checks
+    repeated = program.repeats(100)
+    found = by_kernel(program.session.report())[kernel]["barriers"]
+    program.close()
+    return found, 100 - repeated
+
+
+@pytest.mark.parametrize("kernel", ["waits", "adds"])
+def test_launches_without_a_log_take_no_time(kernel: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert coverage(kernel, library, monkeypatch) == ("checked", 0)
+
+
+def test_launches_with_a_log_are_chosen_one_by_one(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert coverage("picks", library, monkeypatch) == (f"sampled ({FIRST} of 120)", 100)
+    assert coverage("picks", library, monkeypatch, overhead=1000.0) == ("checked", 100)
+
+
+@pytest.mark.parametrize(
+    ("member", "old", "new", "kernel", "overhead"),
+    [
+        ("_alike", "not self.selection.spares", "True", "picks", 1000.0),
+        ("_may_differ", "self.selection.filters", "self.selection.spares", "waits", 0.05),
+    ],
+)
+def test_planted(
+    member: str, old: str, new: str, kernel: str, overhead: float, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = coverage(kernel, library, monkeypatch, overhead)
+    plant(monkeypatch, frameworks, old, new, f"Frameworks.{member}")
+    assert coverage(kernel, library, monkeypatch, overhead) != right

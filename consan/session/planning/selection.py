@@ -42,9 +42,14 @@ class Selection:
         return False
 
     @property
-    def takes_all(self) -> bool:
-        """Whether no launch is left out."""
-        return self._budget is None and self._filter is None and not self._skip and self._limit is None
+    def filters(self) -> bool:
+        """Whether launches are left out by their kernels or their numbers."""
+        return self._filter is not None or bool(self._skip) or self._limit is not None
+
+    @property
+    def spares(self) -> bool:
+        """Whether launches may be left out to save time: those with a log are chosen one by one."""
+        return self._budget is not None
 
     def unchecked(self, number: int, entry: str) -> int:
         """Launches of a kernel that were left out."""
