@@ -96,6 +96,9 @@ def _who_waits(waiters: Sequence[dict[str, Any]], ranks: int) -> str:
     """`rank 0 waits for element 1 of rank 0, argument 3 (value 0); rank 1 has ended`."""
     awaited: dict[int, list[str]] = {}
     for waiter in waiters:
-        awaited.setdefault(waiter["rank"], []).append(str(waiter.get("polls") or waiter.get("why") or "others"))
+        awaited.setdefault(waiter["rank"], []).extend([str(waiter["polls"])] if waiter.get("polls") else [])
+    for waiter in waiters:  # who waits at a barrier of a rank that polls waits for the threads that poll
+        if not awaited[waiter["rank"]]:
+            awaited[waiter["rank"]] = [str(each.get("why") or "others") for each in waiters if each["rank"] == waiter["rank"]]
     said = {rank: " and ".join(dict.fromkeys(whats)) for rank, whats in awaited.items()}
     return "; ".join(f"rank {rank} waits for {said[rank]}" if rank in said else f"rank {rank} has ended" for rank in range(ranks))

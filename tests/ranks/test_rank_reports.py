@@ -51,6 +51,15 @@ def test_a_deadlock_says_which_rank_waits_for_what(body: str, said: str) -> None
     jsonschema.validate(json.loads(report.to_json()), schema())
 
 
+def test_a_deadlock_says_for_what_a_rank_polls_and_not_who_waits_for_the_thread_that_polls() -> None:
+    words = [np.zeros(4, np.uint32) for _ in range(2)]
+    kernel = consan.Kernel(f"{HEAD} if (threadIdx.x == 0) {{ {WAIT} }} __syncthreads(); }}")
+    report = consan.launch(kernel, 1, 64, lambda rank: [words[rank], words[1 - rank], rank], ranks=2, device="cpu")
+    (finding,) = report.findings
+    assert f"rank 0 waits for {FIRST} 1 (value 0); rank 1 waits for {FIRST} 2 (value 0)" in finding.message
+    assert {waiter.get("why") for waiter in finding.waiters} >= {"barrier"}
+
+
 def test_an_access_outside_of_memory_names_its_rank() -> None:
     report = launched("if (rank == 1 && blockIdx.z == 1) mine[1 << 20] = 1;", grid=2)
     (finding,) = report.findings
