@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import json
+import math
 import os
 import sys
 import threading
@@ -39,6 +41,7 @@ from consan.reports.formats.json_format import ReportError, dumps, loads
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
+from consan.session.executing.switches import SWITCHES
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.session.spent import spent
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT: Final = 2.0  # seconds for another thread's launch, at the end
 _STORING: Final = {True: 10, False: 100}  # storing takes at most one part in so many of the process's time: with a new finding, without
+FIRST_STORED: Final = 1.0  # seconds until what was launched on a GPU is stored for the first time: that takes one part in 100 of it
 _USES: Final = ("instrument", "instrument_for_framework", "prepare", "launch", "uninstrumented")  # session methods that a kernel needs
 
 
@@ -139,14 +143,14 @@ class Handover:
         self.stem = ""
         self._session: Session | None = None
         self._pid = os.getpid()
-        self._next = dict.fromkeys(_STORING, 0.0)  # when what was found may be stored again
+        self.next_store = dict.fromkeys(_STORING, 0.0)  # when what was found may be stored again
 
     def begin(self, session: Session) -> None:
         """Write the mark before the first kernel. Findings copied by a fork belong to the parent."""
         if self._session is None:
             self._session, self.stem = session, f"{os.getpid()}-{time.time_ns()}"
             session.take()
-            session.news.on_judged = self._store
+            session.news.on_judged, self._began = self._store, time.monotonic()
             with contextlib.suppress(OSError):  # the parent has ended, and nobody reads the mark
                 self._mark.touch()
             before_termination(self.end)
@@ -189,13 +193,28 @@ class Handover:
         self._mark.unlink(missing_ok=True)
 
     def _store(self, new: bool) -> None:
-        """Write what was found so far. Rarely, if that takes long: the process spends little of its time with it. `new`: a finding is."""
+        """Write what was found so far. Rarely, if that takes long: the process spends little of its time with it. `new`: a finding is.
+        Else nobody waits for it beside a GPU."""
+        session = self._session
+        if session is None or self._pid != os.getpid() or time.monotonic() < self.next_store[new]:
+            return
+        if new or session.backend.work is None:
+            self._store_now(session.so_far)
+        elif time.monotonic() > self._began + FIRST_STORED:
+            self.next_store = {**self.next_store, False: math.inf}
+            threading.Thread(target=self._store_aside, args=(session,), daemon=True, name="consan-reports").start()
+
+    def _store_aside(self, session: Session) -> None:
+        with SWITCHES.often(), session.device.lock:
+            if self._session is session:
+                self._store_now(functools.partial(session.so_far, counts_all=False))
+
+    def _store_now(self, report: Callable[[], Report]) -> None:
         began = time.monotonic()
-        if self._session is not None and self._pid == os.getpid() and began >= self._next[new]:
-            with contextlib.suppress(OSError):
-                self._write(self._session.so_far())
-            now = time.monotonic()
-            self._next = {each: now + share * (now - began) for each, share in _STORING.items()}
+        with contextlib.suppress(OSError):
+            self._write(report())
+        now = time.monotonic()
+        self.next_store = {each: now + share * (now - began) for each, share in _STORING.items()}
 
     def _write(self, report: Report | None) -> None:
         if report is not None:

@@ -347,7 +347,7 @@ class RepeatedLaunch:
         """Let C make the launches that follow, if it can. The launch before was made by `make`.
 
         `key`: the parameters of `cuLaunchKernel`, up to the stream; empty: Python makes the launches, and C what comes before and behind.
-        So it does where calls are not noted yet, or Python looks at each launch: its parameters are not known, or memory is shared.
+        So it does where Python looks at each launch: its parameters are not known, or memory is shared.
         """
         work = self.frameworks.device.backend.work
         if work is None or (functions := armed_functions()) is None:

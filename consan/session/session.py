@@ -315,9 +315,9 @@ class Session:
         """The report, with what the virtual machine shows of launches that were kept."""
         return functools.reduce(lambda report, each: each.kept.added(report), self._made, self._report(*self._collect()))
 
-    def so_far(self) -> model.Report:
-        """The report of what is known now, without a wait for the device."""
-        list(map(Frameworks.tell_repeated, self._made))
+    def so_far(self, *, counts_all: bool = True) -> model.Report:
+        """The report of what is known now, without a wait for the device. `counts_all`: launches that repeat, too, which C counts."""
+        list(map(Frameworks.tell_repeated, self._made if counts_all else ()))
         known = self.device.owner is self and self._read_back(lost=self.device.lost or not self.backend.survives_fork)
         return self._united(self._report(*(known or (self._collected.found, self._collected.drained))), Session.so_far)
 

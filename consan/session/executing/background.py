@@ -24,7 +24,6 @@ from typing import Final
 
 from consan._errors import InternalError
 from consan.backends.base import THREAD_STREAM, DeviceLost, StreamWork
-from consan.checker.judging.switches import SWITCHES
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
 from consan.dataclass import dataclass
@@ -32,6 +31,7 @@ from consan.session.executing.in_flight import Repeating, Slot
 from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
+from consan.session.executing.switches import SWITCHES
 from consan.session.executing.time_limit import TimeLimit
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device

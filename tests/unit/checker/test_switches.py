@@ -10,7 +10,7 @@ import pytest
 from planted import plant
 
 from consan.checker.judging import switches
-from consan.checker.judging.switches import OFTEN, Switches
+from consan.session.executing.switches import OFTEN, Switches
 
 GIVEN = 0.004
 
