@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from planted import plant
 
-from consan.checker.judging import switches
+from consan.session.executing import switches
 from consan.session.executing.switches import OFTEN, Switches
 
 GIVEN = 0.004
