@@ -319,6 +319,7 @@ RUN: Final = (
         default="sm_90",
         choices=("sm_80", "sm_90", "sm_100"),
     ),
+    Option("--gpus", "with --device cpu: the virtual machine has N devices (1 to 16; default: 1)", read_positive, 1, metavar="N"),
     Option(
         "--overhead",
         "check fewer launches, so that the time that consan takes in the program's threads slows it by so many percent at most; the first"
@@ -332,8 +333,7 @@ RANKS: Final = (
     Option(
         "--ranks",
         "with --device cpu: run the program N times at once, as torchrun does, and check the launches of all ranks together (N: 1 to 16)",
-        read_positive,
-        default=1,
+        *(read_positive, 1),
         metavar="N",
     ),
 )

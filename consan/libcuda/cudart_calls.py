@@ -3,7 +3,7 @@
 A call that the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
 and variables are named by addresses of the program, which its start-up code registers; a module is loaded at its first use.
 
-Not handled: several devices, IPC.
+Not handled: IPC.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ _SAME: Final = {
     **{f"cudaGraphAdd{part}": f"cuGraphAdd{part}" for part in ("ChildGraphNode", "EmptyNode", "Dependencies", "MemsetNode")},
     **{f"cudaGraphInstantiate{part}": f"cuGraphInstantiate{part}" for part in ("WithFlags", "WithParams")},
     "cudaLaunchHostFunc": "cuLaunchHostFunc",
+    "cudaDeviceCanAccessPeer": "cuDeviceCanAccessPeer",
     **{
         f"cudaGraph{part}": f"cuGraph{part}"
         for part in ("AddHostNode", "HostNodeSetParams", "ExecHostNodeSetParams", "AddMemAllocNode", "AddMemFreeNode")
@@ -73,6 +74,7 @@ _SAME: Final = {
 CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
 accepted("", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
 accepted("", "_cudaProfilerStop", "_cudaDeviceSetLimit", "_cudaDeviceSetCacheConfig", "_cudaFuncSetCacheConfig", "_cudaSetDeviceFlags")
+accepted("", "_cudaDeviceEnablePeerAccess", "_cudaDeviceDisablePeerAccess")
 accepted("", "_cudaMemAdvise", "_cudaMemPrefetchAsync", "_cudaStreamAttachMemAsync")
 _EDGE: Final = " (cudaStreamWaitEvent(second, event) behind cudaEventRecord(event, first))"
 serves(">Q", "_cudaStreamCreate")(lambda driver: stream_calls.create(driver, 0, _EDGE))
@@ -91,13 +93,14 @@ def _register(driver: StandInDriver, wrapper: int) -> int:
 
 
 class _Image:
-    """A fat binary of the program: the address of its wrapper, and the module once it is loaded.
+    """A fat binary of the program: the address of its wrapper, and the module of each device once it is loaded.
 
     `managed`: the names of variables that are not yet laid, by the addresses of the program's pointers to them.
+    `has_managed`: all devices have its variables.
     """
 
     def __init__(self, wrapper: int) -> None:
-        self.wrapper, self.module, self.managed = wrapper, 0, dict[int, str]()
+        self.wrapper, self.modules, self.managed, self.has_managed = wrapper, dict[int, int](), dict[int, str](), False
 
 
 @serves("Q Q Q s", "_cudaRegisterFunction", "_cudaRegisterVar")
@@ -107,7 +110,8 @@ def _symbol(driver: StandInDriver, image: int, host: int, device: int, name: str
 
 @serves("Q Q Q s", "_cudaRegisterManagedVar")
 def _managed(driver: StandInDriver, image: int, pointer: int, device: int, name: str) -> None:
-    driver.of(image, _Image).managed[pointer] = name
+    found = driver.of(image, _Image)
+    found.managed[pointer], found.has_managed = name, True
 
 
 @serves("Q", "_cudaInitModule")
@@ -124,9 +128,11 @@ def _initialise(driver: StandInDriver, image: int) -> None:
 
 
 def _module(driver: StandInDriver, image: _Image) -> int:
-    """The module of an image, which is loaded at its first use. Raises CallFailed."""
-    image.module = image.module or module_calls.load_data(driver, image.wrapper)
-    return int(image.module)
+    """The module of an image for the current device, which is loaded at its first use. Raises CallFailed."""
+    device = 0 if image.has_managed else driver.device
+    if device not in image.modules:
+        image.modules[device] = int(module_calls.load_data(driver, image.wrapper))
+    return image.modules[device]
 
 
 def _of_host(driver: StandInDriver, host: int, otherwise: int) -> tuple[int, str]:
@@ -138,10 +144,16 @@ def _of_host(driver: StandInDriver, host: int, otherwise: int) -> tuple[int, str
 
 
 def kernel_of(driver: StandInDriver, function: int) -> int:
-    """The handle of a kernel: given as such (cudaKernel_t), or as the address of its function on the host. Raises CallFailed."""
-    if isinstance(driver.handles.get(function), LoadedKernel):
-        return function
-    return module_calls.entry(driver, *_of_host(driver, function, _INVALID_FUNCTION))
+    """The handle of a kernel on the current device: given as such (cudaKernel_t), or as the address of its function on the host.
+
+    Raises CallFailed.
+    """
+    address = driver.host.functions.get(function, function)
+    if isinstance(driver.handles.get(address), LoadedKernel):
+        return address
+    found: int = module_calls.entry(driver, *_of_host(driver, address, _INVALID_FUNCTION))
+    driver.host.functions[found] = address
+    return found
 
 
 serves(">Q Q", "_cudaGetKernel", "_cudaGetFuncBySymbol")(kernel_of)
@@ -292,6 +304,11 @@ def _from_symbol(driver: StandInDriver, to: int, symbol: int, nbytes: int, offse
 for _name, _function in (("_cudaMemcpyToSymbol", _to_symbol), ("_cudaMemcpyFromSymbol", _from_symbol)):
     serves("Q Q Q Q i", _name)(_function)
     serves("Q Q Q Q i Q", f"{_name}Async")(_function)
+
+
+@serves("Q i Q i Q", "_cudaMemcpyPeer")
+def _copied_between(driver: StandInDriver, to: int, one: int, source: int, other: int, nbytes: int) -> None:
+    memory_calls.copied_between(driver, to, driver.primary(one), source, driver.primary(other), nbytes)
 
 
 @serves("Q Q", "_cudaPointerGetAttributes")

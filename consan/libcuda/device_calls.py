@@ -61,7 +61,7 @@ def _version(driver: StandInDriver) -> int:
 
 @serves(">i", "cuDeviceGetCount")
 def _count(driver: StandInDriver) -> int:
-    return 1
+    return len(driver.primaries)
 
 
 @serves("Q Q", "cuGetExportTable")
@@ -73,9 +73,8 @@ def _table(driver: StandInDriver, place: int, identity: int) -> None:
 
 @serves(">i i", "cuDeviceGet")
 def _get(driver: StandInDriver, ordinal: int) -> int:
-    if ordinal:
-        raise CallFailed(calls.INVALID_DEVICE)
-    return 0
+    driver.primary(ordinal)
+    return ordinal
 
 
 @serves("Q i i", "cuDeviceGetName")
@@ -85,12 +84,12 @@ def _name(driver: StandInDriver, place: int, room: int, device: int) -> None:
 
 @serves("Q i", "cuDeviceGetUuid", "cuDeviceGetUuid_v2")
 def _uuid(driver: StandInDriver, place: int, device: int) -> None:
-    driver.memory.write(place, _UUID)
+    driver.memory.write(place, _UUID[:-1] + bytes([device]))
 
 
 @serves("Q i i", "cuDeviceGetPCIBusId")
 def _bus(driver: StandInDriver, place: int, room: int, device: int) -> None:
-    driver.memory.write(place, b"0000:00:00.0"[: room - 1] + b"\0")
+    driver.memory.write(place, (b"0000:%02x:00.0" % device)[: room - 1] + b"\0")
 
 
 @serves(">Q i", "cuDeviceTotalMem_v2")
@@ -117,7 +116,10 @@ def _compute(driver: StandInDriver, device: int) -> tuple[int, int]:
 
 @serves(">i i i", "cuDeviceCanAccessPeer")
 def _peer(driver: StandInDriver, device: int, other: int) -> int:
-    return 0
+    return int(driver.primary(device) != driver.primary(other))
+
+
+accepted("Q", "cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess")
 
 
 @serves(">i >i", "cuCtxGetStreamPriorityRange")
@@ -130,7 +132,7 @@ def _priorities(driver: StandInDriver) -> tuple[int, int]:
 
 @serves(">Q i", "cuDevicePrimaryCtxRetain")
 def _retain(driver: StandInDriver, device: int) -> int:
-    return driver.primary
+    return driver.primary(device)
 
 
 @serves("i >I >i", "cuDevicePrimaryCtxGetState")
@@ -143,11 +145,22 @@ accepted("", "cuProfilerStart", "cuProfilerStop")
 accepted("Q", "cuCtxSetCacheConfig", "cuCtxSetSharedMemConfig", "cuCtxSetFlags", "cuCtxSetLimit", "cuCtxResetPersistingL2Cache")
 
 
-@serves(">Q", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4")
-def _create(driver: StandInDriver) -> int:
-    made = driver.made(DriverContext())
+@serves(">Q I i", "cuCtxCreate_v2")
+def _create(driver: StandInDriver, flags: int, device: int) -> int:
+    driver.primary(device)
+    made = driver.made(DriverContext(device=device))
     driver.stack.append(made)
     return made
+
+
+@serves(">Q Q i I i", "cuCtxCreate_v3")
+def _create_with_affinity(driver: StandInDriver, parameters: int, count: int, flags: int, device: int) -> int:
+    return int(_create(driver, flags, device))
+
+
+@serves(">Q Q I i", "cuCtxCreate_v4")
+def _create_with_parameters(driver: StandInDriver, parameters: int, flags: int, device: int) -> int:
+    return int(_create(driver, flags, device))
 
 
 @serves("Q", "cuCtxDestroy_v2")
@@ -184,12 +197,12 @@ def _current(driver: StandInDriver) -> int:
 def _device(driver: StandInDriver) -> int:
     if not driver.stack:
         raise CallFailed(calls.INVALID_CONTEXT)
-    return 0
+    return driver.device
 
 
 @serves("Q >Q", "cuCtxGetId")
 def _id(driver: StandInDriver, context: int) -> int:
-    return context or (driver.stack or [driver.primary])[-1]
+    return context or (driver.stack or driver.primaries)[-1 if driver.stack else 0]
 
 
 @serves("Q >I", "cuCtxGetApiVersion")

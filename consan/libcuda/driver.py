@@ -2,7 +2,8 @@
 
 Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
 
-Not handled: several devices, virtual memory management, levels of detail, IPC, linking.
+Not handled: whether a device may reach the memory of another one (peer access), virtual memory management, levels of detail, IPC,
+linking.
 """
 
 from __future__ import annotations
@@ -61,9 +62,10 @@ def _served(name: str) -> tuple[calls.ServedCall | None, bool]:
 
 @dataclass(eq=False)
 class DriverContext:
-    """A context of the program. All have the one device, its memory and its modules."""
+    """A context of the program. All have one memory, whose addresses each device can use. `device`: its number."""
 
     handle: int = 0
+    device: int = 0
 
 
 class WorkCapture(Protocol):
@@ -134,6 +136,7 @@ class HostCode:
     """The program's own code: its kernels and variables by address, and its functions that streams and graphs run (host_calls.py)."""
 
     symbols: dict[int, HostSymbol] = field(default_factory=dict)
+    functions: dict[int, int] = field(default_factory=dict)  # by the handles of their kernels, on any device
     held_back: int = 0  # functions that do not run yet
     over: dict[int, Any] = field(default_factory=dict)  # by the numbers of functions: what is over behind them
     per_thread: bool = False  # stream 0 of the call that is served is the thread's own
@@ -180,7 +183,7 @@ class StandInDriver:
     _printed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.primary = self.made(DriverContext())
+        self.primaries = [self.made(DriverContext(device=device)) for device in range(self.session.options.gpus)]
 
     def call(self, name: str, words: Sequence[int], memory: ProgramMemory | None = None) -> int:
         """Answer a call of the program: the code that it returns. Never raises. `memory`: the program's, where it is another process."""
@@ -188,6 +191,7 @@ class StandInDriver:
         try:
             with self.lock:
                 self.memory, self.host.per_thread = memory or self.memory, per_thread
+                self.session.streams.places.use(self.device)
                 if served is None:
                     raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver does not serve it")
                 served.answer(self, self.memory, words)
@@ -215,9 +219,9 @@ class StandInDriver:
         self.host.without_locks.clear()
 
     def stream(self, handle: int) -> Any:
-        """A stream of the session. Each thread of the program has a default stream of its own."""
+        """A stream of the session. Each thread of the program has a default stream of its own on each device."""
         if handle == THREAD_STREAM or (self.host.per_thread and not handle):
-            handle = THREAD_STREAM | _threads.number << _THREAD_BITS
+            handle = THREAD_STREAM | (_threads.number * len(self.primaries) + self.device) << _THREAD_BITS
         return self.session.streams.of(handle)
 
     def work(self, stream: int, work: StreamWork) -> None:
@@ -317,6 +321,18 @@ class StandInDriver:
             self._stacks.contexts = []
         found: list[int] = self._stacks.contexts
         return found
+
+    @property
+    def device(self) -> int:
+        """The device of the current context."""
+        found = self.handles[self.stack[-1]] if self.stack else None
+        return found.device if isinstance(found, DriverContext) else 0
+
+    def primary(self, device: int) -> int:
+        """The primary context of a device. Raises CallFailed."""
+        if not 0 <= device < len(self.primaries):
+            raise CallFailed(calls.INVALID_DEVICE)
+        return self.primaries[device]
 
     # -- memory -----------------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import StandInDriver, StreamWork
+from consan.libcuda.driver import DriverContext, StandInDriver, StreamWork
 from consan.session.comparing.array_rows import rows_between
 
 _HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4  # CUmemorytype
@@ -86,6 +86,23 @@ def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool 
 def _pinned_bytes(driver: StandInDriver, address: int, data: Any) -> list[Any]:
     """The bytes at an end of a copy, if it is pinned memory: the copy may run beside others."""
     return [(address, data)] if data.size and driver.special.is_pinned(address) else []
+
+
+@serves("Q Q Q Q Q", "cuMemcpyPeer")
+def copied_between(driver: StandInDriver, to: int, one: int, source: int, other: int, nbytes: int) -> None:
+    """A copy between two devices without a stream: it comes behind all that was done there, and before all that follows."""
+    streams, devices = driver.session.streams, [driver.of(each, DriverContext).device for each in (one, other)]
+    current, all_streams = driver.stream(0), [each for device in dict.fromkeys([*devices, driver.device]) for each in streams.on(device)]
+    for each in all_streams:
+        current.wait(each)
+    copied(driver, [(to, source)], nbytes, 0, WITHIN, waits=False)
+    for each in all_streams:
+        each.wait(current)
+
+
+@serves("Q Q Q Q Q Q", "cuMemcpyPeerAsync")
+def _copied_in_stream(driver: StandInDriver, to: int, one: int, source: int, other: int, nbytes: int, stream: int) -> None:
+    copied(driver, [(to, source)], nbytes, stream, WITHIN, waits=False)
 
 
 def _operated(driver: StandInDriver, name: str, stream: Any, reads: list[Any], writes: list[Any], *, waits: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from consan.libcuda import device_calls, memory_calls, stream_calls, tensormap_calls  # noqa: F401 - they fill the table of calls
-from consan.libcuda.calls import CALLS, accepted, serves
+from consan.libcuda.calls import CALLS, serves
 from consan.libcuda.driver import StandInDriver
 from consan.libcuda.launch_calls import launch_with_attributes
 from consan.libcuda.module_calls import set_attribute
@@ -23,12 +23,16 @@ _SAME: Final = {
     "cudaStreamSynchronize": "cuStreamSynchronize",
 }
 CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
-accepted("i", "_cudaSetDevice")
+
+
+@serves("i", "_cudaSetDevice")
+def _set_device(driver: StandInDriver, device: int) -> None:
+    driver.stack[-1:] = [driver.primary(device)]
 
 
 @serves(">i", "_cudaGetDevice")
 def _device(driver: StandInDriver) -> int:
-    return 0
+    return driver.device
 
 
 @serves("Q i i i", "_cudaKernelSetAttributeForDevice")

@@ -70,14 +70,20 @@ def _flags(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
-@serves("Q >i", "cuStreamGetPriority", "cuStreamGetDevice")
+@serves("Q >i", "cuStreamGetPriority")
 def _zero(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
+@serves("Q >i", "cuStreamGetDevice")
+def _device(driver: StandInDriver, stream: int) -> int:
+    return int(driver.stream(stream).context)
+
+
 @serves("Q >Q", "cuStreamGetCtx")
 def _context(driver: StandInDriver, stream: int) -> int:
-    return driver.stack[-1] if driver.stack else driver.primary
+    device = _device(driver, stream)
+    return driver.stack[-1] if driver.stack and driver.device == device else driver.primary(device)
 
 
 @serves("Q >Q", "cuStreamGetId")

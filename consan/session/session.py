@@ -35,7 +35,7 @@ from consan.session.collecting.summary import Summary, places
 from consan.session.collecting.unknown import unknown_order
 from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.driver_calls import FollowedStreams, follow
-from consan.session.comparing.program_streams import ProgramStreams
+from consan.session.comparing.program_streams import CurrentPlaces, ProgramStreams
 from consan.session.executing.executor import Executor, RequestedRun, base_variant
 from consan.session.executing.judging import Restore
 from consan.session.executing.launch_check import LaunchCheck
@@ -210,7 +210,7 @@ class Session:
     @functools.cached_property
     def streams(self) -> ProgramStreams:
         """The streams of the program, where consan stands in for the framework."""
-        return ProgramStreams(self.comparisons, self.options.looks_at_global)
+        return ProgramStreams(self.comparisons, self.options.looks_at_global, CurrentPlaces(self.options.gpus))
 
     @functools.cached_property
     def followed(self) -> FollowedStreams:

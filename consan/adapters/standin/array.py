@@ -24,6 +24,7 @@ from consan.adapters.standin.context import (
     DeviceMemory,
     HostArray,
     MemoryPointer,
+    current_stream,
     empty_host,
     host_waits,
     operated,
@@ -77,12 +78,13 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
 
     @property
     def device(self) -> Device:
-        """The one device."""
-        return Device(0)
+        """Its device."""
+        owner = owner_of(self._host)
+        return Device(0 if owner is None else owner.device)
 
     def get(self, stream: Any = None, order: str = "C", out: HostArray | None = None, blocking: bool = True) -> HostArray:
-        """Copy to a NumPy array, in a stream or in the current one. The host waits for it, but with `blocking=False`."""
-        order_of = None if stream is None else stream.order
+        """Copy to a NumPy array, in a stream or in the current one of its device. The host waits for it, but with `blocking=False`."""
+        order_of = current_stream(self.device.id) if stream is None else stream.order
         operated("a copy to the host", [self._host], stream=order_of)
         if blocking:
             host_waits(order_of)
@@ -277,7 +279,7 @@ def _arrays(values: Any) -> list[HostArray]:
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", subok: bool = False, ndmin: int = 0, **_: Any) -> ndarray:
     """`cupy.array`: always a new array unless `copy=False`."""
-    if isinstance(obj, ndarray) and not copy and (dtype is None or obj._host.dtype == np.dtype(dtype)):
+    if isinstance(obj, ndarray) and not copy and obj.device == Device() and (dtype is None or obj._host.dtype == np.dtype(dtype)):
         return obj
     if isinstance(obj, ndarray):
         operated("a copy", [obj._host])
@@ -287,7 +289,7 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", subo
 
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, **_: Any) -> ndarray:
-    """`cupy.asarray`: the array itself where it already is one."""
+    """`cupy.asarray`: the array itself where it already is one of the current device."""
     return array(a, dtype=dtype, copy=False, order=order or "K")
 
 

@@ -10,10 +10,9 @@ after free.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from consan.session.comparing.array_rows import Placed
 from consan.session.comparing.program_streams import ProgramStream
 
 HostArray = npt.NDArray[Any]
+_FRAMEWORK: Final = "cupy"
 
 
 class MachineLike(Protocol):
@@ -47,7 +47,6 @@ class StandinContext:
     session: SessionLike
     machine: MachineLike
     modules: dict[Any, Any] = field(default_factory=dict)  # compiled by `kernels.load`
-    chosen: threading.local = field(default_factory=threading.local)  # its stream is the current one of the thread
 
 
 _current: list[StandinContext] = []
@@ -71,16 +70,15 @@ def current() -> StandinContext:
     return _current[-1]
 
 
-def current_stream() -> ProgramStream:
-    """The current stream of this thread."""
-    context = current()
-    stream: ProgramStream = getattr(context.chosen, "stream", context.session.streams.default)
+def current_stream(device: int | None = None) -> ProgramStream:
+    """The current stream of this thread on a device, or on the current one."""
+    stream: ProgramStream = current().session.streams.current(_FRAMEWORK, device)
     return stream
 
 
 def use_stream(stream: ProgramStream) -> None:
     """Make a stream the current one of this thread."""
-    current().chosen.stream = stream
+    current().session.streams.choose(stream, _FRAMEWORK)
 
 
 def host_waits(stream: ProgramStream | None = None) -> None:
@@ -107,7 +105,7 @@ class DeviceMemory:
 
     def __init__(self, nbytes: int) -> None:
         self._machine, self._streams, self._stream = current().machine, current().session.streams, current_stream()
-        self.nbytes = nbytes
+        self.nbytes, self.device = nbytes, self._streams.places.here
         self.address = self._machine.alloc(max(nbytes, 1))
         # The view keeps the machine's memory mapped for as long as the block is reachable.
         self._view = self._machine.view(self.address, np.uint8, max(nbytes, 1))
@@ -128,7 +126,7 @@ class Window:
     """Device memory that something else owns (a module's global): viewed, never freed."""
 
     def __init__(self, address: int, nbytes: int) -> None:
-        self.address, self.nbytes = address, nbytes
+        self.address, self.nbytes, self.device = address, nbytes, current().session.streams.places.here
         self._view = current().machine.view(address, np.uint8, nbytes)
         self.host = int(self._view.__array_interface__["data"][0])
         self.__array_interface__ = {"data": (self.host, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}

@@ -1,6 +1,6 @@
-"""`cupy.cuda` of the stand-in: one device, its streams (streams.py) and its memory.
+"""`cupy.cuda` of the stand-in: devices, their streams (streams.py) and memory, which all of them can reach.
 
-Not handled: stream capture and graphs, peer devices, IPC, textures: `NotInStandin`.
+Not handled: stream capture and graphs, IPC, textures: `NotInStandin`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from consan.adapters.standin.device import (
     CUDARuntimeError,
     Device,
     compute_capability,
+    places,
     sm_count,
 )
 from consan.adapters.standin.streams import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
@@ -88,19 +89,29 @@ class _Runtime(ModuleType):
         raise NotInStandin(f"cupy.cuda.runtime.{name}")
 
     def getDeviceCount(self) -> int:  # noqa: N802
-        """One."""
-        return 1
+        """The option `--gpus`."""
+        return places().devices
 
     def getDevice(self) -> int:  # noqa: N802
-        """Zero."""
-        return 0
+        """The current one."""
+        return places().here
 
     def setDevice(self, device: int) -> None:  # noqa: N802
-        """Accept device 0."""
+        """Make a device the current one."""
+        Device(device).use()
+
+    def deviceCanAccessPeer(self, device: int, peer: int) -> int:  # noqa: N802
+        """Each other one."""
+        return int(Device(device) != Device(peer))
+
+    def deviceEnablePeerAccess(self, device: int) -> None:  # noqa: N802
+        """Nothing: it is not looked at."""
         Device(device)
 
+    deviceDisablePeerAccess = deviceEnablePeerAccess  # noqa: N815
+
     def deviceSynchronize(self) -> None:  # noqa: N802
-        """Let the host wait for everything."""
+        """Let the host wait for the current device."""
         Device().synchronize()
 
     def streamSynchronize(self, stream: int) -> None:  # noqa: N802
@@ -143,6 +154,20 @@ class _Runtime(ModuleType):
         target[...] = source
         reads, writes = [(int(src), source)] * from_device, [(int(dst), target)] * to_device
         current().session.streams.operated("a copy of memory", ExternalStream(stream).order, reads, writes)
+
+    def memcpyPeer(self, dst: int, dst_device: int, src: int, src_device: int, size: int) -> None:  # noqa: N802
+        """Copy between two devices: behind all that was done there, and before all that follows."""
+        streams, order = current().session.streams, ExternalStream(0).order
+        others = [each for device in {dst_device, src_device, places().here} for each in streams.on(device)]
+        for each in others:
+            order.wait(each)
+        self.memcpyAsync(dst, src, size, self.memcpyDeviceToDevice, 0)
+        for each in others:
+            each.wait(order)
+
+    def memcpyPeerAsync(self, dst: int, dst_device: int, src: int, src_device: int, size: int, stream: int) -> None:  # noqa: N802
+        """Copy between two devices in a stream."""
+        self.memcpyAsync(dst, src, size, self.memcpyDeviceToDevice, stream)
 
     def getDeviceProperties(self, device: int) -> dict[str, Any]:  # noqa: N802
         """The properties that launch code asks for."""

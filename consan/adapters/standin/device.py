@@ -1,10 +1,11 @@
-"""The one device of the stand-in, with the limits of an sm_90."""
+"""The devices of the stand-in, with the limits of an sm_90."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from consan.adapters.standin.context import current
+from consan.session.comparing.program_streams import CurrentPlaces
 
 SHARED_PER_BLOCK = 49152
 SHARED_OPTIN = 232448  # 227 KiB, as on sm_90
@@ -14,6 +15,12 @@ TOTAL_MEMORY = 16 << 30
 
 class CUDARuntimeError(RuntimeError):
     """An error that the runtime would return."""
+
+
+def places() -> CurrentPlaces:
+    """The current device of this thread."""
+    found: CurrentPlaces = current().session.streams.places
+    return found
 
 
 def sm_count() -> int:
@@ -29,22 +36,24 @@ def compute_capability() -> str:
 class Device:
     """`cupy.cuda.Device`."""
 
-    def __init__(self, device: Any = 0) -> None:
-        self.id: int = device.id if isinstance(device, Device) else int(device or 0)
-        if self.id != 0:
+    def __init__(self, device: Any = None) -> None:
+        self.id: int = device.id if isinstance(device, Device) else places().here if device is None else int(device)
+        if not 0 <= self.id < places().devices:
             raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+        self._outside: list[int] = []
 
     def __enter__(self) -> Device:
+        self._outside.append(places().use(self.id))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Nothing to switch back."""
+        places().use(self._outside.pop())
 
     def __int__(self) -> int:
         return self.id
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Device)
+        return isinstance(other, Device) and self.id == other.id
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -53,11 +62,13 @@ class Device:
         return f"<CUDA Device {self.id}>"
 
     def use(self) -> None:
-        """Make it current (it is)."""
+        """Make it current."""
+        places().use(self.id)
 
     def synchronize(self) -> None:
-        """Let the host wait for everything."""
-        current().session.streams.synchronize()
+        """Let the host wait for all that was done on it."""
+        with self:
+            current().session.streams.synchronize()
 
     @property
     def compute_capability(self) -> str:

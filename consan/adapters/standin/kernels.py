@@ -107,7 +107,8 @@ def _load_file(context: StandinContext, path: str) -> Compiled:
 
 def _prepare(context: StandinContext, ptx: str, name: str, lowered: dict[str, str]) -> Compiled:
     session: Any = context.session
-    module = parse(ptx, name)
+    device = session.streams.places.here
+    module = parse(f"{ptx}\n// of device {device}\n" if device else ptx, name)  # each device has variables of its own
     kernels = {function.name: _entry(function) for function in module.functions if function.kind == "entry"}
     return Compiled(context, session.prepare(module, name=name), kernels, lowered)
 
@@ -252,8 +253,9 @@ class RawKernel:
 
 
 def load(code: str | None, path: str | None, options: tuple[str, ...], expressions: tuple[str, ...] = ()) -> Compiled:
-    """The module of a source or a file, compiled once a session."""
-    context, key = current(), (code, path, options, expressions)
+    """The module of a source or a file for the current device, compiled once a session."""
+    context = current()
+    key = (code, path, options, expressions, context.session.streams.places.here)
     if key not in context.modules:
         compiled = _compile(context, code, options, expressions) if code is not None else _load_file(context, str(path))
         context.modules[key] = compiled

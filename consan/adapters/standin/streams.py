@@ -34,6 +34,11 @@ class Stream:
         self._outside: list[ProgramStream] = []  # the streams that the blocks of `with` have replaced
 
     @property
+    def device_id(self) -> int:
+        """The number of its device."""
+        return self.order.context
+
+    @property
     def order(self) -> ProgramStream:
         """The session's stream."""
         found: ProgramStream = current().session.streams.of(self.ptr, _EDGE)
@@ -59,7 +64,7 @@ class Stream:
         return hash(self.ptr)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.ptr} (device 0)>"
+        return f"<{type(self).__name__} {self.ptr} (device {self.device_id})>"
 
     def use(self) -> Stream:
         """Make it current."""
@@ -134,8 +139,8 @@ class Event:
 
 
 def get_current_stream(device_id: int = -1) -> Stream:
-    """The current stream of this thread."""
-    handle = current_stream().handle
+    """The current stream of this thread on a device, or on the current one."""
+    handle = current_stream(None if device_id < 0 else device_id).handle
     return ExternalStream(handle) if handle else Stream.null
 
 

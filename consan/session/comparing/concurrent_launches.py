@@ -332,7 +332,7 @@ class ConcurrentLaunches:
         if earlier.rows is not None and later.rows is not None and max(spans[0][0], spans[1][0]) < min(spans[0][1], spans[1][1]):
             found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
         if unknown:
-            if earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
+            if not self.of_program or earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
                 self._tell_unknown(by, earlier, later)
             return
         if found and (_may_signal(earlier, later, scope) or _may_signal(later, earlier, scope)):

@@ -158,6 +158,7 @@ class ProgramStreams:
         self._known |= dict.fromkeys(DEFAULT_STREAMS, self.default)
         for device in range(1, self.places.devices):
             self.default_of(device)
+            self.comparisons.accesses.peers = True
         self.concurrent.devices |= {device: device for device in range(self.places.devices) if self.places.devices > 1}
 
     @property

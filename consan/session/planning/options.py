@@ -41,6 +41,7 @@ class LaunchFilter:
 
     `explore`, `prove`: seconds for other schedules of them, in all, and for proofs. `unoptimized`: whether they are compared with those of
     kernels that are compiled without optimisation.
+    `gpus`: the devices of the virtual machine, whose launches are compared.
     `overhead`: the share by which checking may slow the program. None: any. Raises `UsageError` for one that is no share.
     """
 
@@ -51,6 +52,7 @@ class LaunchFilter:
     overhead: float | None = None
     prove: float = 0.0
     unoptimized: str = AUTO
+    gpus: int = 1
 
     def __post_init__(self) -> None:
         """A share of zero would leave out what is always looked at."""
@@ -125,6 +127,11 @@ class SessionOptions:
         return self.filter.explore
 
     @property
+    def gpus(self) -> int:
+        """The devices of the virtual machine."""
+        return self.filter.gpus
+
+    @property
     def prove(self) -> float:
         """Seconds for proofs that no launch of a kernel has a race."""
         return self.filter.prove
@@ -187,12 +194,14 @@ _CHOICES: Final = {
     "global_memory": GLOBALS,
     "unoptimized": GLOBALS,
 }
+_MOST_GPUS: Final = 16
 _VALUES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "seed": (lambda value: isinstance(value, int), "a whole number"),
     "shadow_memory": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of bytes above zero"),
     "timeout": (lambda value: value is None or (isinstance(value, (int, float)) and 0 < value < math.inf), "a time in seconds above zero"),
     "explore": (lambda value: value is None or (isinstance(value, (int, float)) and 0 <= value < math.inf), "a time in seconds, 0 or more"),
     "prove": (lambda value: isinstance(value, (int, float)) and 0 <= value < math.inf, "a time in seconds, 0 or more"),
+    "gpus": (lambda value: isinstance(value, int) and 0 < value <= _MOST_GPUS, f"a number of devices from 1 to {_MOST_GPUS}"),
     "sample": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of CTAs above zero"),
 }
 _OF_FILTER: Final = tuple(each.name for each in fields(LaunchFilter))

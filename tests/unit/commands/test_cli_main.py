@@ -176,6 +176,8 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "5%",
         "--triton-arch",
         "sm_80",
+        "--gpus",
+        "2",
         "--skip-benchmarks",
         "--timeout",
         "1.5",
@@ -207,7 +209,7 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "unoptimized": "auto",
     }
     expected |= {"global_memory": "auto", "explore": None}
-    assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}
+    assert given == {**expected, "triton_arch": "sm_80", "gpus": 2, "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}
 
 
 def test_as_a_module_and_with_a_closed_pipe() -> None:
