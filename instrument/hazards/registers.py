@@ -25,7 +25,8 @@ Choices where the ISA is strict and nothing can go wrong, or where it is silent:
 Writes after the fence (`written-after-fence`, a warning): in correct kernels, compilers sink plain writes of the registers below
 `wgmma.fence`, which does not name them: `asm volatile` of CUDA C++, the intrinsic of LLVM. ptxas orders such writes before the `wgmma` by
 itself (C7519), behind branches too: CUTLASS's persistent GEMM in CuTe DSL waits for its first stage between the two. The fence must come
-first on all paths; writes have no guard, and no call, commit or matrix instruction on the registers lies between.
+first on all paths; writes have no guard, and no call, wait or matrix instruction on the registers lies between, and no commit, unless
+a `mov` writes: the zeros of a second accumulator sink behind the group of the first one.
 
 Copies are accesses: a `mov` of an accumulator in flight is reported like any other read. Optimised code has no such copies: the value
 before and after an `mma_async` is one register, tied by the "+f" of the inline assembly. Debug builds have them: the values of each

@@ -19,12 +19,15 @@ from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction, Vector
 
 _InFlight = tuple[int, int, bool]  # age, order of the matrix instruction, whether a wait passed while it was uncommitted
-_Access = tuple[Key, str]  # how a register was accessed: "write", "read", "A", or the shape that accumulated into it
+_Access = tuple[
+    Key, str
+]  # how a register was accessed: "write", "read", "copy" (read by a mov), "A", or the shape that accumulated into it
 _Unfenced = tuple[bool, int]  # whether the access is a plain one between the fence and the first product of a register, and its order
 _K = TypeVar("_K")
 _V = TypeVar("_V", _Unfenced, _InFlight)
 _OLDEST = 8  # wait_group leaves at most 7 groups pending, so older ages are equivalent
 _UNCOMMITTED = -1
+_READS = ("read", "copy")
 _FENCES = ("no-fence", "written-after-fence")
 _READ_IN_FLIGHT = "C7514"  # "... serialized due to non wgmma instructions reading accumulator registers of a wgmma ..."
 _WORD = re.compile(r"[%$\w]+")
@@ -127,18 +130,20 @@ class State:
     fragments: dict[Key, _InFlight] = field(default_factory=dict)
     unfenced: dict[_Access, _Unfenced] = field(default_factory=dict)
     fenced: bool = False
-    used: set[Key] | None = None  # registers of matrix instructions since the wgmma.fence of a batch; None outside a batch
+    used: set[Key] | None = None  # registers of matrix instructions since the wgmma.fence; None behind a wait or a call
+    committed: bool = False  # whether a group was committed since then
     line: StraightLine = field(default_factory=StraightLine)
 
     def copy(self) -> State:
         """A copy that may be changed, at the start of a straight line of instructions."""
         used = None if self.used is None else set(self.used)
-        return State(dict(self.accumulators), dict(self.fragments), dict(self.unfenced), self.fenced, used)
+        return State(dict(self.accumulators), dict(self.fragments), dict(self.unfenced), self.fenced, used, self.committed)
 
     def join(self, other: State) -> bool:
         """Join with the state of other paths: keep the youngest of each. Returns whether anything changed."""
-        changed = self.fenced and not other.fenced
+        changed = (self.fenced and not other.fenced) or (other.committed and not self.committed)
         self.fenced = self.fenced and other.fenced
+        self.committed = self.committed or other.committed
         changed |= self._join_used(other.used)
         changed |= _least(self.accumulators, other.accumulators)
         changed |= _least(self.fragments, other.fragments)
@@ -198,13 +203,14 @@ def ignore(hazard: RegisterHazard) -> None:
 
 
 def _commit(state: State, event: RegisterEvent, report: Report) -> None:
-    state.used = None  # the batch is over; the next one needs its own fence
+    state.committed = True
     for table in state.flights():
         for key, (age, order, early) in table.items():
             table[key] = (min(age + 1, _OLDEST), order, early)
 
 
 def _wait(state: State, event: RegisterEvent, report: Report) -> None:
+    state.used = None  # the batch is over; the next one needs its own fence
     for table in state.flights():
         for key, (age, order, _) in list(table.items()):
             if age >= event.count:
@@ -217,7 +223,7 @@ def _wait(state: State, event: RegisterEvent, report: Report) -> None:
 
 def _fence(state: State, event: RegisterEvent, report: Report) -> None:
     state.unfenced.clear()
-    state.fenced, state.used = True, set()
+    state.fenced, state.used, state.committed = True, set(), False
 
 
 def _call(state: State, event: RegisterEvent, report: Report) -> None:
@@ -231,9 +237,9 @@ def _touch(state: State, event: RegisterEvent, report: Report) -> None:
     _early(state, state.accumulators, event.reads, event, ("RAW", "wgmma accumulator", "read"), report)
     _early(state, state.accumulators, event.writes, event, ("WAW", "wgmma accumulator", "write"), report)
     _early(state, state.fragments, event.writes, event, ("WAR", "wgmma A operand", "write"), report)
-    for keys, how in ((event.reads, "read"), (event.writes, "write")):
+    for keys, how in ((event.reads, "copy" if _copies(event) else "read"), (event.writes, "write")):
         for key in keys:
-            plain = state.used is not None and key not in state.used and _unguarded(event)
+            plain = state.used is not None and key not in state.used and _unguarded(event) and _may_sink(state, event)
             _least(state.unfenced, {(key, how): (plain, event.order)})
 
 
@@ -302,24 +308,33 @@ def _unfenced(state: State, event: RegisterEvent, report: Report) -> None:
 
 
 def _is_sunk(state: State, key: Key, how: str) -> bool:
-    """Whether a register is accessed behind the fence of its batch on all paths, before the first product on it, and written there."""
-    written = state.unfenced.get((key, "write"))
+    """Whether a register is written, or copied, behind the fence of its batch on all paths, and before the first product on it."""
+    written = state.unfenced.get((key, how if how == "copy" else "write"))
     return state.unfenced[key, how][0] and written is not None and written[0]
 
 
+def _may_sink(state: State, event: RegisterEvent) -> bool:
+    """Whether a compiler may have moved an access here from above the fence: behind a commit only a value that it had before."""
+    return not state.committed or _copies(event)
+
+
+def _copies(event: RegisterEvent) -> bool:
+    return event.instruction.parts[0] == "mov"
+
+
 def _role(how: str) -> str:
-    return {"A": "wgmma A operand", "read": "read", "write": "write"}.get(how, "wgmma accumulator")
+    return {"A": "wgmma A operand", "read": "read", "copy": "read", "write": "write"}.get(how, "wgmma accumulator")
 
 
 def _conflicts(how: str, use: str | None) -> bool:
     """Whether an access and a later use by a matrix instruction need a fence between them."""
     if use is None or how == use:
         return False
-    return not (how == "read" and use == "A")
+    return not (how in _READS and use == "A")
 
 
 def _hazard(how: str, use: str, discards: bool) -> str:
-    if how in ("read", "A"):
+    if how in (*_READS, "A"):
         return "WAR"
     return "WAW" if discards and use != "A" else "RAW"
 

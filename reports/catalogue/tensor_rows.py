@@ -13,6 +13,11 @@ _WAIT_FIX = (
     "wait with {wait} ({wait_cpp}) before {second_at}, in the thread that executes it or in one that it is ordered behind ({cta_barrier}"
     " after the wait)"
 )
+_PEER_FIX = (
+    "let {commit} ({commit_cpp}) behind {first_at} name the CTA of {second_at}, too (.multicast::cluster), and wait in that CTA, at its own"
+    " mbarrier, before {second_at}; or put {cluster_barrier} after the wait in the other CTA: a thread can wait at the mbarriers of its own"
+    " CTA only"
+)
 _COMMIT_FIX = (
     "execute {commit} ({commit_cpp}) after {first_at}, in the thread that issues the {operation} (the same election), on an mbarrier for"
     " which {second_at} waits"
@@ -27,6 +32,9 @@ def _by_commit(prefix: str, operation: str, message: str) -> dict[str, Situation
             "an edge from the wait for {group} to (2): only another thread has waited",
             _WAIT_FIX,
             message + ": another thread has waited for it, and nothing orders that wait before (2)",
+        ),
+        f"{prefix}peer-not-waited:{operation}": Situation(
+            "a wait for the {operation} that the CTA of (2) can make: {group} is at the mbarrier of another CTA", _PEER_FIX, message
         ),
         f"{prefix}not-committed:{operation}": Situation(
             "{commit} behind the {operation}, and a wait for its mbarrier: an earlier commit does not cover it",

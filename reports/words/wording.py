@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.reports.catalogue.catalogue import KINDS
 from consan.reports.catalogue.global_races import FLAG_SIDES, OF_A_GRID
 from consan.reports.catalogue.order_rows import OF_ONE_CTA
-from consan.reports.catalogue.situations import COMMITS, GENERAL, SIGNALLED, SIGNALLED_COPY, WAITS, CatalogueEntry, Situation
+from consan.reports.catalogue.situations import COMMITS, GENERAL, SIGNALLED, SIGNALLED_COPY, UNSEEN, WAITS, CatalogueEntry, Situation
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
 from consan.reports.source.names import DIRECTLY
 from consan.reports.source.places import located
@@ -70,8 +70,8 @@ def refined(finding: Finding, situation: str | None) -> str:
         return "store-scope"  # (1) is the release itself
     if in_cluster:
         return "narrow-scope"
-    if situation in ("not-waited", "waited-no-barrier") and _is_of_peer(finding):
-        return "peer-not-waited"
+    if situation in UNSEEN and _is_of_peer(finding):
+        return UNSEEN[situation]
     if situation == "not-committed" and finding.barrier:
         return SIGNALLED_COPY
     if finding.kind == "missing-order" and situation in FLAG_SIDES and len({access.block for access in finding.accesses}) == 1:

@@ -17,7 +17,8 @@ import consan
 from consan.instrument.record import record
 from consan.toolchain.assemble import assemble_cached
 
-FILES = sorted((Path(__file__).parents[1] / "kernels" / "blackwell").glob("*.cu"))
+KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"
+FILES = sorted(KERNELS.glob("*.cu"))
 TWINS = [path for path in FILES if not path.stem.startswith("clean_")]
 
 
@@ -68,3 +69,9 @@ def test_the_correct_kernel_is_clean_and_computes_the_result(path: Path) -> None
 def test_the_recorded_kernel_assembles(path: Path) -> None:
     info = assemble_cached(record(twin_file.kernel(path, False).ptx).ptx, twin_file.read(path).arch).info["kernel"]
     assert (info.spill_stores, info.spill_loads) == (0, 0)
+
+
+def test_who_cannot_wait_at_the_mbarrier_of_a_commit_is_to_be_named_by_it() -> None:
+    report, _ = _launch(KERNELS / "pair_commit_to_one.cu", True)
+    assert report.findings[0].situation == "tensor-peer-not-waited"
+    assert "a thread can wait at the mbarriers of its own CTA only" in report.findings[0].fix

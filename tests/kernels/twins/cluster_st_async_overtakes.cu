@@ -3,7 +3,7 @@
 // launch: grid=2 block=32 arch=sm_90
 // arg: x u32[2,32]=random
 // arg: out u32[32]=zeros
-// expect: missing-wait RAW @send @read severity=error
+// expect: data-race WAR @read @send severity=error
 // allow: missing-wait @send @send
 // allow: barrier-misuse
 // result: out = x.sum(0, dtype=np.uint32)

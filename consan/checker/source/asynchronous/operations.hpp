@@ -30,7 +30,7 @@ struct Operation : Side {
     u32 chosen = WHOLE_CHUNK;               // the bytes of each chunk that it accesses
     Vector seen{};                          // of a load in a cluster: what its thread knew
     u32 reader = NOTHING;                   // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
-    bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
+    bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been brought before
 
     // It adds to elements of so many bytes.
     void add(u8 bytes) { strong = reads = true, element = bytes, scope = GPU_SCOPE; }
@@ -41,7 +41,8 @@ struct Operation : Side {
         return made;
     }
     bool loads() const { return kind == BULK_LOAD_OPERATION || kind == LAUNCH_REQUEST_OPERATION; }
-    bool by_phase() const { return loads() || kind == STORE_ASYNC_OPERATION || kind == BULK_SOURCE_OPERATION; }
+    bool brings() const { return loads() || kind == STORE_ASYNC_OPERATION; }
+    bool by_phase() const { return brings() || kind == BULK_SOURCE_OPERATION; }
     bool by_commit() const { return kind == TCGEN05_MMA_OPERATION || kind == TCGEN05_CP_OPERATION; }
     bool generic() const { return proxy == GENERIC_PROXY; }
 };
@@ -62,7 +63,7 @@ class Operations {
         if (made.loads() && shape_.ctas() > 1) made.seen = clocks_.seen(issuer);
         if (made.by_phase()) made.informed = mbarriers_.phases_known(issuer, made.phase) >= made.phase.phase;
         u32 number = (u32)operations_.size();
-        for (u32 chunk : chunks) made.refill |= made.loads() && loaded(chunk);
+        for (u32 chunk : chunks) made.refill |= made.brings() && brought(chunk, made);
         operations_.push_back(made);
         Access use{made};
         use.thread = issuer, use.operation = (u8)made.kind;
@@ -221,9 +222,13 @@ class Operations {
         return found;
     }
 
-    bool loaded(u32 chunk) const {
-        for (u32 at = heads_[chunk]; at; at = nodes_[at].next)
-            if (operations_[nodes_[at].operation].loads()) return true;
+    // Whether the bytes had been brought before. Many asynchronous stores bring those of one phase, and reductions add to them.
+    bool brought(u32 chunk, const Operation &made) const {
+        for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
+            const Operation &old = operations_[nodes_[at].operation];
+            if (!(nodes_[at].mask & made.chosen)) continue;
+            if (made.loads() ? old.loads() : old.brings() && old.phase.object == made.phase.object && old.phase.phase < made.phase.phase) return true;
+        }
         return false;
     }
 
