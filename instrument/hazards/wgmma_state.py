@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from consan.dataclass import dataclass
 from consan.instrument.control_flow import Key, PathStep, key_of, written
-from consan.instrument.isa import lookup, row_of, sources
+from consan.instrument.isa import copies, lookup, row_of, sources
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction, Vector
 
@@ -319,7 +319,7 @@ def _may_sink(state: State, event: RegisterEvent) -> bool:
 
 
 def _copies(event: RegisterEvent) -> bool:
-    return event.instruction.parts[0] == "mov"
+    return copies(event.instruction)
 
 
 def _role(how: str) -> str:

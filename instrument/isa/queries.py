@@ -14,6 +14,7 @@ __all__ = [
     "compares_and_swaps",
     "computes",
     "converts",
+    "copies",
     "decides_with",
     "does",
     "elects",
@@ -198,9 +199,14 @@ def decides_with(instruction: InstructionLike) -> bool | None:
     return {"and pred": True, "or pred": False}.get(" ".join(instruction.parts[:2]))
 
 
+def copies(instruction: InstructionLike) -> bool:
+    """Whether an instruction gives a value as it is, of any type."""
+    return has_action(instruction, "arithmetic", "move")
+
+
 def is_move(instruction: InstructionLike) -> bool:
     """Whether an instruction moves one value of 32 or 64 bits."""
-    return has_action(instruction, "arithmetic", "move") and instruction.parts[-1] in _WHOLE and len(instruction.parts) == 2
+    return copies(instruction) and instruction.parts[-1] in _WHOLE and len(instruction.parts) == 2
 
 
 def names_element(instruction: InstructionLike) -> bool:

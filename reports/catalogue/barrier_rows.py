@@ -21,10 +21,10 @@ BARRIER_MISUSE: Final = {
         "warps of a CTA meet at different calls of {cta_barrier}, at {both_at}, and from then on in different iterations of one loop",
     ),
     "shared-id": Situation(
-        "an order between the arrival at {second_at} and the last use of {barrier}: (1) and (2) can be taken for parts of one round",
-        "if all these threads are to meet in one round, let the thread count of {barrier} name all of them; else let the threads of"
-        " {second_at} wait for those of {first_at} before they arrive again: at another named barrier, which both pass after the last"
-        " use of {barrier}; or give groups of warps that have nothing to do with each other barriers of their own",
+        "an order between the last use of {barrier} and the next arrival at it: (1) and (2) can be taken for parts of one round",
+        "if all these threads are to meet in one round, let the thread count of {barrier} name all of them; else let no thread of"
+        " {both_at} arrive again before all others have left the round before: at another named barrier, which both sides pass after the"
+        " last use of {barrier}; or give groups of warps that have nothing to do with each other barriers of their own",
         "{barrier} is used at {first_at} and at {second_at} at the same time: which warps release each other depends on timing",
     ),
     "counts-disagree": Situation(
