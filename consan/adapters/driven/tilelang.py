@@ -28,6 +28,7 @@ from consan.adapters.triton.host import HostMemory, block_of
 from consan.launching.placement import placed
 from consan.libcuda import library
 from consan.session.comparing.launch_memory import Copied, Memory
+from consan.session.modules.producers import TILELANG_MARK
 from consan.toolchain import find
 
 _TRIED: Final = (0, 1)
@@ -117,7 +118,8 @@ class TilelangStandIn(Seam):
         """`compile_cuda`: PTX with lines, also where there is no CUDA toolkit."""
         given = [*of_nvrtc(options), *(f"-I{folder}" for folder in find.include_dirs()), "-lineinfo"]
         placed_code = with_each_line(code, sources.place(code, sources.source_folder(self._open)))
-        return bytes(original(HOST_TYPES + placed_code, target_format="ptx", options=given, **others)).rstrip(b"\0")
+        made = bytes(original(HOST_TYPES + placed_code, target_format="ptx", options=given, **others)).rstrip(b"\0")
+        return made + f"\n{TILELANG_MARK}\n".encode()
 
     def _launch(self, original: Callable[..., Any], adapter: Any, *args: Any, stream: int | None = None) -> Any:
         """The host code of a kernel, with tensors on the device."""
