@@ -41,8 +41,8 @@ from consan.reports.formats.json_format import ReportError, dumps, loads
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
-from consan.session.executing.switches import SWITCHES
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.switches import SWITCHES
 from consan.session.session_options import open_session
 from consan.session.spent import spent
 from consan.suppressions import finish

@@ -17,7 +17,7 @@ from test_known_launches import PLAIN, known, launched
 from consan.session import frameworks, repeated_launch
 from consan.session.executing import background, in_flight_launch
 from consan.session.executing.judging import Judge
-from consan.session.executing.switches import OFTEN
+from consan.session.planning.switches import OFTEN
 
 WHY = "they were made while a launch with the same parameters was checked, which does not stand for them"
 

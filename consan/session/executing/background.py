@@ -31,12 +31,12 @@ from consan.session.executing.in_flight import Repeating, Slot
 from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
-from consan.session.executing.switches import SWITCHES
 from consan.session.executing.time_limit import TimeLimit
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.switches import SWITCHES
 
 MOST_KNOWN: Final = 1 << 12  # receipts
 _NOT_LIKE: Final = "they were made while a launch with the same parameters was checked, which does not stand for them"
