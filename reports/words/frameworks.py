@@ -4,9 +4,8 @@ A row is a word, a column a framework; `{leave}`, `{parity}` and `{barrier}` com
 and put the framework's word in parentheses: "wait with {wait} ({wait_cpp})". If a framework has no spelling, the word is empty
 and `tidy` removes the parentheses. Words that stand alone in a sentence always have a spelling that includes the PTX.
 
-Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6,
-Numba-CUDA 0.30, Warp 1.19, tilelang 0.1.15, Helion 1.5 (`hl` is helion.language), Pallas of JAX 0.12 (`plgpu` is
-jax.experimental.pallas.mosaic_gpu).
+Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6, Numba-CUDA
+0.30, Warp 1.19, tilelang 0.1.15, Helion 1.5 (`hl` is helion.language), Pallas of JAX 0.12 (`plgpu` is jax.experimental.pallas.mosaic_gpu).
 Users of Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
 """
 
@@ -155,6 +154,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "tl.debug_barrier() (bar.sync 0)",
         "bar.sync 0",
         dsl="cute.arch.sync_threads() (bar.sync 0)",
+        warp="a barrier of the block",
         tile="T.sync_threads() (bar.sync 0)",
     ),
     "warp_barrier": _row(
@@ -165,6 +165,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "bar.warp.sync",
         "bar.warp.sync",
         dsl="cute.arch.sync_warp() (bar.warp.sync)",
+        warp="a barrier of the warp",
         tile="T.sync_warp() (bar.warp.sync)",
     ),
     "cluster_barrier": _row(

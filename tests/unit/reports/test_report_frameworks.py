@@ -259,3 +259,10 @@ def test_one_racy_kernel_from_each_producer(framework: str, tmp_path: Path) -> N
     (finding,) = report.findings
     assert finding.fix.startswith(f"put {frameworks.words_of(framework, 'copy')['cta_barrier']} after the write at ")
     assert ("__syncthreads()" in str(report)) is (framework in (frameworks.CUDA, frameworks.CUTE))
+
+
+def test_a_fix_for_warp_names_no_barrier_of_cuda() -> None:
+    """Its kernels have none."""
+    words = frameworks.words_of(frameworks.WARP, "copy")
+    assert (words["cta_barrier"], words["warp_barrier"]) == ("a barrier of the block", "a barrier of the warp")
+    assert "wp.func_native" in frameworks.advice(frameworks.WARP, "data-race")
