@@ -4,9 +4,10 @@ Counters that are looked at, bounds, flags and words that hold a flag beside a v
 a comparison, a minimum, a choice, a mask, an address, an atomic or a branch. A value that is stored into shared memory, or by a strong
 store, may decide in another thread, unless it is the result of floating-point arithmetic, or of arithmetic with two values that are
 computed: an index or a flag is handed on as it is, or moved by a number of the text. So only loads whose values go into stores, and nowhere
-else, give data; a vector does if no element of it decides.
+else, give data; a vector does if no element of it decides. Compilers put several values into one register, as a zero of a counter and a sum
+that begins with it: where the register decides something, each of its writes is followed by itself.
 
-Not followed, so no data: values that pass local memory or a call. All writes to one register count as one value.
+Not followed, so no data: values that pass local memory or a call.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Final, TypedDict
 
 from consan.instrument.control_flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
 from consan.instrument.control_flow.dataflow import destinations, union
+from consan.instrument.control_flow.registers import keys_read
+from consan.instrument.control_flow.writes import destinations_of_writes
 from consan.instrument.isa import MemoryAccess, adds, hands_on, is_of_reals, lookup, polls, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
@@ -49,7 +52,28 @@ def loads_of_data(function: Function) -> frozenset[int]:
     """The starts of the relaxed loads that give data."""
     loads = [each for each in function.instructions() if _is_load(each)]
     goes = destinations(function, _used) if loads else {}
-    return frozenset(each.start for each in loads if union(goes, written(each)) == _STORED)
+    found = frozenset(each.start for each in loads if union(goes, written(each)) == _STORED)
+    return found | _by_writes(function, [each for each in loads if each.start not in found])
+
+
+def _by_writes(function: Function, loads: list[Instruction]) -> frozenset[int]:
+    """Those of some loads whose own values decide nothing, though another value of one of their registers does."""
+    registers = _handed_to(function, {key for each in loads for key in written(each)})
+    made = definitions(function)
+    if not any(len(made[key]) > 1 for key in registers):
+        return frozenset()
+    goes = destinations_of_writes(graph_of(function), _used, registers)
+    return frozenset(each.start for each in loads if union({key: goes[each.start, key] for key in written(each)}, written(each)) == _STORED)
+
+
+def _handed_to(function: Function, registers: set[Key]) -> set[Key]:
+    """Some registers, and those that get their values through instructions that hand them on."""
+    found, fresh = set(registers), set(registers)
+    steps = [(set(keys_read(each)), written(each)) for each in function.instructions() if registers and hands_on(each)]
+    while fresh:
+        fresh = {key for operands, results in steps if not operands.isdisjoint(found) for key in results} - found
+        found |= fresh
+    return found
 
 
 def retried(function: Function, loads: frozenset[int]) -> frozenset[int]:

@@ -55,6 +55,19 @@ CASES = {
         False,
     ),
     "nothing reads it": ([LOAD], False),
+    "an earlier value of its register decides": (
+        ["mov.u32 %r1, 7;", "setp.eq.u32 %p1, %r1, %r2;", "@%p1 bra $past;", LOAD, "$past:", STORE],
+        True,
+    ),
+    "a later value of its register decides": ([LOAD, STORE, "mov.u32 %r1, %r2;", "setp.eq.u32 %p1, %r1, 0;", "@%p1 ret;"], True),
+    "it comes round to a branch": (
+        ["mov.u32 %r1, 7;", "$again:", "setp.eq.u32 %p1, %r1, %r2;", LOAD, "@%p1 bra $again;", STORE],
+        False,
+    ),
+    "a write that may not happen comes between": (
+        [LOAD, "setp.eq.u32 %p1, %r2, 0;", "@%p1 mov.u32 %r1, 7;", "setp.eq.u32 %p2, %r1, 0;", "@%p2 ret;", STORE],
+        False,
+    ),
 }  # fmt: skip
 
 
