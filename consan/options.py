@@ -253,8 +253,8 @@ SESSION: Final = (
     ),
     Option(
         "--trace-memory",
-        "limit on the memory for the logs of a recorded launch, and on what is kept for later ones; a launch whose logs do not fit is looked"
-        " at in slices of its CTAs, and the verdict is incomplete until all were",
+        "limit on the memory for the logs of a recorded launch, and on what is kept for later ones; a launch whose logs do not fit is"
+        " looked at in slices of its CTAs, and the verdict is incomplete until all were",
         read_bytes,
         metavar="SIZE",
     ),
