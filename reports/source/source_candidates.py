@@ -14,13 +14,15 @@ from typing import Final
 from consan.dataclass import dataclass
 from consan.reports.model import FixStep
 from consan.reports.source.calls import CalledText, calls_of
-from consan.reports.source.source_patches import SOURCE_CALL, parted
+from consan.reports.source.source_patches import SOURCE_CALL, block_of, parted
 
 MOST_WAITS: Final = 12
+_MOST_LATE: Final = 4  # waits that move, and conditions
 _AT: Final = r"[\w.+-]+:(\d+)"
 _MOVE: Final = re.compile(rf"\bmove the [\w.:]+ at {_AT} (before|after) (?:the [\w.:]+ at )?{_AT}")
 _RELEASE: Final = re.compile(rf"\blet the \w+ at {_AT} come before the release at {_AT}")
 _SYNCED: Final = "with __syncwarp() between the two"
+_IF: Final = re.compile(r"\s*if\s*\(")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _COMPLEMENT: Final = re.compile(r"\((.+)\) \^ 1")
 
@@ -48,6 +50,27 @@ def branches(source: str, own: list[int], file: str) -> Iterator[FixStep]:
     line, condition = parted(source, own[0], own[-1]) if len(own) > 1 else (0, "")
     if line:
         yield FixStep("alter", f"__syncthreads() and if (!({condition})) in place of else", "at", "", file, line, 0, "", line)
+
+
+def later_waits(source: str, line: int, file: str, active: Container[int]) -> Iterator[FixStep]:
+    """Lines with a wait that stand below a line of their block, before it. `active`: the lines that the kernel has instructions of."""
+    own = block_of(source, line)
+    later = (number for number in _waiting(source, active) if number > line and block_of(source, number) == own)
+    yield from (
+        FixStep("move", f"line {number}", "before", "", file, line, 0, "", number) for number in itertools.islice(later, _MOST_LATE)
+    )
+
+
+def waits_of_some(source: str, own: list[int], file: str, active: Container[int]) -> Iterator[FixStep]:
+    """Without the condition of a wait between two lines: each round waits."""
+    text = source.splitlines()
+    between = (number for number in _waiting(source, active) if own[0] < number < own[-1] and _IF.match(text[number - 1]))
+    yield from (FixStep("leave-out", "condition", "at", "", file, number, 0, "", number) for number in itertools.islice(between, 1))
+
+
+def _waiting(source: str, active: Container[int]) -> list[int]:
+    """The lines that have a call of a wait."""
+    return [number for number, each in enumerate(source.splitlines(), 1) if number in active and next(calls_of(each, "wait"), None)]
 
 
 @dataclass(frozen=True)

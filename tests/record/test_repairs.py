@@ -36,7 +36,7 @@ from consan.reports.source.source_patches import patched
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.words import verified
 from consan.reports.words.verified import sentence_of, with_whole_fixes
-from consan.session.asking import reruns
+from consan.session.asking import recorded
 from consan.session.asking.reruns import LONGEST, MOST_INSTRUCTIONS, MOST_REPAIRS, Ran, Reruns
 from consan.session.executing import recording
 
@@ -280,7 +280,7 @@ def test_an_arrival_that_comes_too_early_is_moved_and_no_barrier_is_added(tmp_pa
 
 def test_lanes_of_a_warp_that_need_two_barriers_get_those_of_the_warp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _syncs_lanes(tmp_path)
-    plant(monkeypatch, reruns, 'situation.startswith("no-warp-sync")', "False")
+    plant(monkeypatch, recorded, 'situation.startswith("no-warp-sync")', "False")
     assert not _syncs_lanes(tmp_path)
 
 

@@ -30,6 +30,14 @@ FIXES: dict[str, tuple[str, ModuleType, str, str]] = {
         "move line 19 before value_behind_its_flag.cu:17",
         *(source_candidates, "named + ahead + released", "named + released"),
     ),
+    "twins/bulk_refill_waits_too_late": (
+        "move line 29 before bulk_refill_waits_too_late.cu:26",
+        *(reruns, "(later_waits(source.text, second, source.file, active) if second in own else ())", "()"),
+    ),
+    "twins/mbarrier_wait_of_some_rounds": (
+        "leave out the condition at mbarrier_wait_of_some_rounds.cu:21",
+        *(reruns, "itertools.chain(of_some, *first", "itertools.chain(*first"),
+    ),
     "twins/cluster_some_read_peer": (
         "barrier.cluster.wait after cluster_some_read_peer.cu:22",
         *(reruns, "outside(self.source.text, line) if any(", "line if any("),

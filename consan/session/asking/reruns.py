@@ -36,20 +36,19 @@ from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.text_waits import COUNTED
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
 from consan.dataclass import dataclass
-from consan.instrument.findings import KINDS, FindingFlags, Hazard, Kind, Operation, Reason
+from consan.instrument.findings import KINDS
 from consan.instrument.ptx import Module
-from consan.instrument.sites import Site
-from consan.reports.catalogue.global_races import NO_SIDE
 from consan.reports.catalogue.situations import LAPPED
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.source.patches import fixed
 from consan.reports.source.places import waiting_places
-from consan.reports.source.source_candidates import branches, moves, waits
+from consan.reports.source.source_candidates import branches, later_waits, moves, waits, waits_of_some
 from consan.reports.source.source_patches import between, block_of, outside, patched
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.reports.words.frameworks import CUDA
 from consan.reports.words.verified import NOT_NAMED, is_tighter_wait, misses_cause, names, own_words, turn_of, with_fix
 from consan.session.asking import outcomes
+from consan.session.asking.recorded import RECORDED, REGISTERS, record_of
 from consan.session.executing.repairs import described
 
 __all__ = ["LONGEST", "CudaSource", "Ran", "Reruns", "outcomes"]  # both kinds of runs of a launch are loaded together
@@ -68,10 +67,6 @@ LONGEST: Final = 2.8  # seconds of processor time in which repairs are begun, wi
 BUSY: Final = 4  # times as long on a busy machine
 _RACES: Final = ("data-race", "missing-wait", "missing-order")
 _CONFLICTS: Final = frozenset(each.name for each in KINDS.values() if each.conflicts)
-_REGISTERS: Final = "register-hazard"
-_KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
-_OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
-_OF_TENSOR_MEMORY: Final = re.compile(r"tcgen05\.(mma|cp|shift|ld|st)\b")
 
 _ORDERS: Final = re.compile(r"fence\.(?:sc|acq_rel|proxy)\b|bar\.warp\.sync |bar\.sync 0$|(?:cp\.async|wgmma)\.\S*(?:commit|wait)_group\b")
 _OF_CLUSTER: Final = words_of(CLUSTER[0])
@@ -104,13 +99,13 @@ def races(report: Report) -> list[Finding]:
 
 def judged(report: Report, before: Report) -> list[Finding]:
     """Findings that no repair of a race may leave: races, and errors of kinds that the launch did not have `before`, such as a deadlock."""
-    known = {_REGISTERS, *(each.kind for each in before.findings)} - _CONFLICTS
+    known = {REGISTERS, *(each.kind for each in before.findings)} - _CONFLICTS
     return [each for each in report.findings if each.severity == "error" and each.kind not in known]
 
 
 def why_not_compared(report: Report, found: Iterable[Finding]) -> str:
     """Why not all of a launch without optimisation was compared; empty if it was. `found`: its races."""
-    compared = {_REGISTERS, *(each.kind for each in found)}
+    compared = {REGISTERS, *(each.kind for each in found)}
     ended = next((each.kind for each in report.findings if each.severity == "error" and each.kind not in compared), "")
     return f"its launch shows {ended}" if ended else next(iter(report.incomplete), "")
 
@@ -172,7 +167,7 @@ class Reruns:
         ends, worked = min(self.clock() + BUSY * self.longest, self.ends), self.works()
         whole: VerifiedFix | None = None
         base, left, text = VerifiedFix((), rerun=True), frozenset(map(merge_key, findings)), TextPlaces(self.module)
-        for finding in findings if all(each.kind in _KINDS for each in findings) else ():
+        for finding in findings if all(each.kind in RECORDED for each in findings) else ():
             if merge_key(finding) not in left:
                 continue
             best, most = None, MOST_REPAIRS
@@ -229,7 +224,8 @@ class Reruns:
         moves_one = own_words(finding).startswith("move the ")  # a line that moves is the better repair
         short = [fix for fix in named if not any(COUNTED in step.instruction for step in fix.steps)]
         first = (short, lines, named, whole) if moves_one else (whole, short, lines, named)
-        for fix in itertools.chain(*first, replayed, listed):
+        of_some = () if base.steps else self._of_some(text, finding)
+        for fix in itertools.chain(of_some, *first, replayed, listed):
             if (key := fix.edits or fix.steps) not in seen and _are_disjoint(base.edits, fix.edits):
                 seen.add(key)
                 yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
@@ -238,14 +234,26 @@ class Reruns:
         """Lines that the finding's fix moves, and waits at mbarriers as the source spells them."""
         source = self.source
         assert source is not None
-        own = sorted(access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(source.file))
-        active = {(site.inlined[-1] if site.inlined else site).line or 0 for site in text.places.sites.values()}
+        own, active = self._own_lines(finding), _compiled_lines(text)
         yield from map(VerifiedFix, moves(source.text, own_words(finding), source.file))
         if finding.hazard == "RAW":  # else what is written comes too early for a read, or is lost
             yield from (VerifiedFix((step,)) for step in branches(source.text, own, source.file))
+        second = finding.pair[-1].line if finding.pair else 0
+        yield from (VerifiedFix((step,)) for step in (later_waits(source.text, second, source.file, active) if second in own else ()))
         lines = dict.fromkeys(place for line in own[-1:] for place in (line, block_of(source.text, line)))
         for step in waits(source.text, list(lines), source.file, active) if _is_of_phases(finding) else ():
             yield VerifiedFix((step,))
+
+    def _own_lines(self, finding: Finding) -> list[int]:
+        """The lines of a finding's accesses in the source."""
+        assert self.source is not None
+        file = os.path.realpath(self.source.file)
+        return sorted(access.line for access in finding.pair if os.path.realpath(access.file) == file)
+
+    def _of_some(self, text: TextPlaces, finding: Finding) -> Iterator[VerifiedFix]:
+        """Without the condition of a wait that stands between the lines of a finding."""
+        if self.source is not None and (own := self._own_lines(finding)):
+            yield from (VerifiedFix((step,)) for step in waits_of_some(self.source.text, own, self.source.file, _compiled_lines(text)))
 
     def _lines(self, finding: Finding, listed: Iterable[VerifiedFix]) -> Iterator[VerifiedFix]:
         """New lines of the source with what the finding's fix names: an optimiser may have merged the branches between which it belongs."""
@@ -253,7 +261,7 @@ class Reruns:
         added = (fix.steps for fix in listed if all(_is_named(step, finding) for step in fix.steps))
         words = (tuple(dict.fromkeys((step.instruction, step.spelling) for step in steps)) for steps in added)
         pieces = list(dict.fromkeys(words))[:MOST_PIECES]
-        own = [access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(self.source.file)]
+        own = self._own_lines(finding)
         for line, piece in itertools.product(between(self.source.text, own), pieces):
             at = outside(self.source.text, line) if any(_OF_CLUSTER in word for word, _ in piece) else line
             yield VerifiedFix(tuple(FixStep("add", word, "after", "", self.source.file, at, 0, spelled) for word, spelled in piece))
@@ -327,7 +335,7 @@ class Reruns:
             launched=SimpleNamespace(block=self.block, cluster=self.cluster),
             launch=SimpleNamespace(window=lambda: (0, 0)),
         )
-        events = iter(self._edited(text, Repairs(asked, _record_of(finding, text))))
+        events = iter(self._edited(text, Repairs(asked, record_of(finding, text))))
         yield from itertools.islice(events, FIRST_OF_RACES if finding.kind in _RACES else 0)
         lines = frozenset(access.ptx_line for access in (*finding.accesses, *waiting_places(finding)))
         for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
@@ -358,6 +366,11 @@ def _is_named_order(fix: VerifiedFix, finding: Finding) -> bool:
     return all((_is_named(step, finding) or is_tighter_wait(words, step)) and _ORDERS.match(step.instruction) for step in fix.steps)
 
 
+def _compiled_lines(text: TextPlaces) -> set[int]:
+    """The lines of the source that a kernel has instructions of."""
+    return {(site.inlined[-1] if site.inlined else site).line or 0 for site in text.places.sites.values()}
+
+
 def _is_of_phases(finding: Finding) -> bool:
     """Whether a wait for an mbarrier may be what a finding lacks."""
     return finding.barrier is not None or _PHASES.search(own_words(finding)) is not None
@@ -366,35 +379,3 @@ def _is_of_phases(finding: Finding) -> bool:
 def _are_disjoint(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
     """Whether no edit of the one replaces text that an edit of the other replaces."""
     return all(a[1] <= b[0] or b[1] <= a[0] for a in one for b in other)
-
-
-def _operation_of(site: Site) -> int:
-    """The operation that an instruction starts; 0: none."""
-    if tensor := _OF_TENSOR_MEMORY.match(site.opcode):
-        return int(Operation[f"TCGEN05_{tensor[1].upper()}"])
-    return int(Operation.BULK_STORE if "global.shared" in site.opcode else _OPERATIONS.get(site.family, 0))
-
-
-def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
-    """A finding of a report as the checker's records have it."""
-    numbers = {site.ptx_line: number for number, site in text.places.sites.items()}
-    sites = [
-        numbers[access.ptx_line]
-        for access in ((*finding.accesses, *waiting_places(finding)) if finding.kind == "deadlock" else finding.pair)
-        if access.ptx_line in numbers
-    ]
-    first = text.places.sites[sites[0]] if sites else None
-    operation = _operation_of(first) if first else 0
-    situation = "no-release" if finding.situation == NO_SIDE else finding.situation
-    reason = Reason.__members__.get(situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
-    kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
-    return dict.fromkeys(("place", "group", "commits"), 0) | {
-        "hazard": int(Hazard[finding.hazard or "NONE"]),
-        "flags": int(FindingFlags.SAME_WARP) if situation.startswith("no-warp-sync") else 0,
-        "site": sites[0] if sites else 0,
-        "other_site": sites[-1] if sites else 0,
-        "kind": int(kind),
-        "reason": int(reason),
-        "operation": operation,
-        "own_operation": operation,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.reports.source.calls import calls_of
-from consan.reports.source.source_candidates import MOST_WAITS, moves, waits
+from consan.reports.source.source_candidates import MOST_WAITS, later_waits, moves, waits, waits_of_some
 from consan.reports.source.source_patches import block_of
 
 SOURCE = """__global__ void k() {
@@ -68,3 +68,29 @@ def test_calls_of_a_line() -> None:
     found = [(each.name, each.arguments) for each in calls_of("if (try_wait(f(a, b), c[1, 2] )) Wait(); // wait(x)", "wait")]
     assert found == [("try_wait", ("f(a, b)", "c[1, 2]")), ("Wait", ("",))]
     assert not list(calls_of("wait(a,", "wait"))
+
+
+LATE = """__global__ void k() {
+    for (int k = 0; k < 4; k++) {
+        load(k);
+        if (k < 3) wait(bar, k);
+        read();
+        { wait(inner, 0); }
+        wait(last, 1);
+    }
+    wait(behind, 0);
+}
+"""
+
+
+def test_a_wait_below_a_line_of_its_block_comes_before_it() -> None:
+    steps = list(later_waits(LATE, 3, "k.cu", EVERY))
+    assert [(step.action, step.own_line, step.where, step.line) for step in steps] == [("move", each, "before", 3) for each in (4, 6, 7)]
+    assert [step.own_line for step in later_waits(LATE, 3, "k.cu", (7,))] == [7]
+    assert list(later_waits(LATE, 7, "k.cu", EVERY)) == []
+
+
+def test_a_wait_of_some_rounds_between_two_lines_loses_its_condition() -> None:
+    (step,) = waits_of_some(LATE, [3, 5], "k.cu", EVERY)
+    assert (step.action, step.instruction, step.own_line) == ("leave-out", "condition", 4)
+    assert not [*waits_of_some(LATE, [5, 7], "k.cu", EVERY), *waits_of_some(LATE, [3, 5], "k.cu", ())]
