@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan import options
 from consan._errors import ExitCode
-from consan.commands.check import CheckCommand, RequestedLaunch
+from consan.commands.check import EXPLORES, CheckCommand, RequestedLaunch
 from consan.commands.parts.base import Parser
 from consan.commands.parts.deliver import deliver, shown_by
 from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = "60"
 _MOST_RUNS: Final = 3
-_RACES: Final = frozenset({"data-race", "global-race", "missing-wait", "missing-proxy-fence"})
+_RACES: Final = frozenset({"data-race", "global-race", "scope", "missing-wait", "missing-proxy-fence"})
 _STATUS: Final = {PROVEN: ExitCode.OK, COUNTEREXAMPLE: ExitCode.VIOLATIONS, UNKNOWN: ExitCode.INCOMPLETE}
 
 
@@ -129,6 +129,6 @@ def _checked(words: list[str]) -> Report:
     given = parser.parse_args(words[2:])
     given.argv, given.command, given.rules = words[1:], "check", ()
     options.fill(given, {})
-    given.quiet, given.explore = True, 0.0
+    given.quiet, given.explore = True, EXPLORES
     report = RequestedLaunch(given).run(given)
     return replace(report, command=tuple(words))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any, Final
 
 from consan.dataclass import dataclass
@@ -38,8 +39,8 @@ def launches(conflicts: list[PossibleRace], function: Function, most: int) -> It
 
 def _launch(conflict: PossibleRace, function: Function) -> RacyLaunch | None:
     environment, pair = conflict.environment, conflict.pair
-    for ctas, values in _LIMITS:
-        model = conflict.questions.model(pair, _SECONDS, list(_small(environment, ctas, values)))
+    for (ctas, values), more in product(_LIMITS, _differing(conflict)):
+        model = conflict.questions.model(pair, _SECONDS, [*_small(environment, ctas, values), *more])
         if model:
             arguments = [_argument(function, place, environment, model) for place in range(len(function.params))]
             if None in arguments:
@@ -48,6 +49,11 @@ def _launch(conflict: PossibleRace, function: Function) -> RacyLaunch | None:
             lines = tuple(sorted({pair.first.line, pair.second.line}))
             return RacyLaunch((grid[0], grid[1], grid[2]), tuple(each for each in arguments if each is not None), lines)
     return None
+
+
+def _differing(conflict: PossibleRace) -> list[list[Formula]]:
+    """The preferred condition on the threads of two CTAs, then none."""
+    return [[]] if conflict.pair.one_cta else [[conflict.questions.other_places(conflict.pair)], []]
 
 
 def _small(environment: Environment, ctas: int, values: int) -> Iterator[Formula]:

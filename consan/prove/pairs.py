@@ -100,6 +100,10 @@ class OverlapQuestions:
         asked = [*self.meet(pair), *more]
         return ask([*asked, *facts(asked)], seconds)
 
+    def other_places(self, pair: AccessPair) -> Formula:
+        """Whether two threads have other places in their blocks: then most programs store other values."""
+        return self._other_thread(pair)
+
     def _never_meet(self, pair: AccessPair, seconds: float) -> bool:
         """Whether the numbers of the threads keep two accesses apart, or the other terms of their addresses."""
         one, other = (self._split(each) for each in (pair.first, pair.second))

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from consan.__main__ import main
+from consan.commands import prove
 from consan.prove import solver
 from consan.reports.formats.json_format import schema
 
@@ -59,6 +60,47 @@ def test_a_counterexample_is_run_and_its_finding_shown(kernel: Path, capsys: pyt
     assert "error[global-race]" in out
     assert "k, blocks of 64 x 1 x 1: counterexample: a launch has a race" in out
     assert "consan check" in out
+
+
+BY_ROWS = OWN.replace("mad.lo.s32 %r4, %r3, 64, %r2", "mad.lo.s32 %r4, %r3, %r1, %r2")
+ATOMIC = OWN.replace("st.global.u32 [%rd4], %r2", "red.relaxed.cta.global.add.u32 [%rd2], 1")
+POLLED = """
+__global__ void k(int *g, int n) {
+    __shared__ int line[64];
+    __shared__ unsigned long long bar;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 64;" ::"r"(at) : "memory");
+    __syncthreads();
+    line[threadIdx.x] = n;
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at) : "memory");
+    asm volatile("{ .reg .pred p; A%=: mbarrier.try_wait.parity.shared.b64 p, [%0], 1; @!p bra A%=; }" ::"r"(at) : "memory");
+    g[blockIdx.x * 64 + threadIdx.x] = line[threadIdx.x ^ 32];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        pytest.param(BY_ROWS, "global-race", id="other values are stored"),
+        pytest.param(ATOMIC, "scope", id="atomics whose scope is too small"),
+    ],
+)
+def test_a_counterexample_is_an_error(kernel: Path, capsys: pytest.CaptureFixture[str], text: str, kind: str) -> None:
+    """Two CTAs that store one value at one place are a warning, so threads with other numbers are preferred."""
+    kernel.write_text(text)
+    assert main(["prove", str(kernel)]) == 66
+    assert f"error[{kind}]" in capsys.readouterr().out
+
+
+def test_a_race_of_another_schedule_is_shown(kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait of a wrong parity ends at once; with seed 0 all threads have arrived before."""
+    source = kernel.with_suffix(".cu")
+    source.write_text(POLLED)
+    assert main(["prove", str(source), "--block", "64", "--arch", "sm_90a"]) == 66
+    assert "error[data-race]" in capsys.readouterr().out
+    monkeypatch.setattr(prove, "EXPLORES", 0.0)
+    assert main(["prove", str(source), "--block", "64", "--arch", "sm_90a"]) == 67
 
 
 RING = Path(__file__).parents[2] / "kernels/twins/bulk_load_producer_phase.cu"
