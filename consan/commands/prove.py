@@ -89,14 +89,18 @@ class Run:
 
 
 def _run(args: argparse.Namespace, subject: ProofSubject, proof: KernelProof) -> Run | None:
-    """The first launch that shows a race, else the last one that was tried; None: there was none to try."""
-    tried: Run | None = None
+    """The first launch that shows a race, else the first one in other schedules, too; None: there was none to try."""
+    tried = list[RacyLaunch]()
     for launch in launches(proof.conflicts, subject.function, _MOST_RUNS):
-        words = _command(args, subject, launch)
-        tried = Run(launch, shlex.join(words), _checked(words))
-        if tried.shown:
-            return tried
-    return tried
+        tried.append(launch)
+        if (found := _of_launch(args, subject, launch, 0.0)).shown:
+            return found
+    return _of_launch(args, subject, tried[0], EXPLORES) if tried else None
+
+
+def _of_launch(args: argparse.Namespace, subject: ProofSubject, launch: RacyLaunch, explore: float) -> Run:
+    words = _command(args, subject, launch)
+    return Run(launch, shlex.join(words), _checked(words, explore))
 
 
 def _command(args: argparse.Namespace, subject: ProofSubject, launch: RacyLaunch) -> list[str]:
@@ -122,13 +126,13 @@ def _dynamic(subject: ProofSubject) -> int:
     return max(0, _DYNAMIC - sum(sizes)) if 0 in sizes else 0
 
 
-def _checked(words: list[str]) -> Report:
-    """The report of `consan check` for a command line."""
+def _checked(words: list[str], explore: float) -> Report:
+    """The report of `consan check` for a command line. `explore`: the seconds of other schedules."""
     parser = Parser(prog="consan check", add_help=False)
     CheckCommand().prepare(parser)
     given = parser.parse_args(words[2:])
     given.argv, given.command, given.rules = words[1:], "check", ()
     options.fill(given, {})
-    given.quiet, given.explore = True, EXPLORES
+    given.quiet, given.explore = True, explore
     report = RequestedLaunch(given).run(given)
     return replace(report, command=tuple(words))
