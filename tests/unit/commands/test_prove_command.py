@@ -93,6 +93,14 @@ def test_a_counterexample_is_an_error(kernel: Path, capsys: pytest.CaptureFixtur
     assert f"error[{kind}]" in capsys.readouterr().out
 
 
+def test_a_race_of_unequal_data_is_an_error(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With zeros all threads store one value, which is a warning."""
+    source = kernel.with_suffix(".cu")
+    source.write_text("__global__ void k(int* a, const int* b) { a[blockIdx.x] = b[threadIdx.x]; }")
+    assert main(["prove", str(source), "--block", "32"]) == 66
+    assert "=arange" in capsys.readouterr().out
+
+
 def test_a_race_of_another_schedule_is_shown(kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The wait of a wrong parity ends at once; with seed 0 all threads have arrived before."""
     source = kernel.with_suffix(".cu")
