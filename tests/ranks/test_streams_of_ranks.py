@@ -57,6 +57,7 @@ def steps_of(torch: Any, data: Any, handle: Any) -> dict[str, Callable[[], Any]]
         "receive mine": lambda: dist.recv(data, peer),
         "put mine on b": lambda: nvshmem.core.put(data, there, peer, stream=b),
         "quiet on b": lambda: nvshmem.core.quiet(stream=b),
+        "nvshmem barrier": nvshmem.core.barrier_all,
         "nvshmem barrier on b": lambda: nvshmem.core.barrier_all(stream=b),
     }  # fmt: skip
 
@@ -128,6 +129,7 @@ PROGRAMS: dict[str, tuple[tuple[str, str] | None, tuple[str, ...]]] = {
     "a signal from the stream": (None, ("use a", SET, "put", "use b", "wait", TAKE)),
     "a signal that another stream waits for": (RACE, ("use a", SET, "put", "use b", "wait", "use a", TAKE)),
     "a put in another stream": (RACE, ("put mine on b", "quiet on b", "barrier", TAKE_OWN)),
+    "a put and a barrier of another stream": (RACE, ("put mine on b", "nvshmem barrier", TAKE_OWN, "nvshmem barrier on b")),
     "a put and a barrier of its stream": (None, ("put mine on b", "nvshmem barrier on b", "use b", TAKE_OWN)),
 }  # fmt: skip
 QUICK = (

@@ -40,7 +40,7 @@ class NvshmemCalls:
         self._crew, self._symmetric, self._session, self._operations = crew, symmetric, session, operations
         self._streams = operations.streams
         self._signals: dict[int, list[Event]] = {}  # by address: what each signal there says is over
-        self._puts: dict[int, list[Event]] = {}  # by rank: those that are not done
+        self._puts: dict[int, list[tuple[Event, Event]]] = {}  # by rank: those that are not done: behind the call, and behind the put
 
     def modules(self) -> dict[str, ModuleType]:
         """The modules by their names."""
@@ -108,7 +108,7 @@ class NvshmemCalls:
             there.copy_(src.reshape(there.shape))
         with self._operations.part_of("nvshmem put", stream=where, behind=False, of_one=True):
             self._operations.done("put", [src], [])
-        self._puts.setdefault(self._crew.rank, []).append(made := library.record())
+        self._puts.setdefault(self._crew.rank, []).append((where.record(), made := library.record()))
         return [made]
 
     def _get(self, dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> None:
@@ -117,8 +117,12 @@ class NvshmemCalls:
         self._quiet(stream)
 
     def _quiet(self, stream: Any = None) -> None:
-        for each in self._puts.pop(self._crew.rank, []):
-            self._in(stream).wait(each)
+        """The puts are done that were made before, in the order of the stream."""
+        where, left = self._in(stream), self._streams.concurrent.timeline.left
+        puts = self._puts.pop(self._crew.rank, [])
+        self._puts[self._crew.rank] = [each for each in puts if not left(each[0].over) <= where.before]
+        for _, made in (each for each in puts if each not in self._puts[self._crew.rank]):
+            where.wait(made)
 
     def _put_signal(
         self, dst: Any, src: Any, signal_var: Any, signal_val: int, signal_op: int, remote_pe: int = -1, stream: Any = None

@@ -101,8 +101,7 @@ class ProgramStream(Stream):
 
 
 _DEVICES: Final = (
-    "the program names the devices {} and {}, which are one on this virtual machine: their launches were not compared as those of two"
-    " (--gpus says how many it has)"
+    "the program names the devices {} and {}, which are one on the virtual machine: their launches were not compared as those of two"
 )
 _LEGACY: Final = 1  # the lowest bits of the handle that a default stream of a further device is known by
 
