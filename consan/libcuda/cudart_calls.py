@@ -12,6 +12,7 @@ import struct
 from typing import Any, Final
 
 from consan.libcuda import (  # some fill the table of calls alone
+    calls,
     device_calls,
     graph_calls,
     host_calls,  # noqa: F401
@@ -92,18 +93,28 @@ def _register(driver: StandInDriver, wrapper: int) -> int:
     return driver.made(_Image(wrapper))
 
 
+_MIXED: Final = "a program that has managed variables, and other ones, uses them on two devices: that is not served without a GPU"
+
+
 class _Image:
     """A fat binary of the program: the address of its wrapper, and the module of each device once it is loaded.
 
     `managed`: the names of variables that are not yet laid, by the addresses of the program's pointers to them.
-    `has_managed`: all devices have its variables.
+    `has_managed`, `has_others`: it has such variables, which all devices have, or others, which each device has.
     """
 
     def __init__(self, wrapper: int) -> None:
         self.wrapper, self.modules, self.managed, self.has_managed = wrapper, dict[int, int](), dict[int, str](), False
+        self.has_others = False
 
 
-@serves("Q Q Q s", "_cudaRegisterFunction", "_cudaRegisterVar")
+@serves("Q Q Q s", "_cudaRegisterVar")
+def _register_variable(driver: StandInDriver, image: int, host: int, device: int, name: str) -> None:
+    driver.of(image, _Image).has_others = True
+    _symbol(driver, image, host, device, name)
+
+
+@serves("Q Q Q s", "_cudaRegisterFunction")
 def _symbol(driver: StandInDriver, image: int, host: int, device: int, name: str) -> None:
     driver.host.symbols[host] = HostSymbol(image, name)
 
@@ -130,6 +141,8 @@ def _initialise(driver: StandInDriver, image: int) -> None:
 def _module(driver: StandInDriver, image: _Image) -> int:
     """The module of an image for the current device, which is loaded at its first use. Raises CallFailed."""
     device = 0 if image.has_managed else driver.device
+    if device != driver.device and image.has_others:
+        raise CallFailed(calls.NOT_SUPPORTED, _MIXED)
     if device not in image.modules:
         image.modules[device] = int(module_calls.load_data(driver, image.wrapper))
     return image.modules[device]

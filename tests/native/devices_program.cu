@@ -8,6 +8,9 @@
 constexpr int N = 128, BYTES = N * sizeof(int);
 
 __device__ int total;
+#ifdef MANAGED
+__managed__ int counted;
+#endif
 
 __global__ void fill(int *to, int value) { to[threadIdx.x] = value; }
 __global__ void take(int *to, const int *from) { to[threadIdx.x] = from[threadIdx.x] + 1; }  // second

@@ -21,12 +21,15 @@ pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is no
 BETWEEN, WITHIN = "no-device-edge", "no-stream-edge"
 
 
+def compiled(folder: Path, *words: str) -> Path:
+    made = ["nvcc", "-arch=compute_90", "-lineinfo", "-cudart", "shared", "-o", "program", *words, str(HERE / "devices_program.cu")]
+    subprocess.run(made, check=True, capture_output=True, cwd=folder)
+    return folder / "program"
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("devices") / "program"
-    words = ["nvcc", "-arch=compute_90", "-lineinfo", "-cudart", "shared", "-o", str(made), str(HERE / "devices_program.cu")]
-    subprocess.run(words, check=True, capture_output=True)
-    return made
+    return compiled(tmp_path_factory.mktemp("devices"))
 
 
 def ran(program: Path, *words: str, gpus: int = 2) -> tuple[int, Report]:
@@ -77,6 +80,15 @@ def test_the_report_names_the_devices(program: Path) -> None:
     text = " ".join(str(report).split())
     assert "of GPU 1 does not wait for stream" in text
     assert "of GPU 0: fill and take touch the same bytes" in text
+
+
+@pytest.mark.slow
+def test_managed_variables_and_others_of_two_devices(tmp_path: Path) -> None:
+    """The ones are those of all devices, the others of each one: a module here has both for all."""
+    managed = compiled(tmp_path, "-DMANAGED")
+    _, report = ran(managed, "add", "device1", "add")
+    assert (report.verdict, report.findings) == ("incomplete", ()), str(report)
+    assert ran(managed, "add", "sync", "add")[1].verdict == "clean"
 
 
 def test_there_is_one_device_where_nobody_asks_for_more(program: Path) -> None:
