@@ -179,6 +179,17 @@ def test_launches_of_a_program_have_pair_by_pair(last: int, monkeypatch: pytest.
     assert (report.verdict, sampled(report, "global-memory")) == (("violations", "clean")[last > 0], "sampled (6 of 7)")
 
 
+@pytest.mark.parametrize("last", [FEW - 1, 0])
+def test_a_full_log_of_a_program_is_divided(last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can repeat the launch, so its logs had all the room that there is."""
+    source = SCATTERS.replace("out[to[", "for (unsigned i = 0; i < 60; ++i) out[to[8 + i] + to[")
+    program = Program(source, "scatters", [*range(FEW - 1), last], monkeypatch, 1 << 18)
+    assert sampled(program.launch()) == "sampled: 0 of 28 slices"
+    for _ in range(28):
+        report = program.launch()
+    assert (report.verdict, list(report.incomplete)) == (("violations", "clean")[last > 0], [])
+
+
 FLAGS = """
 extern "C" __global__ void flags(unsigned* out, unsigned* flag, int) {
     if (threadIdx.x == 0 && blockIdx.x == 0) asm volatile("st.release.gpu.u32 [%0], 1;" :: "l"(flag) : "memory");

@@ -247,7 +247,7 @@ class Judge:
             if started.earlier is not None:
                 started.earlier.store()
             self._sizes(prepared, started, checked)
-            if started.is_full(checked) and not (started.recorded.leaves and not prepared.logs.roomy):
+            if started.is_full(checked) and not started.may_be_longer:
                 self._divides(prepared, started, checked)
             if started.recorded.leaves and time.monotonic() - began > SLOW:
                 prepared.logs.slow = True

@@ -178,6 +178,11 @@ class LaunchCheck:
         """Whether nothing but longer logs is missing, on a device where logs are short at first."""
         return self.recorded.leaves and self.is_full(checked)
 
+    @property
+    def may_be_longer(self) -> bool:
+        """Whether later launches of its shape may have longer logs, each of its CTAs."""
+        return self.recorded.leaves and self.memory is not None and not self.memory.room.roomy
+
     def is_full(self, checked: Checked) -> bool:
         """Whether nothing but longer logs is missing."""
         full = OUT_OF_ROOM in checked.gaps or LOGS_FULL in checked.global_races
