@@ -7,9 +7,11 @@ import ctypes
 import pytest
 from framework_support import FakeCalls, Framework
 from leaving_support import slow_clock
+from planted import plant
 
 from consan.backends import driver as api
 from consan.backends.callbacks import is_programmatic
+from consan.session.comparing import concurrent_launches
 
 KERNELS = """
 extern "C" __global__ void primary(unsigned* out, unsigned* from, int early) {
@@ -55,6 +57,30 @@ def test_a_third_kernel_needs_a_wait_in_the_second(framework: Framework, waits: 
     framework.launch("unrelated", waits, chained=True)
     framework.launch("secondary", 1, chained=True)
     assert [finding.situation for finding in framework.report().findings] == ["no-chained-wait"] * (not waits)
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["in a graph alone", "compared before"])
+def test_dependents_in_a_graph(framework: Framework, before: bool) -> None:
+    """The nodes' accesses are not known: behind a wait the text says nothing of them."""
+    calls, stream = framework.calls, framework.calls.stream()
+    if before:
+        framework.launch("primary", 1)
+        framework.launch("secondary", 1, chained=True)
+    calls.call("cuStreamBeginCapture", stream, 0)
+    framework.capturing.add(stream)
+    framework.launch("primary", 1, stream=stream)
+    framework.launch("secondary", 1, stream=stream, chained=True)
+    calls.call("cuStreamEndCapture", stream, 0)
+    framework.capturing.clear()
+    report = framework.report()
+    assert (report.verdict, not report.findings) == ("clean" if before else "incomplete", True)
+    assert before or all("it was not compared with what may run at the same time" in reason for reason in report.incomplete)
+
+
+def test_planted_dependents(framework: Framework, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, concurrent_launches, "needed=missed or ", "needed=", "ConcurrentLaunches._tell_unknown")
+    with pytest.raises(AssertionError):
+        test_dependents_in_a_graph(framework, False)
 
 
 def test_where_the_calls_do_not_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,13 +55,17 @@ class KernelGaps(Protocol):
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The comparisons of one session. `reasons`: why its report is incomplete."""
+    """The comparisons of one session. `reasons`: why its report is incomplete.
+
+    `dependents`: pairs of kernels that were compared, the second one as a programmatic dependent of the first.
+    """
 
     accesses: LaunchAccesses
     sites_of: Callable[[Prepared], ModuleSites]
     findings: Accumulated
     reasons: dict[str, None]
     kernels: KernelGaps
+    dependents: set[tuple[str, str]] = field(default_factory=set)
 
     def found(self, findings: Iterable[Finding]) -> None:
         """Report races of two launches."""
@@ -76,7 +80,7 @@ class Comparisons:
         self.kernels.lacks_global_races(prepared, entry, why)
 
     def launch_lacks(self, prepared: Prepared, entry: str, why: str) -> None:
-        """A launch that reaches memory of another GPU was not compared: the report is incomplete."""
+        """A launch of a kernel was not compared with another one that it has to be: the report is incomplete."""
         self.kernels.lacks_comparison(prepared, entry, why)
 
     def streams_lack(self, why: str) -> None:

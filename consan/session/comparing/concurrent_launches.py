@@ -176,9 +176,8 @@ class ConcurrentLaunches:
 
     def nodes(self) -> tuple[GraphNode, ...] | None:
         """All that was done, as nodes of a graph. None: it was too much."""
-        if self.timeline.forgotten:
-            return None
-        return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
+        starts, done = self._starts, sorted(self._done.items())
+        return None if self.timeline.forgotten else tuple(GraphNode(number, each, starts[number]) for number, each in done)
 
     def graph_launched(self, by: Comparisons, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> tuple[Numbers, Numbers]:
         """A graph is launched, after what is over by then. Its nodes are not compared with each other.
@@ -321,9 +320,8 @@ class ConcurrentLaunches:
         if not self.of_program:
             by.incomplete(_TOO_MANY)
             return
-        for done in map(self._done.__getitem__, oldest):
-            if isinstance(done, _Launched):
-                done.lacks(_LEFT_OUT, needed=bool(done.reaches))
+        for done in (each for each in map(self._done.__getitem__, oldest) if isinstance(each, _Launched)):
+            done.lacks(_LEFT_OUT, needed=bool(done.reaches))
 
     def _compare(self, by: Comparisons, number: int, later: _Done, start: Numbers, *, waited: bool) -> None:
         """`number`: of the earlier one. `start`: what is over when the later one starts."""
@@ -333,8 +331,10 @@ class ConcurrentLaunches:
             found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
         if unknown:
             if not self.of_program or earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
-                self._tell_unknown(by, earlier, later)
+                self._tell_unknown(by, earlier, later, dependent=waited)
             return
+        if waited:
+            by.dependents.add((earlier.name, later.name))
         if found and (_may_signal(earlier, later, scope) or _may_signal(later, earlier, scope)):
             found, uncertain = [], True
             if scope == SYS_SCOPE:
@@ -347,18 +347,18 @@ class ConcurrentLaunches:
         else:
             by.found(list(self._races(earlier, later, found, waited=waited)))
 
-    def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done) -> None:
-        """Tell that two were not compared: of a program, each kernel has the reason."""
-        if not self.of_program and (self.required or not (isinstance(earlier, _Launched) or isinstance(later, _Launched))):
-            names = f"{earlier.name} and {later.name}"
-            by.incomplete(f"the launches of {names} were not compared: the accesses of one are not known in full")
+    def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done, *, dependent: bool) -> None:
+        """Tell that two were not compared: of a program, each kernel has the reason. `dependent`: the later one may start early."""
+        launches = isinstance(earlier, _Launched), isinstance(later, _Launched)
+        if not self.of_program and (self.required or not any(launches)):
+            by.incomplete(f"the launches of {earlier.name} and {later.name} were not compared: the accesses of one are not known in full")
             return
-        between = _on_two_devices(earlier, later)
+        across, missed = _on_two_devices(earlier, later), dependent and all(launches) and (earlier.name, later.name) not in by.dependents
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
-                strange = other.rows is None and each.rows is not None
-                whose = f"all accesses of {self._stranger(each, other)}" if strange else "all its accesses"
-                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=between and bool(each.reaches))
+                stranger = "" if each.rows is None or other.rows is not None else self._stranger(each, other)
+                whose = f"all accesses of {stranger}" if stranger else "all its accesses"
+                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=missed or (across and bool(each.reaches)))
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: a kernel has few names."""

@@ -1,6 +1,6 @@
 // A tile is swapped: what it held is loaded by `ldmatrix`, and nobody uses it. Pallas writes a tile so. Nothing was in it: worth a note, no more.
 //
-// launch: grid=1 block=32
+// launch: grid=1 block=32 arch=sm_90a
 // arg: out u32[128]=zeros
 // expect: uninitialized-read @load severity=note
 // result: out = (np.arange(128) % 32).astype(np.uint32)

@@ -1,6 +1,6 @@
 // As swapped_matrix, but what the tile held is added to what is stored.
 //
-// launch: grid=1 block=32
+// launch: grid=1 block=32 arch=sm_90a
 // arg: out u32[128]=zeros
 // expect: uninitialized-read @load severity=error
 // result: out = (np.arange(128) % 32).astype(np.uint32)
