@@ -24,6 +24,7 @@ from consan.toolchain.cache import CACHE, key
 
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _BOUNDS = re.compile(r"\.(?:max|req)ntid\b")
+_SERIALIZED = "(C7512)"  # of the assembler: `wgmma` runs one by one, for want of registers
 _IGNORED = "'setmaxnreg' ignored"  # C7508: no bounds fix the number of registers with which a warp starts
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
@@ -74,7 +75,7 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
 
 
 def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.Assembled:
-    """A recorded module, with the plain kernel's number of registers if it then needs no stack for them; else with up to 16 more."""
+    """A recorded module, with the plain kernel's number of registers if it needs no stack then and serializes no `wgmma`; else up to 16 more."""
     before = assemble.assemble_cached(plain, architecture)
     recorded = _without_ignored(before, recorded)
     most = max(_FEWEST, -(-max((info.registers for info in before.info.values()), default=_FEWEST) // 8) * 8)
@@ -86,7 +87,8 @@ def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.
             if "setmaxnreg" not in str(error):
                 raise
             break  # it names more registers than the cap leaves
-        if all(info.spill_loads + info.spill_stores == 0 for info in found.info.values()):
+        serial = _SERIALIZED in found.log and _SERIALIZED not in before.log
+        if not serial and all(info.spill_loads + info.spill_stores == 0 for info in found.info.values()):
             return found
     return assemble.assemble_cached(recorded, architecture)
 
