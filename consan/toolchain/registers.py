@@ -75,7 +75,9 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
 
 
 def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.Assembled:
-    """A recorded module, with the plain kernel's number of registers if it needs no stack then and serializes no `wgmma`; else up to 16 more."""
+    """A recorded module, with the plain kernel's number of registers if it needs no stack then; else, and if `wgmma` would run one by one,
+    with up to 16 more.
+    """
     before = assemble.assemble_cached(plain, architecture)
     recorded = _without_ignored(before, recorded)
     most = max(_FEWEST, -(-max((info.registers for info in before.info.values()), default=_FEWEST) // 8) * 8)
