@@ -134,7 +134,7 @@ class DevicePlane(ABC):
     @property
     @abstractmethod
     def plane(self) -> Plane:
-        """Where its rows lie."""
+        """Its address, and the distances of its rows and slices."""
 
 
 def rows_of(to: Plane, source: Plane, height: int, depth: int) -> list[tuple[int, int]]:

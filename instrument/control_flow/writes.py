@@ -18,7 +18,7 @@ _Used: TypeAlias = Callable[[Instruction, dict[Key, int]], Iterator[tuple[Key, i
 
 
 def destinations_of_writes(graph: Graph, used: _Used, registers: Set[Key]) -> dict[Write, int]:
-    """Where the value of each write of some registers goes, as bits. `used` is that of `dataflow.destinations`."""
+    """The destinations of each write of some registers, as bits. `used` is that of `dataflow.destinations`."""
     last = _last_writes(graph, registers)
     steps = {step.instruction.start: step.instruction for step in graph.steps()}
     goes, pending = defaultdict[Write, int](int), list(steps)

@@ -66,7 +66,7 @@ COMMITS: Final[dict[str, str]] = {
     "wgmma": "wgmma.commit_group.sync.aligned",
     **dict.fromkeys(TENSOR_OPERATIONS, "tcgen05.commit"),
 }
-# Where nobody has waited, or another thread has: the situation if the mbarrier is of another CTA than (2).
+# Nobody has waited, or another thread has: the situation if the mbarrier is of another CTA than (2).
 UNSEEN: Final = {f"{of}{name}": f"{of}peer-not-waited" for of in ("", "tensor-") for name in ("not-waited", "waited-no-barrier")}
 SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completion an mbarrier signals
 UNWRITTEN: Final = "no instruction of this kernel writes"  # in the message of a read

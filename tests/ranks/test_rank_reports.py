@@ -137,7 +137,7 @@ RECEIVES, SENDS_ON = "ld.acquire.sys.global.u32 %0, [%1];", "st.release.sys.glob
 
 
 def handed_on(*edit: str) -> Any:
-    """What a rank has read by a flag of a second rank, which has read one of a third."""
+    """A rank reads by a flag of a second rank, which has read one of a third."""
     before, middle, after = HANDED_ON.partition("else if (rank == 1)")
     middle_of_it, end, rest = after.partition("} else {")
     words = [np.zeros(4, np.uint32) for _ in range(4)]

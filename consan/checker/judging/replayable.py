@@ -44,7 +44,7 @@ class Replayable:
         self.only, self.sample = frozenset(new[place] for place in spread(len(new), clusters)), clusters
 
     def takes_slice(self, slices: Slices, some: LaunchSlice, there: Iterable[int], checked: Checked) -> None:
-        """Those that are there. What a launch that is repeated has shown before counts, too."""
+        """Those that are there. Results of earlier launches of one that is repeated count, too."""
         self.slices, self.some, checked.pairs = slices, some, slices
         self.only = frozenset(there) if self.only is None else self.only.intersection(there)
         checked.tally.add(self.retained.tally)

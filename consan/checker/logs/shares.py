@@ -3,7 +3,7 @@
 If nothing orders CTAs, they are divided into sets, and two sets at a time are compared. A race is between two CTAs, or within one:
 some pair of sets has both. Pairs that one launch has no time for are left to later launches of its shape, which are taken to do the same.
 
-Where the logs of a launch have no room on the device, it is looked at in slices: in each launch of a shape other CTAs have logs. All
+A launch whose logs have no room on the device is looked at in slices: in each launch of a shape other CTAs have logs. All
 threads store their hashes. So a CTA without a log that did what another one did, in this launch or in an earlier one, is known.
 
 - Within CTAs (shared memory) a slice is two neighbouring sets. All slices together have each CTA.

@@ -41,7 +41,7 @@ class ReceiptGroup:
 
     @classmethod
     def failed(cls, error: Exception) -> ReceiptGroup:
-        """That of a launch that cannot be checked."""
+        """For a launch that cannot be checked."""
         return cls(error=error, over=ctypes.c_int64(1))
 
     @property

@@ -43,7 +43,7 @@ class KnownLogs:
         return LogRoom(roomy, self.lines.get(shape, 0), some=None if slices is None else slices.next)
 
     def length(self, shape: LogShape) -> Hashable:
-        """Tells launches of a shape apart whose logs differ in length, or are those of other CTAs."""
+        """A key that is equal for launches of a shape whose logs have one length and are those of the same CTAs."""
         slices = self.slices.get(shape)
         return 2 * self.lines.get(shape, -1) + self.roomy, None if slices is None else slices.next
 

@@ -1,4 +1,4 @@
-"""What a program has found so far is stored while it runs: a finding at once, and all else beside a GPU by a thread of consan's."""
+"""The findings of a program so far are stored while it runs: a finding at once, and all else beside a GPU by a thread of consan's."""
 
 from __future__ import annotations
 

@@ -404,7 +404,7 @@ class Edges {
         return first ? deficit(observation, *first) : Deficit{};
     }
 
-    // What lacks at a flag, of what comes before it at a time of the thread that sets it.
+    // The missing part at a flag, of all that comes before it at a time of the thread that sets it.
     Deficit seen_from(Deficit lacks, u32 other, u32 time) const {
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
         if (released && !views_.covers(lacks.release, other, time)) {
