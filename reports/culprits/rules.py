@@ -155,7 +155,7 @@ _RACES: Final = (
         *_CONSTANT,
     ),
     ((*_CTA, "operation-unordered"), published_early, *_EARLY),
-    ((*_CTA, "operation-unordered", "cluster"), heard_by_nobody, *_UNHEARD),
+    ((*_CTA, "operation-unordered", "cluster", "refilled-too-early"), heard_by_nobody, *_UNHEARD),
     (
         ("no-barrier",),
         other_arrival,

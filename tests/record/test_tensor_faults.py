@@ -54,7 +54,7 @@ RULES = {
     ),
     "waits that are over": (MBARRIERS, " || clocks_.executed(thread, wait.thread) >= wait.time", "", "inval_behind_relaxed_barrier", False),
     "other data": (CLOCKS, "++time_[thread];\n        ++warp_time_[thread / LANES];\n        return", "return", "launch_other_data", True),
-    "responses": (OPERATIONS, "bool by_phase() const { return loads() ||", "bool by_phase() const { return", "launch_not_waited", True),
+    "responses": (OPERATIONS, "bool by_phase() const { return brings() ||", "bool by_phase() const { return", "launch_not_waited", True),
     "slots": (OPERATIONS, "? 1 : load.phase.phase;", "? 64 : load.phase.phase;", "launch_slot_not_free", True),
     "requests in one slot": (OPERATIONS, "return !requests && is_behind()", "return is_behind()", "launch_two_in_one_slot", True),
     "order of a refusal": (LAUNCHES, "if (clocks_.before(each.thread, each.time, thread)) {", "{", "clean_launch_two_slots", False),

@@ -51,7 +51,7 @@ class Chip(VirtualBackend):
 @pytest.fixture
 def chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Chip:
     def assembled(text: str, *_: Any, **__: Any) -> Any:
-        return SimpleNamespace(cubin=text.encode(), info={}, warnings=())
+        return SimpleNamespace(cubin=text.encode(), info={}, warnings=(), log="")
 
     monkeypatch.setattr(assemble, "assemble_cached", assembled)
     backend = Chip()
