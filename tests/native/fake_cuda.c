@@ -21,7 +21,7 @@ struct Module {
     int hooked;
     uint64_t control[4];
     uint64_t recorded;  // the sum of an image that records
-    uint64_t record[2], places[8];  // where a launch leaves its results, and its logs
+    uint64_t record[2], places[9];  // where a launch leaves its results, and its logs (PLACES_BYTES of instrument/record/text/text.py)
     uint32_t seed;  // of delays: it is noted where there is one
     char table[8];  // a variable, noted in the same way by launches with hooks
 };
