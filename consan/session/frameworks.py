@@ -46,6 +46,7 @@ from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
 from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, LaunchesLikeOne, RepeatedLaunch, SilentLaunches, get_ready
+from consan.session.spared_launches import SparedLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
@@ -165,10 +166,10 @@ class Frameworks:
         known = KnownLaunches.of(self, prepared, launch, shape, before)
         if known is not None or only_known:
             return known
-        without_log = LaunchesByProof.of(self, prepared, launch, before)
-        if without_log is None and not self.selection.spares:
-            return self.background.repeating.of(prepared, shape, launch.stream) or LaunchesLikeOne.of(self, prepared, launch, shape)
-        return without_log or LaunchesLikeOne.of(self, prepared, launch, shape)
+        found: AlikeLaunches[Any] | None = LaunchesByProof.of(self, prepared, launch, before)
+        if found is None and not self.selection.spares:
+            found = self.background.repeating.of(prepared, shape, launch.stream)
+        return found or LaunchesLikeOne.of(self, prepared, launch, shape) or SparedLaunches.of(self, prepared, launch)
 
     def plain(self, prepared: Prepared, launch: FrameworkLaunch) -> int:
         """The handle of the kernel as it is."""

@@ -13,7 +13,8 @@ from test_known_launches import known
 
 from consan.backends.cost import COST
 from consan.reports.verdict.coverage import by_kernel
-from consan.session import frameworks
+from consan.session import frameworks, spared_launches
+from consan.session.planning import budget
 from consan.session.planning.budget import FIRST
 
 
@@ -69,9 +70,29 @@ def test_launches_without_a_log_take_no_time(kernel: str, library: bench_launch.
     assert coverage(kernel, library, monkeypatch) == ("checked", 0)
 
 
+def test_launches_for_which_there_is_no_time_take_the_short_way(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert coverage("picks", library, monkeypatch) == (f"sampled ({FIRST} of 120)", 0)
+
+
 def test_launches_with_a_log_are_chosen_one_by_one(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert coverage("picks", library, monkeypatch) == (f"sampled ({FIRST} of 120)", 100)
     assert coverage("picks", library, monkeypatch, overhead=1000.0) == ("checked", 100)
+
+
+def test_they_are_looked_at_once_there_is_time(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "LOOK_EVERY", 60.0)  # the test looks
+    program = known("cupy picks", library, monkeypatch, overhead=0.05)
+    for _ in range(20):
+        program.launch()
+        time.sleep(0.02)  # for the thread that checks
+    assert program.repeats(5) == 5
+    found = program.session.selection._budget
+    assert found is not None
+    assert not found.look()
+    found.share = 1000.0
+    assert found.look()
+    assert program.repeats(5) == 0
+    assert by_kernel(program.session.report())["picks"]["barriers"] == f"sampled ({FIRST + 5} of 30)"
+    program.close()
 
 
 @pytest.mark.parametrize(
@@ -87,3 +108,12 @@ def test_planted(
     right = coverage(kernel, library, monkeypatch, overhead)
     plant(monkeypatch, frameworks, old, new, f"Frameworks.{member}")
     assert coverage(kernel, library, monkeypatch, overhead) != right
+
+
+@pytest.mark.parametrize(("member", "old", "new"), [("covers", "not self.over.value", "True"), ("lends", ", over=self.over)", ")")])
+def test_planted_in_those_without_time(
+    member: str, old: str, new: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, spared_launches, old, new, f"SparedLaunches.{member}")
+    with pytest.raises(AssertionError):
+        test_they_are_looked_at_once_there_is_time(library, monkeypatch)

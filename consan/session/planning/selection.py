@@ -5,6 +5,7 @@ The reason follows `model.NOTHING_RAN` in the report's reasons; it is empty wher
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -50,6 +51,10 @@ class Selection:
     def spares(self) -> bool:
         """Whether launches may be left out to save time: those with a log are chosen one by one."""
         return self._budget is not None
+
+    def until_there_is_time(self, number: int, entry: str, extents: tuple[Dim3, Dim3, Dim3]) -> ctypes.c_int64 | None:
+        """As `OverheadBudget.until_there_is_time`; None without one."""
+        return None if self._budget is None else self._budget.until_there_is_time((number, entry, extents))
 
     def unchecked(self, number: int, entry: str) -> int:
         """Launches of a kernel that were left out."""
