@@ -51,7 +51,7 @@ def test_a_lock_in_shared_memory_lacks_a_fence_and_no_atomic_update(name: str, l
 # The finding that speaks, and a part of its repair.
 SPEAKING = (
     ("last_warp_no_release", "data-race", "no-release", "put __threadfence_block() after last_warp_no_release.cu:17"),
-    ("cluster_st_async_overtakes", "data-race", "refilled-too-early", "wait for empty before the asynchronous store at cluster_st_async_overtakes.cu:29"),
+    ("cluster_st_async_overtakes", "data-race", "refilled-too-early", "wait for empty before the asynchronous store at"),
     ("cluster_halves_not_freed", "missing-wait", "not-waited", "wait for empty, on which threads arrive at"),
     ("leaders_add_plainly", "data-race", "no-barrier@update", "make the update one atomic operation"),
     ("swizzle_of_lanes_collides", "data-race", "no-warp-sync@one-store", "give each lane an element of its own"),
