@@ -85,7 +85,7 @@ def test_they_are_looked_at_once_there_is_time(library: bench_launch.NullLibrary
         program.launch()
         time.sleep(0.02)  # for the thread that checks
     assert program.repeats(5) == 5
-    found = program.session.selection._budget
+    found = program.session.selection.budget
     assert found is not None
     assert not found.look()
     found.share = 1000.0

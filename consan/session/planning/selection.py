@@ -28,7 +28,7 @@ class Selection:
     def __init__(self, chosen: LaunchFilter, budget: OverheadBudget | None = None) -> None:
         self.left_out: Counter[tuple[int, str]] = Counter()
         self.spared: Counter[tuple[int, str]] = Counter()
-        self._budget = budget
+        self.budget = budget
         self._filter, self._skip, self._limit = chosen.kernel_name, chosen.launch_skip, chosen.launch_count
         self._let_through = 0  # by the kernel's name
 
@@ -37,7 +37,7 @@ class Selection:
         if not self._within(entry):
             self.left_out[number, entry] += 1
             return False
-        if self._budget is None or self._budget.affords((number, entry, extents)):
+        if self.budget is None or self.budget.affords((number, entry, extents)):
             return True
         self.spared[number, entry] += 1
         return False
@@ -50,11 +50,11 @@ class Selection:
     @property
     def spares(self) -> bool:
         """Whether launches may be left out to save time: those with a log are chosen one by one."""
-        return self._budget is not None
+        return self.budget is not None
 
     def until_there_is_time(self, number: int, entry: str, extents: tuple[Dim3, Dim3, Dim3]) -> ctypes.c_int64 | None:
         """As `OverheadBudget.until_there_is_time`; None without one."""
-        return None if self._budget is None else self._budget.until_there_is_time((number, entry, extents))
+        return None if self.budget is None else self.budget.until_there_is_time((number, entry, extents))
 
     def unchecked(self, number: int, entry: str) -> int:
         """Launches of a kernel that were left out."""
@@ -86,8 +86,8 @@ class Selection:
         """Start afresh after a report."""
         self.left_out.clear()
         self.spared.clear()
-        if self._budget is not None:
-            self._budget.forget()
+        if self.budget is not None:
+            self.budget.forget()
         self._let_through = 0
 
 
