@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import test_native as native
 from programs import engines, run
 
 from consan.commands import doctor
@@ -101,6 +103,58 @@ for device in (0, 1, 0, 1):
     stream.sync()
 '''
 
+NUMBA = """
+import numpy as np
+from numba import cuda
+@cuda.jit
+def fill(out, value):
+    out[cuda.grid(1)] = value
+buffers = []
+for device in (0, 1):
+    with cuda.gpus[device]:
+        buffers.append(cuda.to_device(np.zeros(1024, np.int32)))
+for device in (0, 1, 0, 1):
+    with cuda.gpus[device]:
+        fill[8, 128](buffers[device], device + 5)
+        cuda.synchronize()
+for device in (0, 1):
+    with cuda.gpus[device]:
+        assert (buffers[device].copy_to_host() == device + 5).all()
+"""
+
+# Each device writes its own array, or the second one that of the first, behind an event or in no order.
+NATIVE = """
+#include <cstdio>
+#include <cstdlib>
+#define CHECK(call) do { cudaError_t error = call; if (error) { std::printf("%s\\n", cudaGetErrorString(error)); std::exit(3); } } while (0)
+__global__ void fill(int *out, int value) { out[blockIdx.x * blockDim.x + threadIdx.x] = value; }
+int main(int count, char **words) {
+    bool peers = count > 1, ordered = peers && words[1][0] == 'o';
+    int *arrays[2];
+    cudaStream_t streams[2];
+    cudaEvent_t done;
+    for (int device = 0; device < 2; ++device) {
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaMalloc(&arrays[device], 1024));
+        CHECK(cudaStreamCreateWithFlags(&streams[device], cudaStreamNonBlocking));
+        if (peers) CHECK(cudaDeviceEnablePeerAccess(1 - device, 0));
+    }
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+    fill<<<4, 64, 0, streams[0]>>>(arrays[0], 5);
+    CHECK(cudaGetLastError());
+    CHECK(cudaEventRecord(done, streams[0]));
+    CHECK(cudaSetDevice(1));
+    if (ordered) CHECK(cudaStreamWaitEvent(streams[1], done, 0));
+    fill<<<4, 64, 0, streams[1]>>>(arrays[peers ? 0 : 1], 6);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaDeviceSynchronize());
+    return 0;
+}
+"""
+
 SYMMETRIC = """
 import os, torch, torch.distributed as dist, torch.distributed._symmetric_memory as symm, triton, triton.language as tl
 @triton.jit
@@ -178,13 +232,25 @@ def test_the_called_hooks_take_two_devices(tmp_path: Path) -> None:
     assert launches(report)["fill"] == 2
 
 
-@pytest.mark.parametrize(("framework", "script"), [("triton", TRITON), ("torch", TORCH), ("cuda.core", CORE)])
+@pytest.mark.parametrize(("framework", "script"), [("triton", TRITON), ("torch", TORCH), ("cuda.core", CORE), ("numba", NUMBA)])
 def test_other_frameworks_on_two_devices_in_turn(tmp_path: Path, framework: str, script: str) -> None:
     pytest.importorskip(framework)
     status, report = run(tmp_path, script)
     assert (status, report["verdict"]) == (0, "clean"), report
     assert launches(report)["fill"] == 4
     assert set(engines(report)) == {"record"}
+
+
+@pytest.mark.parametrize(("words", "status"), [((), 0), (("ordered",), 0), (("racing",), 66)], ids=["own arrays", "ordered", "racing"])
+def test_a_native_program_on_two_devices(tmp_path: Path, words: tuple[str, ...], status: int) -> None:
+    native.build(tmp_path, source=NATIVE)
+    output = tmp_path / "report.json"
+    command = [sys.executable, "-m", "consan", "run", "-o", str(output), "./app", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    report = json.loads(output.read_text())
+    assert launches(report) == {"fill": 2}
+    assert {finding["kind"] for finding in report["findings"]} == ({"global-race"} if status else set())
 
 
 @pytest.mark.parametrize("ordered", [False, True])
