@@ -131,17 +131,17 @@ def test_without_other_orders_of_threads_not_all_outcomes_are_seen(monkeypatch: 
     assert f"{part.outcomes} of 128 outcomes of 1 observation seen" in " ".join(consan.reports.render(report).split())
 
 
-def test_a_wait_for_stores_fails_where_the_arrivals_of_others_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def _verdict_without(action: steered.Action, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The verdict on a racy file, where schedules are not steered in one of the ways."""
     planned = exploration.steerings
-    without = lambda *given: (each for each in planned(*given) if each.action != steered.Action.AHEAD)  # noqa: E731
-    monkeypatch.setattr(exploration, "steerings", without)
-    (path,) = (path for path in FILES if path.stem == "stale_barrier_of_stores")
-    assert _launch(path, racy=True, explore=LONG)[0].verdict == "clean"
+    monkeypatch.setattr(exploration, "steerings", lambda *given: (each for each in planned(*given) if each.action != action))
+    (path,) = (path for path in FILES if path.stem == name)
+    return _launch(path, racy=True, explore=LONG)[0].verdict
+
+
+def test_a_wait_for_stores_fails_where_the_arrivals_of_others_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _verdict_without(steered.Action.AHEAD, "stale_barrier_of_stores", monkeypatch) == "clean"
 
 
 def test_a_lock_is_found_taken_only_between_two_steps_of_another_cta(monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = exploration.steerings
-    without = lambda *given: (each for each in planned(*given) if each.action != steered.Action.BETWEEN)  # noqa: E731
-    monkeypatch.setattr(exploration, "steerings", without)
-    (path,) = (path for path in FILES if path.stem == "lock_found_taken")
-    assert _launch(path, racy=True, explore=LONG)[0].verdict == "clean"
+    assert _verdict_without(steered.Action.BETWEEN, "lock_found_taken", monkeypatch) == "clean"

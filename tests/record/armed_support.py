@@ -47,7 +47,7 @@ class Program(bench_launch.Program):
         return times - by_python + self.helped - helped
 
     def repeats(self, times: int) -> int:
-        """Launch. Returns how many of the launches were made as one before them, by whomever."""
+        """Launch. Returns how many of the launches were made as one before them, by C or by Python."""
         before = self.long
         self.launch(times)
         return times - (self.long - before)

@@ -107,10 +107,10 @@ def test_noted_or_told(case: Callable[[Program], None], monkeypatch: pytest.Monk
             case(program)
             report = program.framework.report()
             found.append((report.verdict, [(each.kind, each.kernel) for each in report.findings], gap(report)))
-    told, noted = found
-    assert noted == told
-    assert bool(told[1]) == (case in RACY)
-    assert ("races are not looked for between" in told[2]) == (case in GAPS), told
+    heard, noted = found
+    assert noted == heard
+    assert bool(heard[1]) == (case in RACY)
+    assert ("races are not looked for between" in heard[2]) == (case in GAPS), heard
 
 
 @pytest.mark.parametrize("works", [False, True])

@@ -371,7 +371,7 @@ def caller() -> tuple[str, int]:
 def is_of_runtime(function: int, process: int = 0) -> bool:
     """Whether the code at an address of a process (0: this one) is of a framework's runtime.
 
-    XLA puts functions into streams for itself: each tells the thread that waits for a result, by locks that nobody can see.
+    XLA puts functions into streams for itself: each wakes the thread that waits for a result, by locks that nobody can see.
     """
     try:
         with open(f"/proc/{process or 'self'}/maps") as lines:

@@ -163,7 +163,7 @@ class Recording:
         assert prepared.recorded is not None
         ranked = ranks_of(prepared.plain), (self.rank_memory, stride_of_ranks(prepared.plain))
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, *ranked)
-        most, shape = self.most_bytes(memory, roomy=prepared.logs.roomy), (log.kernel, log.grid, log.block, log.cluster)
+        most, shape = self.most_bytes(memory, roomy=prepared.logs.roomy), log.shape
         room = prepared.logs.room(shape, roomy=log.roomy)
         how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": _machine}
         memory.most_retained = self.pool_bytes
@@ -318,32 +318,29 @@ def _as_instrumented(read: Callable[[], Module], done: Recorded, waits: bool) ->
 
 def begin_slice(recording: Recording, memory: LogMemory, prepared: Prepared, log: LogPlan, *, repeatable: bool) -> None:
     """A launch is to have a log. It has no slices where there is much more room by now."""
-    shape = log.kernel, log.grid, log.block, log.cluster
-    slices = prepared.logs.slices.get(shape)
+    slices = prepared.logs.slices.get(log.shape)
     if slices is not None and recording.most_bytes(memory, roomy=True) >= 2 * slices.most_bytes:
-        del prepared.logs.slices[shape]
+        del prepared.logs.slices[log.shape]
     elif slices is not None and repeatable:
         slices.begins()
 
 
 def divide(recording: Recording, memory: LogMemory, prepared: Prepared, log: LogPlan) -> bool:
     """The logs of a launch have no room. Returns whether launches of its shape are looked at in slices from now on."""
-    shape = log.kernel, log.grid, log.block, log.cluster
-    return _divided(recording, memory, prepared, shape, log.divides, 0)
+    return _divided(recording, memory, prepared, log.shape, log.divides, 0)
 
 
 def divide_more(recording: Recording, memory: LogMemory, prepared: Prepared, started: LaunchCheck) -> bool:
     """The log of a launch was full. Returns whether those of later launches of its shape are longer, and of fewer CTAs."""
-    launched, lines = started.launched, 0 if started.memory is None else started.memory.lines
-    shape = launched.entry, launched.grid, launched.block, launched.cluster
-    return lines > 0 and _divided(recording, memory, prepared, shape, started.choice.divides, lines)
+    lines = 0 if started.memory is None else started.memory.lines
+    return lines > 0 and _divided(recording, memory, prepared, started.shape, started.choice.divides, lines)
 
 
 def _divided(recording: Recording, memory: LogMemory, prepared: Prepared, shape: LogShape, most_slices: int, before: int) -> bool:
     """`before`: lines that did not suffice; 0: the fewest that serve have no room.
 
     Not divided: launches whose CTAs may synchronise through memory, or cancel each other's launch; clusters whose CTAs are no neighbours
-    in the grid; launches of several ranks, with `--sample` or `--keep-histories`, and those of which more is wanted than findings.
+    in the grid; launches of several ranks, with `--sample` or `--keep-histories`, and those that are to show more than findings.
     """
     recorded, (kernel, grid, block, cluster), options = prepared.recorded, shape, recording.options
     assert recorded is not None

@@ -21,7 +21,7 @@ from consan.checker.logs.pieces import NoRoom
 from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 from consan.reports.model import AllLaunchesProof
-from consan.session.modules.prepared import KnownLogs
+from consan.session.modules.prepared import KnownLogs, LogShape
 from consan.session.planning.decided import may_be_stopped
 from consan.session.planning.launch_sizes import most_together, too_many
 from consan.session.planning.options import SessionOptions
@@ -107,6 +107,11 @@ class LogPlan:
     hurried: bool  # whether they end then, though the user has not asked for less
     first: int = 0  # CTAs that start, and have a log
     divides: int = 0  # slices at most, if it has no room
+
+    @property
+    def shape(self) -> LogShape:
+        """The parts that launches with logs of one length share."""
+        return self.kernel, self.grid, self.block, self.cluster
 
 
 class Gap(enum.Enum):
