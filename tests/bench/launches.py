@@ -3,8 +3,9 @@
     python tests/bench/launches.py [add] [matmul] [cupy]                 the program alone
     consan run tests/bench/launches.py [add] [matmul] [cupy]             sanitized
 
-One line each: the first launch; launches 2 to 150 (their mean; consan checks the first ones, and the others have logs meanwhile);
-then 20 batches of 50 (their median and least), behind a second without a launch. Needs torch and Triton, or CuPy, on a GPU.
+One line each: the first launch; launches 2 to 150, each by the clock (their median, mean, and the four longest with their numbers: consan
+checks the first ones, and the others go on meanwhile); then 20 batches of 50 (their median and least), behind a second without a launch.
+Needs torch and Triton, or CuPy, on a GPU. `launches.cu` does the same in a native program.
 """
 
 from __future__ import annotations
@@ -61,6 +62,13 @@ def microseconds(launch: Callable[[], object], wait: Callable[[], object], times
     return 1e6 * took / times
 
 
+def _one(launch: Callable[[], object]) -> float:
+    """The host's time of one launch, in microseconds."""
+    began = time.perf_counter()
+    launch()
+    return 1e6 * (time.perf_counter() - began)
+
+
 def main() -> None:
     for name in sys.argv[1:] or ("add", "matmul"):
         launch, wait = {"add": add, "matmul": matmul, "cupy": cupy}[name]()
@@ -68,12 +76,15 @@ def main() -> None:
         launch()
         wait()
         first = time.perf_counter() - began
-        early = microseconds(launch, wait, FIRST - 1)
+        early = [_one(launch) for _ in range(FIRST - 1)]
+        wait()
+        longest = ", ".join(f"{time:.0f} the {number}th" for time, number in sorted(zip(early, range(2, FIRST + 1), strict=True))[:-5:-1])
         time.sleep(1)  # for the thread that checks
         microseconds(launch, wait, BATCH)
         batches = [microseconds(launch, wait, BATCH) for _ in range(BATCHES)]
         print(
-            f"{name}: first launch {first:.3f} s, launches 2 to {FIRST} {early:.0f} us, then {statistics.median(batches):.1f} us "
+            f"{name}: first launch {first:.3f} s, launches 2 to {FIRST} median {statistics.median(early):.1f}, "
+            f"mean {statistics.mean(early):.1f} us (longest {longest}), then {statistics.median(batches):.1f} us "
             f"(least {min(batches):.1f})",
             file=sys.stderr,
             flush=True,

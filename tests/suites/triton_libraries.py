@@ -2,6 +2,7 @@
 
     .venv-triton/bin/python tests/suites/triton_libraries.py [NAME ...]     needs torch (CPU), liger-kernel, fla-core, einops
     CONSAN_PROVE=10 .venv-triton/bin/python tests/suites/triton_libraries.py          the same, and which kernels are proven in 10 s (z3)
+    python3 tests/suites/triton_libraries.py --gpu [NAME ...]                         on a GPU, under consan.check; also kernels by engine
     PYTHONPATH=FlagGems/src GEMS_VENDOR=nvidia .venv-triton/bin/python tests/suites/triton_libraries.py --flag-gems [NAME ...]
 
 The inputs are small, so that all programs of a launch are checked together. `torch.cuda` tells of a device of four multiprocessors.
@@ -10,9 +11,11 @@ The inputs are small, so that all programs of a launch are checked together. `to
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -137,11 +140,11 @@ def flag_gems() -> dict[str, Callable[[], Any]]:
     }
 
 
-def run(name: str, operation: Callable[[], Any]) -> None:
+def run(name: str, operation: Callable[[], Any], *, gpu: bool) -> None:
     """One operation and its derivative: what consan says of their kernels."""
     start, ended = time.monotonic(), "not begun"
     within = float(os.environ.get("CONSAN_PROVE", "0"))  # of an operation
-    with consan.triton.cpu(arch=ARCH, prove=within) as report:
+    with consan.check() if gpu else consan.triton.cpu(arch=ARCH, prove=within) as report:
         try:
             found = operation()
             ended = "forward only"
@@ -152,6 +155,7 @@ def run(name: str, operation: Callable[[], Any]) -> None:
     kinds = sorted({f"{each.kind} {each.situation} {each.severity}" for each in report.findings})
     seen = f"{len(report.kernels)} kernels, {sum(kernel.launches for kernel in report.kernels)} launches"
     seen += f", {sum(kernel.proof is not None for kernel in report.kernels)} proven" if within else ""
+    seen += "".join(f", {count} {engine}" for engine, count in Counter(each.engine for each in report.kernels).items()) if gpu else ""
     checked = "global-memory" in report.checked
     print(
         f"| {name} | {ended} | {seen} | {report.verdict}{'' if checked else ', global memory not checked'} | {', '.join(kinds)} |",
@@ -165,14 +169,16 @@ def run(name: str, operation: Callable[[], Any]) -> None:
 
 def main() -> None:
     """Run those that the command line names, or all."""
+    names, gpu = [each for each in sys.argv[1:] if not each.startswith("--")], "--gpu" in sys.argv
     with contextlib.ExitStack() as stack:
-        for name, value in PROPERTIES.items():
+        if gpu:
+            stack.enter_context(importlib.import_module("torch").device("cuda"))
+        for name, value in () if gpu else PROPERTIES.items():
             stack.enter_context(mock.patch(f"torch.cuda.{name}", value))
-        names = [each for each in sys.argv[1:] if each != "--flag-gems"]
-        for library in (liger, fla) if len(names) == len(sys.argv[1:]) else (flag_gems,):
+        for library in (flag_gems,) if "--flag-gems" in sys.argv else (liger, fla):
             for name, operation in library().items():
                 if not names or name in names:
-                    run(f"{library.__name__} {name}", operation)
+                    run(f"{library.__name__} {name}", operation, gpu=gpu)
 
 
 if __name__ == "__main__":
