@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import twin_file
+from planted import plant
 from sampled import one_in
 
 import consan
 from consan.instrument.record import record
+from consan.reports.words import wording
 from consan.toolchain.assemble import assemble_cached
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"
@@ -75,3 +77,13 @@ def test_who_cannot_wait_at_the_mbarrier_of_a_commit_is_to_be_named_by_it() -> N
     report, _ = _launch(KERNELS / "pair_commit_to_one.cu", True)
     assert report.findings[0].situation == "tensor-peer-not-waited"
     assert "a thread can wait at the mbarriers of its own CTA only" in report.findings[0].fix
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("if situation in UNSEEN and", 'if situation == "not-waited" and'), ("return UNSEEN[situation]", 'return "peer-not-waited"')],
+)
+def test_words_of_copies_do_not_name_the_cta_of_a_commit(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, wording, old, new)
+    with pytest.raises(AssertionError):
+        test_who_cannot_wait_at_the_mbarrier_of_a_commit_is_to_be_named_by_it()

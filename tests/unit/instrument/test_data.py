@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from planted import plant
 
+from consan.instrument.control_flow import writes
 from consan.instrument.ptx import parse
 from consan.instrument.record.analyses.data import loads_of_data, retried
 
@@ -19,6 +21,7 @@ mov.f32 %f2, 0f00000000;
 """
 LOAD, REAL = "ld.relaxed.gpu.global.u32 %r1, [%rd1];", "ld.volatile.global.f32 %f1, [%rd1];"
 STORE, SUM = "st.global.u32 [%rd1+8], %r1;", "add.f32 %f2, %f2, %f1;"
+STORED, SEVEN, DECIDES = (LOAD, STORE), "mov.u32 %r1, 7;", ("setp.eq.u32 %p2, %r1, 0;", "@%p2 ret;")
 CASES = {
     "stored": ([LOAD, STORE], True),
     "added up and stored": (
@@ -65,9 +68,12 @@ CASES = {
         False,
     ),
     "a write that may not happen comes between": (
-        [LOAD, "setp.eq.u32 %p1, %r2, 0;", "@%p1 mov.u32 %r1, 7;", "setp.eq.u32 %p2, %r1, 0;", "@%p2 ret;", STORE],
+        [LOAD, STORE, "setp.eq.u32 %p1, %r2, 0;", "@%p1 mov.u32 %r1, 7;", "setp.eq.u32 %p2, %r1, 0;", "@%p2 ret;"],
         False,
     ),
+    "another value comes on the other branch": (["@%p1 bra $else;", *STORED, "bra $end;", "$else:", SEVEN, "$end:", *DECIDES], False),
+    "another value comes on the branch before": (["@%p1 bra $else;", SEVEN, "bra $end;", "$else:", *STORED, "$end:", *DECIDES], False),
+    "its copy decides": ([SEVEN, "@%p1 bra $past;", LOAD, "$past:", STORE, "mov.u32 %r1, %r1;", *DECIDES], False),
 }  # fmt: skip
 
 
@@ -77,6 +83,24 @@ def test_which_loads_give_data(name: str) -> None:
     (function,) = parse(HEAD + "\n".join(lines) + "\nret;\n}\n").functions
     (load,) = (each.start for each in function.instructions() if each.opcode.startswith("ld.") and "param" not in each.opcode)
     assert (load in loads_of_data(function)) is data
+
+
+FAULTS = (
+    ("a write that may not happen comes between", "own | before.get(key, own) if step.guard else own", "own"),
+    ("another value comes on the other branch", "writers | known.get(key, writers)", "writers"),
+    ("another value comes on the branch before", "writers | known.get(key, writers)", "known.get(key, writers)"),
+    ("a later value of its register decides", "own | before.get(key, own) if step.guard else own", "own | before.get(key, own)"),
+    ("its copy decides", "goes[start, key] for key in written(instruction)", "0 for key in written(instruction)"),
+    ("an earlier value of its register decides", "for maker in last[start].get(key, ()):", "for maker in ():"),
+)
+
+
+@pytest.mark.parametrize(("name", "old", "new"), FAULTS)
+def test_a_fault_in_the_writes_of_a_register(name: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_which_loads_give_data(name)
+    plant(monkeypatch, writes, old, new)
+    with pytest.raises(AssertionError):
+        test_which_loads_give_data(name)
 
 
 LOOK, OTHER = "ld.acquire.gpu.global.u32 %r2, [%rd2];", "ld.acquire.gpu.global.u32 %r2, [%rd1+64];"

@@ -11,9 +11,11 @@ from types import FrameType
 
 import corpus
 import pytest
+from planted import plant
 
 from consan.instrument.control_flow import graph_of
 from consan.instrument.control_flow.splitting import repeated_guards
+from consan.instrument.hazards import wgmma_state
 from consan.instrument.hazards.registers import find_register_hazards
 from consan.instrument.ptx import parse
 from consan.instrument.sites import StaticFinding
@@ -512,6 +514,26 @@ def test_plain_writes_below_the_fence_are_a_warning_in_a_straight_line(name: str
     assert {each.reason for each in found} == reasons
     severities = {finding.severity for finding in static_findings(found)}
     assert severities == ({"warning"} if reasons == {SUNK} else {"error"})
+
+
+FAULTS_AFTER_FENCE = {
+    "behind the group of another accumulator": ("not state.committed or _copies(event)", "not state.committed"),
+    "copied behind another group": ('how if how == "copy" else "write"', '"write"'),
+    "computed behind another group": ("not state.committed or _copies(event)", "True"),
+    "loaded behind another group": ("return copies(event.instruction)", "return True"),
+    "committed on one branch": (
+        "self.committed = self.committed or other.committed",
+        "self.committed = self.committed and other.committed",
+    ),
+    "behind a wait that leaves a group": ("state.used = None  # the batch is over", "pass  # the batch is over"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS_AFTER_FENCE)
+def test_a_fault_in_the_state_of_a_batch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, wgmma_state, *FAULTS_AFTER_FENCE[name])
+    with pytest.raises(AssertionError):
+        test_plain_writes_below_the_fence_are_a_warning_in_a_straight_line(name)
 
 
 # --- what the assembler says -----------------------------------------------------------------------------------------------------
