@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def run(folder: Path, script: str, *options: str, **environment: str) -> tuple[int, dict[str, Any]]:
     """The exit status and the report."""
@@ -38,3 +40,15 @@ def engines(report: dict[str, Any]) -> dict[str, int]:
 def found(report: dict[str, Any]) -> set[tuple[str, int]]:
     """File name and line of every access in the findings."""
     return {(Path(access["file"]).name, access["line"]) for finding in report["findings"] for access in finding["accesses"]}
+
+
+COUNT = (
+    "import ctypes; d = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); d.cuInit(0); d.cuDeviceGetCount(ctypes.byref(n)); print(n.value)"
+)
+
+
+def two_gpus() -> None:
+    """Skip the test where there are fewer than two."""
+    found = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=False)
+    if found.returncode or int(found.stdout) < 2:
+        pytest.skip("fewer than two GPUs")

@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 import test_native as native
-from programs import engines, run
+from programs import engines, run, two_gpus
 
 from consan.commands import doctor
 
 pytestmark = pytest.mark.gpu
-COUNT = (
-    "import ctypes; d = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); d.cuInit(0); d.cuDeviceGetCount(ctypes.byref(n)); print(n.value)"
-)
-
 CUPY = '''
 import cupy as cp
 kernel = cp.RawKernel(r"""
@@ -155,34 +151,10 @@ int main(int count, char **words) {
 }
 """
 
-SYMMETRIC = """
-import os, torch, torch.distributed as dist, torch.distributed._symmetric_memory as symm, triton, triton.language as tl
-@triton.jit
-def put(peers, value, PEER: tl.constexpr, BLOCK: tl.constexpr):
-    out = tl.load(peers.to(tl.pointer_type(tl.uint64)) + PEER).to(tl.pointer_type(tl.float32))
-    tl.store(out + tl.arange(0, BLOCK), value)
-rank = int(os.environ["LOCAL_RANK"]); torch.cuda.set_device(rank)
-dist.init_process_group("nccl")
-buffer = symm.empty(128, device="cuda", dtype=torch.float32)
-handle = symm.rendezvous(buffer, dist.group.WORLD)
-@triton.jit
-def take(data, out, BLOCK: tl.constexpr):
-    tl.store(out + tl.arange(0, BLOCK), tl.load(data + tl.arange(0, BLOCK)))
-out = torch.empty(128, device="cuda")
-dist.barrier()
-put[(1,)](handle.buffer_ptrs_dev, float(rank), PEER=1 - rank, BLOCK=128)
-BETWEEN
-take[(1,)](buffer, out, BLOCK=128)
-torch.cuda.synchronize()
-dist.destroy_process_group()
-"""
-
 
 @pytest.fixture(autouse=True)
 def _two_gpus() -> None:
-    found = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=False)
-    if found.returncode or int(found.stdout) < 2:
-        pytest.skip("fewer than two GPUs")
+    two_gpus()
 
 
 def launches(report: dict[str, Any]) -> dict[str, int]:
@@ -251,22 +223,6 @@ def test_a_native_program_on_two_devices(tmp_path: Path, words: tuple[str, ...],
     report = json.loads(output.read_text())
     assert launches(report) == {"fill": 2}
     assert {finding["kind"] for finding in report["findings"]} == ({"global-race"} if status else set())
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-def test_symmetric_memory_under_torchrun(tmp_path: Path, ordered: bool) -> None:
-    """Whether the racy launches ran at the same time is chance: else they are named."""
-    pytest.importorskip("triton")
-    (tmp_path / "ranks.py").write_text(SYMMETRIC.replace("BETWEEN", "dist.barrier()" if ordered else "pass"))
-    script = (
-        "import sys, torch.distributed.run as r; sys.argv = ['torchrun', '--standalone', '--nproc-per-node', '2', 'ranks.py']; r.main()"
-    )
-    status, report = run(tmp_path, script)
-    if ordered:
-        assert (status, report["verdict"]) == (0, "clean"), report
-    else:
-        assert status in (66, 67), report
-        assert report["findings"] or any("no order between them was seen" in why for why in report["incomplete"]), report["incomplete"]
 
 
 def test_doctor_names_the_peers() -> None:
