@@ -14,7 +14,6 @@ from typing import Any, Final
 from consan.libcuda import (  # some fill the table of calls alone
     calls,
     device_calls,
-    graph_calls,
     host_calls,  # noqa: F401
     launch_calls,
     memory_calls,
@@ -24,7 +23,9 @@ from consan.libcuda import (  # some fill the table of calls alone
 )
 from consan.libcuda.calls import CALLS, CallFailed, accepted, serves
 from consan.libcuda.driver import HostSymbol, StandInDriver
-from consan.libcuda.memory import allocation_calls, array_calls, graph_memory_calls  # noqa: F401 - as above
+from consan.libcuda.graphs import conditional_calls, graph_calls, graph_memory_calls, node_calls  # noqa: F401 - as above
+from consan.libcuda.graphs.node_types import KERNEL, MEMCPY
+from consan.libcuda.memory import allocation_calls, array_calls
 from consan.libcuda.memory.array_calls import DeviceArray
 from consan.libcuda.module_calls import LoadedKernel
 
@@ -56,7 +57,7 @@ _SAME: Final = {
     "cudaStreamGetCaptureInfo": "cuStreamGetCaptureInfo_v3",  # of programs that CUDA 13 has built; older ones name the version
     "cudaThreadExchangeStreamCaptureMode": "cuThreadExchangeStreamCaptureMode",
     **{f"cudaGraph{part}": f"cuGraph{part}" for part in ("Clone", "Create", "Destroy", "ExecDestroy", "Upload", "Launch", "GetNodes")},
-    **{f"cudaGraphAdd{part}": f"cuGraphAdd{part}" for part in ("ChildGraphNode", "EmptyNode", "Dependencies", "MemsetNode")},
+    **{f"cudaGraphAdd{part}": f"cuGraphAdd{part}" for part in ("ChildGraphNode", "EmptyNode", "MemsetNode")},
     **{f"cudaGraphInstantiate{part}": f"cuGraphInstantiate{part}" for part in ("WithFlags", "WithParams")},
     "cudaLaunchHostFunc": "cuLaunchHostFunc",
     "cudaDeviceCanAccessPeer": "cuDeviceCanAccessPeer",
@@ -219,7 +220,7 @@ def _kernel_node(driver: StandInDriver, params: int) -> Any:
     return graph_calls.kernel_node(driver, params, kernel_of)
 
 
-graph_calls.adds(_kernel_node, "_cudaGraphAddKernelNode")
+graph_calls.adds(_kernel_node, "_cudaGraphAddKernelNode", node_type=KERNEL)
 graph_calls.sets(_kernel_node, "_cudaGraphKernelNodeSetParams", "_cudaGraphExecKernelNodeSetParams")
 graph_calls.sets(graph_calls.memset_node, "_cudaGraphMemsetNodeSetParams", "_cudaGraphExecMemsetNodeSetParams")
 
@@ -293,7 +294,7 @@ def _copy_node(driver: StandInDriver, to: int, source: int, nbytes: int, kind: i
 
 serves("Q", "_cudaMemcpy3D")(_copy_box)
 serves("Q Q", "_cudaMemcpy3DAsync")(_copy_box)
-graph_calls.adds(_box_node, "_cudaGraphAddMemcpyNode")
+graph_calls.adds(_box_node, "_cudaGraphAddMemcpyNode", node_type=MEMCPY)
 graph_calls.sets(_box_node, "_cudaGraphMemcpyNodeSetParams", "_cudaGraphExecMemcpyNodeSetParams")
 graph_calls.adds(_copy_node, "_cudaGraphAddMemcpyNode1D", layout="Q Q Q i")
 graph_calls.sets(_copy_node, "_cudaGraphMemcpyNodeSetParams1D", "_cudaGraphExecMemcpyNodeSetParams1D", "Q Q Q i")

@@ -69,7 +69,7 @@ class DriverContext:
 
 
 class WorkCapture(Protocol):
-    """A graph that is being captured (graph_calls.py)."""
+    """A graph that is being captured (graphs/graph.py)."""
 
     ends: dict[int, list[Any]]
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from consan.libcuda import calls, graph_calls
+from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
+from consan.libcuda.graphs import graph_calls
+from consan.libcuda.graphs.node_types import HOST
 from consan.libcuda.memory_calls import rows_of_touched, shared_blocks
 from consan.session.comparing.program_streams import is_of_runtime
 
@@ -79,5 +81,5 @@ def _node(driver: StandInDriver, place: int) -> StreamWork:
     return host_function(driver, *_NODE.unpack(driver.memory.read(place, _NODE.size)))
 
 
-graph_calls.adds(_node, "cuGraphAddHostNode")
+graph_calls.adds(_node, "cuGraphAddHostNode", node_type=HOST)
 graph_calls.sets(_node, "cuGraphHostNodeSetParams", "cuGraphExecHostNodeSetParams")

@@ -22,6 +22,7 @@ from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import KeptPtx, StandInDriver
 from consan.libcuda.texts.built import know_source
+from consan.libcuda.texts.device_runtime import with_device_runtime
 from consan.libcuda.texts.places import with_places
 from consan.toolchain import fatbin
 
@@ -63,7 +64,7 @@ def _with_own_variables(text: str) -> str:
 
 
 def _load(driver: StandInDriver, text: str, name: str) -> int:
-    module = parse(_with_own_variables(with_places(text, driver.kept_ptx.places)), name)
+    module = parse(_with_own_variables(with_places(with_device_runtime(text), driver.kept_ptx.places)), name)
     made = DriverModule(driver.session.prepare(module, name=name))
     know_source(driver.session.unoptimised, made.prepared.plain, text)
     handle = driver.made(made)

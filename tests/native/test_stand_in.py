@@ -133,6 +133,20 @@ def test_a_call_of_a_copy_that_is_not_served_says_its_name(tmp_path: Path) -> No
 
 
 @needs_nvcc
+@pytest.mark.slow  # as below
+def test_a_graph_whose_kernels_set_a_condition_and_its_twin(tmp_path: Path) -> None:
+    program = built(tmp_path, source="conditional_program.cu")
+    status, report = ran(program)
+    assert (status, report.verdict) == (0, "clean"), report.notes
+    assert [each.launches for each in report.kernels] == [3, 3]
+    _, report = ran(program, "racy")
+    text = (HERE / "conditional_program.cu").read_text().splitlines()
+    line = next(number for number, line in enumerate(text, 1) if "// second" in line)
+    assert {each.kind for each in report.findings} == {"global-race"}
+    assert line in {access.line for each in report.findings for access in each.accesses}
+
+
+@needs_nvcc
 @pytest.mark.slow  # tests/unit/libcuda has a quick one, and no compiler
 @pytest.mark.parametrize("runtime", ["static", "shared"])
 def test_a_captured_graph_and_its_twin(tmp_path: Path, runtime: str) -> None:

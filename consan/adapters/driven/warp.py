@@ -21,9 +21,12 @@ from consan.adapters.base import SessionLike
 from consan.adapters.buffers import buffers
 from consan.adapters.driven import warp_library
 from consan.adapters.seam import Seam, lacking
-from consan.libcuda import graph_calls, library, memory_calls
+from consan.libcuda import library, memory_calls
 from consan.libcuda.calls import CALLS, CallFailed
 from consan.libcuda.driver import StandInDriver
+from consan.libcuda.graphs import graph_calls
+from consan.libcuda.graphs.conditional_calls import IF, WHILE, ConditionalNode, GraphCondition
+from consan.libcuda.graphs.graph import DriverGraph
 from consan.libcuda.memory import allocation_calls
 
 _TRIED: Final = (1, 19)
@@ -224,33 +227,33 @@ def _insert_child(context: Any, stream: int, graph: int) -> bool:
 
 def _insert_if_else(context: Any, stream: int, arch: int, ptx: bool, word: Any, on_true: Any, on_false: Any) -> bool:
     condition = _condition(stream, word)
-    bodies = (None if place is None else _body(place) for place in (on_true, on_false))
-    _driver().work(stream, condition.choose(*bodies))
+    bodies = [None if place is None else _body(place) for place in (on_true, on_false)]
+    _driver().work(stream, ConditionalNode(_driver(), condition, IF, bodies, reads=False))
     return True
 
 
 def _insert_while(context: Any, stream: int, arch: int, ptx: bool, word: Any, place: Any, handle: Any) -> bool:
     condition = _condition(stream, word)
     handle._obj.value = _driver().made(condition)
-    _driver().work(stream, condition.repeat(_body(place)))
+    _driver().work(stream, ConditionalNode(_driver(), condition, WHILE, [_body(place)], reads=False))
     return True
 
 
 def _set_condition(context: Any, stream: int, arch: int, ptx: bool, word: Any, handle: int) -> bool:
-    _driver().work(stream, _driver().of(handle, graph_calls.GraphCondition).read)
+    _driver().work(stream, _driver().of(handle, GraphCondition).read)
     return True
 
 
-def _condition(stream: int, word: Any) -> graph_calls.GraphCondition:
+def _condition(stream: int, word: Any) -> GraphCondition:
     """A condition that a stream reads now, from a word of device memory."""
-    condition = graph_calls.GraphCondition(_driver(), ctypes.cast(word, ctypes.c_void_p).value or 0)
+    condition = GraphCondition(_driver(), ctypes.cast(word, ctypes.c_void_p).value or 0)
     _driver().work(stream, condition.read)
     return condition
 
 
-def _body(place: Any) -> graph_calls.DriverGraph:
+def _body(place: Any) -> DriverGraph:
     """A new graph, whose handle goes to a place of the program."""
-    graph = graph_calls.DriverGraph()
+    graph = DriverGraph()
     place._obj.value = _driver().made(graph)
     return graph
 

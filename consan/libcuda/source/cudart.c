@@ -43,15 +43,23 @@ static void *unserved(const char *name) {
     return found ? found(name) : NULL;
 }
 
-#define SERVED(symbol, name) \
+#include "graph_arrays.h"
+
+#define PREPARED(symbol, name, prepared) \
     EXPORT int symbol(PARAMETERS) { \
+        prepared; \
         const word words[] = {WORDS}; \
         return call("_" #name, words); \
     }
+#define SERVED(symbol, name) PREPARED(symbol, name, )
 #define CALL(name) SERVED(name, name)
 #define HOST(name) SERVED(__##name, name)
+#define NODE(name) PREPARED(name, name, make_array(e >> 32 ? e : f))  // as in libcuda.c
+#define ENDS(name) PREPARED(name, name, p = ends_of_thread())
 #include "cudart_calls.h"
 #undef SERVED
+#undef NODE
+#undef ENDS
 
 EXPORT void **__cudaRegisterFatBinary(void *wrapper) {
     word handle = 0;
@@ -154,6 +162,8 @@ EXPORT int cudaMalloc3DArray(void **array, const channels *elements, extent size
 // ---- programs that hold a copy of the runtime ----
 
 #define SERVED(symbol, name) {#symbol, (void *)symbol},
+#define NODE CALL
+#define ENDS CALL
 #define OWN(name) {#name, (void *)name}
 static const struct {
     const char *name;

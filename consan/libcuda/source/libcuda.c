@@ -36,14 +36,22 @@ static int call(const char *name, const word *words) {
 // For consan's libcudart.so.
 EXPORT int consan_call(const char *name, const word *words) { return call(name, words); }
 
-#define CALL(name) \
+#include "graph_arrays.h"
+
+#define SERVED(name, prepared) \
     EXPORT int name(PARAMETERS) { \
+        prepared; \
         const word words[] = {WORDS}; \
         return call(#name, words); \
     }
+#define CALL(name) SERVED(name, )
+#define NODE(name) SERVED(name, make_array(e >> 32 ? e : f))  // older ones have no kinds of edges in front of the number of edges
+#define ENDS(name) SERVED(name, p = ends_of_thread())
 #include "calls.h"
 #include "refused.h"
 #undef CALL
+#undef NODE
+#undef ENDS
 #define RUNTIME(name) \
     EXPORT int runtime_##name(PARAMETERS) __asm__("_" #name); \
     EXPORT int runtime_##name(PARAMETERS) { \
@@ -225,6 +233,8 @@ static const struct {
     void *function;
 } functions[] = {
 #define CALL(name) {#name, (void *)name},
+#define NODE CALL
+#define ENDS CALL
 #include "calls.h"
 #undef CALL
 #define OWN(name) {#name, (void *)name}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from consan._errors import UsageError
+from consan.libcuda.texts.device_runtime import with_device_runtime
 from consan.session.without_optimisation import CudaText, WithoutOptimisation, processor_time
 from consan.toolchain.nvcc import compile_file, under_names_of
 
@@ -45,11 +46,11 @@ def _text_of(ptx: str, seconds: float) -> CudaText:
 
     def compiled(text: str, optimised: bool, *, own: str, seconds: float = _LATER) -> str:
         changed = None if text == own else text
-        return under_names_of(ptx, compile_file(path, target[1], optimised=optimised, seconds=seconds, text=changed))
+        return with_device_runtime(under_names_of(ptx, compile_file(path, target[1], optimised=optimised, seconds=seconds, text=changed)))
 
     own, began = path.read_text(errors="replace"), processor_time()
     made, took = compiled(own, optimised=True, own=own, seconds=seconds), processor_time() - began
-    if list(_instructions(made)) != list(_instructions(ptx)):
+    if list(_instructions(made)) != list(_instructions(with_device_runtime(ptx))):
         raise UsageError(
             f"nvcc makes another kernel of {path.name} here: it was built from another text, by another version, or with options that "
             "NVCC_APPEND_FLAGS can name"

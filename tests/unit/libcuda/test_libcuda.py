@@ -240,9 +240,11 @@ def test_without_a_session_the_driver_is_shut_down() -> None:
 
 def test_the_library_has_each_call_that_is_served() -> None:
     """The C file has the names of the rest, which it serves by itself."""
-    listed = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "calls.h").read_text(), re.MULTILINE)
+    listed = re.findall(r"^(?:CALL|NODE|ENDS)\((\w+)\)$", (SOURCE / "calls.h").read_text(), re.MULTILINE)
     listed += [f"_{name}" for name in re.findall(r"^RUNTIME\((\w+)\)$", (SOURCE / "runtime.h").read_text(), re.MULTILINE)]
-    runtime = {f"_{name}" for name in re.findall(r"^(?:CALL|HOST)\((\w+)\)$", (SOURCE / "cudart_calls.h").read_text(), re.MULTILINE)}
+    runtime = {
+        f"_{name}" for name in re.findall(r"^(?:CALL|HOST|NODE|ENDS)\((\w+)\)$", (SOURCE / "cudart_calls.h").read_text(), re.MULTILINE)
+    }
     own = re.findall(r"^EXPORT int (cu\w+)\(", (SOURCE / DRIVER.root).read_text(), re.MULTILINE)
     refused = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "refused.h").read_text(), re.MULTILINE)
     assert not {*refused} & {*listed, *own}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from consan.libcuda import calls, graph_calls
+from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
+from consan.libcuda.graphs import graph_calls
+from consan.libcuda.graphs.node_types import ALLOCATION, FREE
 from consan.libcuda.memory.allocation_calls import ordering
 
 _NBYTES: Final = 104  # in CUDA_MEM_ALLOC_NODE_PARAMS: the size, and behind it the address
@@ -28,8 +30,8 @@ def _free_node(driver: StandInDriver, address: int) -> StreamWork:
     return ordering(driver, "the free of a graph", address)
 
 
-graph_calls.adds(_allocation_node, "cuGraphAddMemAllocNode")
-graph_calls.adds(_free_node, "cuGraphAddMemFreeNode")
+graph_calls.adds(_allocation_node, "cuGraphAddMemAllocNode", node_type=ALLOCATION)
+graph_calls.adds(_free_node, "cuGraphAddMemFreeNode", node_type=FREE)
 accepted("", "cuDeviceGraphMemTrim", "cuDeviceSetGraphMemAttribute")
 
 

@@ -1,0 +1,1 @@
+"""Graphs of a program: captured, or made node by node."""
