@@ -38,9 +38,9 @@ ANSWERS: Final = ("every grid", "these integers", "one CTA", "this grid", "one v
 class Launches(Yardstick):
     """A plugin of pytest that proves what some variants of each test launch."""
 
-    def __init__(self, variants: int, within: float) -> None:
+    def __init__(self, variants: int, within: float, share: tuple[int, int]) -> None:
         super().__init__(lambda: consan.triton.cpu(arch="sm_90"))
-        self._variants, self._within = variants, within
+        self._variants, self._within, self._share = variants, within, share
         self._answers: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
         self.launches = list[dict[str, Any]]()
         self.tests = 0
@@ -52,7 +52,8 @@ class Launches(Yardstick):
             variants = list(group)
             count = min(self._variants, len(variants))
             kept += [variants[number * len(variants) // count] for number in range(count)]
-        items[:] = kept
+        first, step = self._share
+        items[:] = kept[first::step]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
@@ -144,8 +145,10 @@ def main() -> None:
     parser.add_argument("-k", dest="words", default="")
     parser.add_argument("--variants", type=int, default=2, help="of each test")
     parser.add_argument("--within", type=float, default=5.0, metavar="SECONDS")
+    parser.add_argument("--share", default="0/1", metavar="K/N", help="only every Nth of these variants, from number K on")
     options = parser.parse_args()
-    plugin = Launches(options.variants, options.within)
+    first, step = map(int, options.share.split("/"))
+    plugin = Launches(options.variants, options.within, (first, step))
     run(options.file, plugin, options.words)
     counts = collections.Counter(each["answer"] for each in plugin.launches)
     print(f"{plugin.tests} variants, {len(plugin.launches)} launches:", {each: counts[each] for each in ANSWERS})

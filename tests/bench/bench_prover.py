@@ -1,6 +1,6 @@
 """Which kernels of `tests/kernels` `consan prove` proves, with the grid of their headers: a JSON object a line, then the sums.
 
-    PYTHONPATH=tests:tests/kernels python tests/bench/bench_prover.py [--racy] [--within SECONDS] [FOLDER ...]
+    PYTHONPATH=tests:tests/kernels python tests/bench/bench_prover.py [--racy] [--within SECONDS] [--share K/N] [FOLDER ...]
 
 `--racy`: the forms with the fault. None of those whose header expects a race may be proven. `plain`: the kernel synchronises by nothing
 but barriers of all threads, `__syncwarp()` and `cp.async`. `these integers`: proven for the integers of the header's launch alone, such as
@@ -89,12 +89,13 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", default=FOLDERS)
     parser.add_argument("--racy", action="store_true")
     parser.add_argument("--within", type=float, default=20.0)
+    parser.add_argument("--share", default="0/1", metavar="K/N", help="only every Nth kernel, from number K on")
     options = parser.parse_args()
+    first, step = map(int, options.share.split("/"))
     rows = []
-    for folder in options.folders:
-        for path in sorted((KERNELS / folder).glob("*.cu")):
-            rows.append(row(path, options.within, racy=options.racy))
-            print(json.dumps(rows[-1]), flush=True)
+    for path in [path for folder in options.folders for path in sorted((KERNELS / folder).glob("*.cu"))][first::step]:
+        rows.append(row(path, options.within, racy=options.racy))
+        print(json.dumps(rows[-1]), flush=True)
     seconds = sorted(each["seconds"] for each in rows)
     print(f"of {len(rows)} kernels, seconds: median {seconds[len(rows) // 2]}, most {seconds[-1]}")
     for plain in (True, False):

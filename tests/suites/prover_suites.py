@@ -252,6 +252,7 @@ def main() -> None:
     parser.add_argument(
         "--every", type=int, default=1, metavar="N", help="only each Nth of the files with a label, in the order of their names"
     )
+    parser.add_argument("--from", dest="first", type=int, default=0, metavar="K", help="of these, begin with number K")
     parser.add_argument("--full", action="store_true", help="each file, not only those that differ")
     parser.add_argument("--within", type=float, default=20.0, metavar="SECONDS", help="of a check, and of a proof [20]")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a JSON object a line for each file")
@@ -261,7 +262,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder, (options.output or Path("/dev/null")).open("a") as out:
         for number, case in enumerate(cases_of(options.suite, options.checkout)):
-            if options.only in case.name and number % options.every == 0:
+            if options.only in case.name and number % options.every == options.first:
                 rows.append(judge(case, Path(folder), seconds=options.within))
                 print(json.dumps(asdict(rows[-1])), file=out, flush=True)
                 print(f"{rows[-1].name}: {rows[-1].label}: {rows[-1].check}, {rows[-1].prove}", file=sys.stderr, flush=True)
