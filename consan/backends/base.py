@@ -42,9 +42,7 @@ class EntryResources:
     """Resources of one entry of a loaded module, as the device reports them. Zero if the backend does not count them."""
 
     registers: int = 0
-    local_bytes: int = 0
     static_shared: int = 0
-    max_threads: int = 1024
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from consan.dataclass import dataclass
 from consan.toolchain.assemble import Assembled, assemble_cached
 
 # CUfunction_attribute
-_MAX_THREADS, _STATIC_SHARED, _LOCAL, _REGISTERS, _DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 0, 1, 3, 4, 8, 14
+_STATIC_SHARED, _REGISTERS, _DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 1, 4, 8, 14
 _STREAM_NON_BLOCKING, _PORTABLE_CLUSTER = 1, 8
 _LEAST = 1.0  # seconds to find out that nothing runs
 _REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 if the launch decides
@@ -170,11 +170,10 @@ class CudaBackend(CudaMemory):
         return handle.symbols.setdefault(name, (address.value, size.value))
 
     def resources(self, handle: CudaModule, entry: str) -> EntryResources:
-        """Registers, local and shared memory of an entry, as loaded."""
+        """Registers and shared memory of an entry, as loaded."""
         function = self._function(handle, entry)
         with self.current():
-            numbers = [self._function_attribute(function, number) for number in (_REGISTERS, _LOCAL, _STATIC_SHARED, _MAX_THREADS)]
-        return EntryResources(*numbers)
+            return EntryResources(self._function_attribute(function, _REGISTERS), self._function_attribute(function, _STATIC_SHARED))
 
     def shared_offsets(self, handle: CudaModule, entry: str) -> None:
         """The assembler places shared variables, and a cubin does not say where."""

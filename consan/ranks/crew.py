@@ -101,11 +101,10 @@ def _refuse_in_imports(what: str) -> None:
 
 @dataclass
 class Crew:
-    """So many ranks. `epoch` counts the moments at which all have met."""
+    """So many ranks."""
 
     count: int
     memory: SymmetricMemory = field(init=False)  # the adapter makes it
-    epoch: int = 0
     order: HostOrder | None = None  # who compares launches sets it
     operations: HostOperated | None = None  # the adapter sets it
     device_waits: Callable[[], None] = _nothing  # the host of the rank that runs knows that its device is done
@@ -257,8 +256,6 @@ class Crew:
         ranks = [self._ranks[rank] for rank in among]
         if any(each.ended or each.collective != (what, among) for each in ranks):
             return False
-        if len(ranks) == self.count:
-            self.epoch += 1
         found = [each.given for each in ranks]
         for each in ranks:
             each.goes_on(found)

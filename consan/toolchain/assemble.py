@@ -308,14 +308,6 @@ def _jitlink() -> ctypes.CDLL:
     return find.load(find.NVJITLINK)
 
 
-def jitlink_version() -> tuple[int, int]:
-    """Version of the nvJitLink library, e.g. (13, 0)."""
-    major, minor = ctypes.c_uint(), ctypes.c_uint()
-    if _jitlink().nvJitLinkVersion(ctypes.byref(major), ctypes.byref(minor)):
-        raise EnvironmentFailure(f"nvJitLink does not work; reinstall it with: {install('cpu')}")
-    return major.value, minor.value
-
-
 @functools.lru_cache(maxsize=1)
 def _clone_option() -> tuple[str, ...]:
     """The option that makes nvJitLink compile local functions with each entry, if this version knows it."""

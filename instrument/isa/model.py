@@ -80,7 +80,6 @@ class MemoryAccess(AccessTraits, OrderTraits):
     is_strong: bool
     proxy: str
     address: Operand | None
-    address_index: int | None
     qualified_space: str = "none"
     size: Operand | None = None
 
@@ -367,7 +366,6 @@ class Row(Traits):
             is_strong=sem != "weak",
             proxy=touch.proxy,
             address=None if index is None else operands[index],
-            address_index=index,
             qualified_space=qualified,
             size=size,
         )

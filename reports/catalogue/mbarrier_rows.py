@@ -49,13 +49,13 @@ MBARRIER_MISUSE: Final = {
     "phase-lapped": Situation(
         "a successful wait for the phase that is over, before the arrivals that complete the next one",
         "before the arrivals at {second_at} for the next phase, wait for the one before it: mbarrier.try_wait.parity ({mbarrier_wait})"
-        " with parity 0, then 1, and so on; in the arriving threads, or in another thread that then tells them to go on",
+        " with parity 0, then 1, and so on; in the arriving threads, or in another one, with a barrier between that wait and the arrivals",
         "{barrier} completes a second phase at {second_at}, and nobody has waited for the one before it",
     ),
     "phase-not-waited": Situation(
         "a successful wait for the phase that is over, before any arrival of the next one (ISA 9.7.13.15.4; policy isa, D11)",
-        "before the arrival at {second_at}, wait for the phase before it ({mbarrier_wait}), in the arriving thread, or in another one that"
-        " then tells it to go on",
+        "before the arrival at {second_at}, wait for the phase before it ({mbarrier_wait}), in the arriving thread, or in another one,"
+        " with a barrier between that wait and the arrival",
         "a thread arrives at {barrier} at {second_at} for the next phase, and nobody has waited for the one before it",
         "warning",
         "isa",

@@ -21,7 +21,7 @@ import numpy as np
 
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
-from consan.toolchain.assemble import assemble_cached, jitlink_version
+from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.nvrtc import compile_ptx
 
 HERE = Path(__file__).parent
@@ -149,7 +149,7 @@ def main() -> None:
         return
     bench = Bench()
     driver = bench.backend.driver_version
-    tools = f"nvJitLink {jitlink_version()}, Python {platform.python_version()}, numpy {np.__version__}"
+    tools = f"Python {platform.python_version()}, numpy {np.__version__}"
     print(f"{bench.backend.device_name}, driver CUDA {driver}, {tools}")
     print("| kernel | plain ms | consan ms | slowdown | registers | result identical |\n|---|---|---|---|---|---|")
     cases: list[tuple[str, Callable[[], dict[str, Any]]]] = [(f"sgemm {n}", lambda n=n: sgemm_case(bench, n)) for n in (512, 1024, 2048)]

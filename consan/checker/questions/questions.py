@@ -20,7 +20,8 @@ from consan.checker.judging.checked import Checked
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.recorder import check
 from consan.checker.logs.grouping import Group, Grouped
-from consan.checker.logs.recorded_launch import MemoryBefore, RecordedLaunch
+from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.checker.logs.retained import Watched
 from consan.checker.questions.changes import Change, EventPlaces, applied
 from consan.checker.questions.walks import Walked, joined, passes_of, walk
 from consan.dataclass import dataclass
@@ -30,20 +31,18 @@ from consan.reports.verdict.speaking.terms import Key
 from consan.textures.description import TextureMemory
 
 
-class Remembered:
+class Remembered(Watched):
     """A launch whose logs are read once, while its memory is there or later."""
 
     def __init__(self, launch: RecordedLaunch) -> None:
-        self._launch = launch
+        super().__init__(launch)
         self._grouped: dict[int, Grouped] = {}
-        self._histories: dict[int, History] = {}
-        self._textures: dict[int, TextureMemory | None] = {}
         self._window = launch.window()
 
     def grouped(self, limit: int) -> Grouped:
         """The clusters by history."""
         if limit not in self._grouped:
-            self._grouped[limit] = self._launch.grouped(limit)
+            self._grouped[limit] = super().grouped(limit)
         return self._grouped[limit]
 
     def window(self) -> tuple[int, int]:
@@ -52,24 +51,14 @@ class Remembered:
 
     def histories(self, clusters: Sequence[int]) -> list[History]:
         """The histories of some clusters."""
-        missing = [cluster for cluster in clusters if cluster not in self._histories]
-        self._histories |= dict(zip(missing, self._launch.histories(missing) if missing else (), strict=True))
-        return [self._histories[cluster] for cluster in clusters]
-
-    def has(self, cluster: int) -> bool:
-        """Whether the cluster's history can be read."""
-        return self._launch.has(cluster)
-
-    @property
-    def memory_before(self) -> Sequence[MemoryBefore]:
-        """The bytes in memory before the launch, where they are known."""
-        return self._launch.memory_before
+        missing = [cluster for cluster in clusters if cluster not in self.read]
+        if missing:
+            super().histories(missing)
+        return [self.read[cluster] for cluster in clusters]
 
     def texture_memory(self, handle: int) -> TextureMemory | None:
         """The bytes of a texture object that have addresses; None: they are not known."""
-        if handle not in self._textures:
-            self._textures[handle] = self._launch.texture_memory(handle)
-        return self._textures[handle]
+        return self.textures[handle] if handle in self.textures else super().texture_memory(handle)
 
     def free(self) -> None:
         """The memory belongs to the launch that is remembered."""

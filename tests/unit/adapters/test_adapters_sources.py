@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
+from seam_fakes import package
 
 from consan.adapters import sources
 
@@ -23,20 +25,17 @@ def test_literal_in_a_script_maps_to_the_script(tmp_path: Path) -> None:
 
 
 def test_literal_in_an_imported_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "kernels_of_test.py").write_text('A = 1\nSRC = r"""__global__ void other(int *p) {}\n"""\n')
-    monkeypatch.syspath_prepend(str(tmp_path))
-    module = __import__("kernels_of_test")
-    found = sources.place(module.SRC, tmp_path / "copies")
+    for folder in package(tmp_path, monkeypatch, {"kernels_of_test": 'A = 1\nSRC = r"""__global__ void other(int *p) {}\n"""\n'}):
+        found = sources.place(importlib.import_module("kernels_of_test").SRC, folder / "copies")
     assert (Path(found.path).name, found.line) == ("kernels_of_test.py", 2)
 
 
 def test_source_read_from_a_file_beside_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "__global__ void from_file(int *p) {}\n"
     (tmp_path / "beside.cu").write_text(code)
-    (tmp_path / "beside_of_test.py").write_text("\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    __import__("beside_of_test")
-    assert sources.place(code, tmp_path / "copies") == sources.SourceStart(str(tmp_path / "beside.cu"), 1)
+    for folder in package(tmp_path, monkeypatch, {"beside_of_test": ""}):
+        importlib.import_module("beside_of_test")
+        assert sources.place(code, folder / "copies") == sources.SourceStart(str(folder / "beside.cu"), 1)
 
 
 def test_anything_else_is_written_once(tmp_path: Path) -> None:

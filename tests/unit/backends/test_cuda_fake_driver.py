@@ -321,7 +321,7 @@ def test_a_symbol_is_looked_up_once(backend: CudaBackend, fake: FakeCuda, module
 
 def test_resources(backend: CudaBackend, module: CudaModule) -> None:
     found = backend.resources(module, "k")
-    assert (found.registers, found.local_bytes, found.static_shared, found.max_threads) == (40, 16, STATIC, 512)
+    assert (found.registers, found.static_shared) == (40, STATIC)
 
 
 def test_cubin_that_the_driver_is_too_old_for(backend: CudaBackend, fake: FakeCuda) -> None:

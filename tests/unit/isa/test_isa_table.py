@@ -381,7 +381,7 @@ def test_asynchronous_copies_tell_both_sides_and_the_barrier() -> None:
         ("write", "shared::cluster", "async", 4096),
         ("rmw", "shared::cluster", "generic", 8),
     ]
-    assert [a.address_index for a in (read, write, barrier)] == [1, 0, 3]
+    assert [a.address for a in (read, write, barrier)] == [parsed.operands[each] for each in (1, 0, 3)]
     assert row.completion == "mbarrier"
 
 
