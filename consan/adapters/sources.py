@@ -96,7 +96,7 @@ def holds(path: Path, code: str) -> bool:
     return path.is_file() and _text(path) == code.replace("\r\n", "\n")
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=1 << 11)  # a source is looked for in all files: one that has been dropped is read again each time
 def _text(path: Path) -> str:
     try:
         # Python reads literals of a CRLF file with plain newlines.
