@@ -6,6 +6,8 @@
 vector, of a special register (whose fourth element is 0), or of a number: it is the first element, and the others are 0. So ptxas assembles
 it; the ISA ("mov") has examples of the second form only. No line of the text moves.
 
+A special register in a vector (`st.shared.v2.u32 [a], {%r1, %clock}`, as Mosaic's profiler has it) is moved to a register before.
+
 Not handled: a name that has vectors of two lengths, or is also that of something else; the module stays as it is.
 """
 
@@ -25,12 +27,38 @@ _LENGTH: Final = re.compile(r"\.v\d")
 _MOVED: Final = re.compile(r"\bmov\.v\d")
 _OLD: Final = "consan$moved"
 _SPECIAL: Final = ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
+_WIDE: Final = ("%clock64", "%globaltimer", "%gridid", "%current_graph_exec")
+_SPECIAL_NAME: Final = re.compile(
+    rf"(?:{'|'.join(_SPECIAL)})\.[xyz]\b|%(?:clock|clock64|clock_hi|globaltimer|globaltimer_lo|globaltimer_hi|laneid|warpid|nwarpid|smid|nsmid"
+    r"|gridid|lanemask_\w\w|cluster_ctarank|cluster_nctarank|dynamic_smem_size|total_smem_size|current_graph_exec)\b(?!\.)"
+)
+_SPECIAL_IN_VECTOR: Final = re.compile(rf"\{{[^{{}};]*(?:{_SPECIAL_NAME.pattern})[^{{}};]*\}}")
+_READ: Final = "consan$read"
 _DECLARED: Final = re.compile(r"\.reg\s+\.v[24]\b")
 
 
 def with_scalars(module: Module) -> Module:
-    """The module without such variables, and without moves of vectors."""
-    return _with_scalar_moves(_with_scalar_variables(module))
+    """The module without such variables, without moves of vectors, and without special registers in other vectors."""
+    return _without_special(_with_scalar_moves(_with_scalar_variables(module)))
+
+
+def _without_special(module: Module) -> Module:
+    if not _SPECIAL_IN_VECTOR.search(module.text):
+        return module
+    edits = Edits(module)
+    for function in module.functions:
+        for instruction in function.instructions():
+            if found := _SPECIAL_IN_VECTOR.search(instruction.text):
+                edits.replace(instruction, _moved_before(instruction, found))
+    return parse(edits.apply(), module.name)
+
+
+def _moved_before(instruction: Instruction, found: re.Match[str]) -> str:
+    names = list(dict.fromkeys(_SPECIAL_NAME.findall(found[0])))
+    kept = {name: f"{_READ}{number}" for number, name in enumerate(names)}
+    moves = [f".reg .b{bits} {to}; mov.b{bits} {to}, {name};" for name, to in kept.items() for bits in (64 if name in _WIDE else 32,)]
+    vector = _SPECIAL_NAME.sub(lambda name: kept[name[0]], found[0])
+    return f"{{ {' '.join(moves)} {instruction.text[: found.start()]}{vector}{instruction.text[found.end() :]} }}"
 
 
 def _with_scalar_moves(module: Module) -> Module:

@@ -101,3 +101,50 @@ def test_old_values_are_kept_where_a_target_is_also_a_source(monkeypatch: pytest
     out = np.zeros(4, np.uint32)
     consan.launch(consan.Kernel(MOVES.format(form)), grid=1, block=1, args=[out], device="cpu")
     assert tuple(out.tolist()) != FORMS[form]
+
+
+PROFILED = """.version 8.5
+.target sm_90
+.address_size 64
+.shared .align 16 .b8 buffer[512];
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r<5>;
+    .reg .b64 %rd<3>;
+    .reg .pred %p1;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, buffer;
+    mad.lo.u32 %r2, %r1, 8, %r2;
+    setp.lt.u32 %p1, %r1, 32;
+    @%p1 st.shared.v2.u32 [%r2], {%laneid, %clock};
+    BARRIER
+    xor.b32 %r2, %r2, 8;
+    ld.shared.v2.u32 {%r3, %r4}, [%r2];
+    ld.param.u64 %rd1, [out];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    st.global.b32 [%rd1], %r3;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("barrier", "verdict"), [("bar.sync 0;", "clean"), ("", "violations")])
+def test_a_special_register_in_a_vector_is_read_and_the_store_is_checked(barrier: str, verdict: str) -> None:
+    out = np.zeros(32, np.uint32)
+    report = consan.launch(consan.Kernel(PROFILED.replace("BARRIER", barrier)), grid=1, block=32, args=[out], device="cpu")
+    assert (report.verdict, report.kernels[0].engine) == (verdict, "record")
+    if barrier:
+        np.testing.assert_array_equal(out, np.arange(32) ^ 1)
+
+
+def test_the_special_register_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault: neither the recorder nor the virtual machine takes such a vector."""
+    plant(monkeypatch, vector_registers, "return _without_special(", "return (", "with_scalars")
+    with pytest.raises(consan.ConsanError, match="unknown register %clock"):
+        consan.launch(
+            consan.Kernel(PROFILED.replace("BARRIER", "bar.sync 0; // planted")),
+            grid=1,
+            block=33,
+            args=[np.zeros(33, np.uint32)],
+            device="cpu",
+        )
