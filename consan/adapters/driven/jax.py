@@ -152,10 +152,13 @@ def _installed(name: str) -> bool:
 
 
 def _without_runtime(plugin: Any) -> None:
-    """The plugin's copy of the CUDA runtime is led to consan's."""
-    path = str(plugin._get_library_path())
-    ctypes.CDLL(path)
-    RUNTIMES["libcudart.so.13"].load().consan_take_over(path.encode())
+    """The plugin's copies of the CUDA runtime are led to consan's. Its extensions have some of their own: callbacks copy by one of these."""
+    extensions = importlib.util.find_spec(f"jax_{plugin.__name__.rpartition('_')[2]}_plugin")
+    folders = (extensions.submodule_search_locations or ()) if extensions is not None else ()
+    for path in (str(plugin._get_library_path()), *(str(each) for folder in folders for each in Path(folder).glob("*.so"))):
+        with contextlib.suppress(OSError):  # one that wants a library that is not here
+            ctypes.CDLL(path)
+            RUNTIMES["libcudart.so.13"].load().consan_take_over(path.encode())
 
 
 def _with_own_name(taken: set[str], original: Callable[..., Any], *args: Any, kernel_name: str, **named: Any) -> Any:

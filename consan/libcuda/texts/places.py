@@ -18,6 +18,7 @@ _ENTRY: Final = re.compile(r"^[^/\n]*\.entry\s+([\w$]+)")
 _ACCESS: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?(ld|st|atom|red)\.[\w.:]*global")
 _INSTRUCTION: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?[a-z][\w.:]*(?:\s[^:]*)?;")
 _FILE: Final = re.compile(r"^\s*\.(?:file|loc)\b", re.M)
+_BEGIN, _END = "// begin inline asm", "// end inline asm"
 _HEADER: Final = re.compile(r"^\s*\.address_size\s+\d+.*$", re.M)
 
 
@@ -58,10 +59,25 @@ def with_places(ptx: str, known: Mapping[str, KernelPlaces]) -> str:
 
 def _placed(ptx: str, known: Mapping[str, KernelPlaces], files: list[str]) -> Iterator[str]:
     places, last = None, 0
-    for text in ptx.split("\n"):
-        if match := _ENTRY.match(text):
+    for lines in _statements(ptx.split("\n")):
+        if match := _ENTRY.match(lines[0]):
             places, last = known.get(match[1]), 0
-        if places is not None and _INSTRUCTION.match(text) and places.of(text) != last:
-            last = places.of(text)
-            yield f".loc {files.index(places.file) + 1} {last} 0"
-        yield text
+        instructions = [each for each in lines if _INSTRUCTION.match(each)]
+        if places is not None and instructions:
+            line = places.of(next(filter(_ACCESS.match, instructions), instructions[0]))
+            if line != last:
+                last = line
+                yield f".loc {files.index(places.file) + 1} {last} 0"
+        yield from lines
+
+
+def _statements(lines: list[str]) -> Iterator[list[str]]:
+    """Each line, but those of inline assembly together: their line is the one before it."""
+    held: list[str] = []
+    for line in lines:
+        held.append(line)
+        if held[0].strip() != _BEGIN or line.strip() == _END:
+            yield held
+            held = []
+    if held:
+        yield held

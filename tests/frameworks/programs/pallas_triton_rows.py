@@ -1,4 +1,7 @@
-"""Twice a matrix in Pallas, by way of Triton, and its sum by a kernel of XLA. With `racy`, all programs write the same rows."""
+"""Twice a matrix in Pallas, by way of Triton, and its sum by a kernel of XLA, which a function of the host sees.
+
+With `racy`, all programs write the same rows.
+"""
 
 import sys
 
@@ -26,6 +29,17 @@ doubled = pl.pallas_call(
     compiler_params=plgpu.CompilerParams(num_warps=4, num_stages=1),
 )
 x = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
-y, total = jax.jit(lambda each: (doubled(each), each.sum()))(x)
+seen = []
+
+
+@jax.jit
+def work(each):
+    total = each.sum()
+    jax.debug.callback(lambda value: seen.append(float(value)), total)
+    return doubled(each), total
+
+
+y, total = work(x)
+jax.effects_barrier()
 assert RACY or (np.asarray(y) == 2 * x).all()
-assert float(total) == x.sum()
+assert seen == [float(total)] == [x.sum()]
