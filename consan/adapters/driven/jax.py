@@ -152,7 +152,7 @@ def _installed(name: str) -> bool:
 
 
 def _without_runtime(plugin: Any) -> None:
-    """The plugin's copies of the CUDA runtime are led to consan's. Its extensions have some of their own: callbacks copy by one of these."""
+    """The plugin's copies of the CUDA runtime are led to consan's. Its extensions have their own: callbacks of the host copy by one."""
     extensions = importlib.util.find_spec(f"jax_{plugin.__name__.rpartition('_')[2]}_plugin")
     folders = (extensions.submodule_search_locations or ()) if extensions is not None else ()
     for path in (str(plugin._get_library_path()), *(str(each) for folder in folders for each in Path(folder).glob("*.so"))):

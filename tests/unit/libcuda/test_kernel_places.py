@@ -42,7 +42,7 @@ def test_inline_assembly_has_the_line_of_its_access() -> None:
     """Triton masks a load in assembly: a move comes first. The reader takes no line that stands within."""
     assembly = "\t// begin inline asm\n\tmov.u32 %r1, 0x0;\n\t@%p1 ld.global.b32 {%r1}, [%rd1];\n\t// end inline asm\n\tret;\n}\n"
     text = with_places(PTX.replace("\tret;\n}\n", assembly), {"k": KernelPlaces("a.py", 3, frozenset({5}), frozenset({7}))})
-    places = [(each.name, each.loc and each.loc.line) for each in parse(text).functions[1].instructions()]
+    places = [(each.parts[0], each.loc and each.loc.line) for each in parse(text).functions[1].instructions()]
     assert places == [("ld", 3), ("ld", 5), ("ld", 5), ("st", 7), ("mov", 5), ("ld", 5), ("ret", 3)]
 
 
