@@ -61,6 +61,7 @@ class DriverCall(NamedTuple):
     noted: bool = False
     waited: bool = False  # of a noted call: the host has waited for the stream
     programmatic: bool = False  # a launch that may start while the one before it runs
+    records: bool = False  # a launch that records an event by an attribute
     process: int = 0  # 0: this one
 
 
@@ -211,7 +212,7 @@ class DriverCalls(DriverFacts):
             return
         call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
         if form.name == _WITH_ATTRIBUTES and data.params:
-            call = call._replace(programmatic=is_programmatic(data.params))
+            call = call._replace(programmatic=is_programmatic(data.params), records=records_event(data.params))
         with self._in_order():
             self.tell_all()
             self.read_noted()
@@ -336,10 +337,18 @@ def is_programmatic(params: int) -> bool:
 
     `params`: the address of its parameters. The first points to its configuration.
     """
+    return any(each.id == api.ATTRIBUTE_PROGRAMMATIC and each.value.programmatic for each in _attributes(params))
+
+
+def records_event(params: int) -> bool:
+    """Whether a launch with attributes records an event by one of them."""
+    return any(each.id in api.ATTRIBUTE_EVENTS for each in _attributes(params))
+
+
+def _attributes(params: int) -> list[Any]:
     at = ctypes.c_void_p.from_address(params).value
     config = api.LaunchConfig.from_address(at) if at else api.LaunchConfig()
-    given = (config.attributes[each] for each in range(config.count))
-    return any(each.id == api.ATTRIBUTE_PROGRAMMATIC and each.value.programmatic for each in given)
+    return [config.attributes[each] for each in range(config.count)]
 
 
 def attribute_function() -> Any:

@@ -86,6 +86,7 @@ DEVICE_ATTRIBUTES = {
 ATTRIBUTE_COOPERATIVE = 2
 ATTRIBUTE_CLUSTER = 4
 ATTRIBUTE_PROGRAMMATIC = 6
+ATTRIBUTE_EVENTS = frozenset((7, 12))  # programmatic and launch completion events
 
 
 class _Cell(threading.local):

@@ -13,6 +13,7 @@ from consan.libcuda.calls import CallFailed, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
 from consan.libcuda.memory.texture_calls import before_launch
 from consan.libcuda.module_calls import LoadedKernel
+from consan.libcuda.stream_calls import EventHandle
 from consan.reports.source.variables import Argument
 from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.modules.in_clusters import scaled, unit_of
@@ -22,8 +23,10 @@ from consan.session.modules.parameters import DeclaredSizes
 _CONFIG: Final = struct.Struct("<7I4xQQI")  # CUlaunchConfig: grid, block, shared memory; stream; attributes and their number
 _ATTRIBUTE: Final = struct.Struct("<i4x3I52x")  # CUlaunchAttribute: its id, and the first three numbers of its value
 _COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
+_EVENTS: Final = {7: True, 12: False}  # attributes with an event, and whether a `griddepcontrol.wait` sees it
 _MOST_THREADS, _DYNAMIC = 1024, 8
 _END, _BUFFER, _SIZE = 0, 1, 2  # of `extra`
+_IN_GRAPH: Final = "a launch in a graph that records an event by an attribute"
 _PINNED: Final = (
     "a kernel is given pinned memory of the host; without a GPU it has that only if it is mapped (cudaHostAlloc, cudaHostAllocMapped)"
 )
@@ -40,6 +43,7 @@ class DriverLaunch:
     cluster: Dim3 = (1, 1, 1)
     cooperative: bool = False
     programmatic: bool = False
+    events: tuple[tuple[int, bool], ...] = ()  # that it records, and whether a `griddepcontrol.wait` sees each
 
 
 @serves("Q I I I I I I I Q Q Q", "cuLaunchKernel")
@@ -61,10 +65,14 @@ def launch_with_attributes(driver: StandInDriver, config: int, kernel: int, para
     data = driver.memory.read(attributes, count * _ATTRIBUTE.size) if count else b""
     asked = {number: _three(value) for number, *value in _ATTRIBUTE.iter_unpack(data)}
     off = (0, 0, 0)
+    events = tuple((asked[each][0] | asked[each][1] << 32, waited) for each, waited in _EVENTS.items() if each in asked)
+    if events and stream in driver.captures:
+        raise CallFailed(calls.NOT_SUPPORTED, _IN_GRAPH)
     asked_launch = DriverLaunch(
         *(_three(sizes), _three(sizes[3:]), shared, stream, asked.get(_CLUSTER, (1, 1, 1))),
         cooperative=bool(asked.get(_COOPERATIVE, off)[0]),
         programmatic=bool(asked.get(_PROGRAMMATIC, off)[0]),
+        events=events,
     )
     launch(driver, kernel, asked_launch, params, extra)
 
@@ -90,6 +98,7 @@ def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params:
     if any(driver.special.is_pinned(each) and not driver.is_device(each) for each in _addresses(values)):
         raise CallFailed(calls.NOT_SUPPORTED, _PINNED)
     grid = scaled(asked.grid, unit_of(kernel.function))
+    recorded = [(driver.of(event, EventHandle), waited) for event, waited in asked.events]
     names = name_addresses(prepared, entry, list(_buffers(driver, entry, values)))
     shape = LaunchShape(entry, grid, asked.block, driver.of_framework.copies or Memory([], shared=True))
 
@@ -99,6 +108,8 @@ def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params:
             before_launch(driver, _addresses(values), stream)
             if session.launch(prepared, entry, grid, asked.block, values, **options):
                 session.streams.launched(prepared, shape, stream, programmatic=asked.programmatic)
+            for event, waited in recorded:
+                event.begun(stream, waited=waited)
 
     return work
 

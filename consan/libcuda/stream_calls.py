@@ -31,6 +31,10 @@ class EventHandle:
         """It is recorded in a stream of the session."""
         self.seconds, self.reached, self.captured = time.perf_counter(), stream.record(), None
 
+    def begun(self, stream: Any, *, waited: bool) -> None:
+        """The launch that a stream of the session was given last has recorded it by an attribute (`Stream.begun`)."""
+        self.seconds, self.reached, self.captured = time.perf_counter(), stream.begun(waited=waited), None
+
     def wait(self, stream: Any) -> None:
         """A stream of the session waits for it."""
         if self.reached is not None:

@@ -70,15 +70,16 @@ class _Asked:
     stream: int
     context: int  # 0: that in which the program's thread is not known
     programmatic: bool  # it may start while the launch before it runs
+    records: bool  # an event, by an attribute
 
     @classmethod
     def read(cls, request: Message) -> _Asked:
         """Raises `Malformed`."""
         if len(request.data) != SHAPE.size:
             raise Malformed("no shape of a launch")
-        *words, shared, context, programmatic = SHAPE.unpack(request.data)
+        *words, shared, context, programmatic, records = SHAPE.unpack(request.data)
         grid, block, cluster = ((words[at], words[at + 1], words[at + 2]) for at in (0, 3, 6))
-        return cls(grid, block, cluster, shared, request.b, context, bool(programmatic))
+        return cls(grid, block, cluster, shared, request.b, context, bool(programmatic), bool(records))
 
     @property
     def refused(self) -> bool:
@@ -113,6 +114,8 @@ class RecordedModules:
         found, asked = self._module(request.a, name, owners), _Asked.read(request)
         if asked.stream == CHANGED_NODE:
             session.followed.captures.altered = True
+        if asked.records:
+            session.followed.launch_records_event()
         if found is None or asked.refused:
             return _OWN
         backend = session.backend

@@ -176,12 +176,12 @@ static void share(const char *word) {
 
 static Handle stream;
 static uintptr_t attributes;  // their number
-static int dependent;  // a launch that may start while the one before it runs
+static uint32_t attribute_number = 4;  // of clusters; 6: a launch that may start while the one before it runs; 7: it records an event
 static uint64_t buffers[] = {0x10000000, 0x20000000};  // the kernel's parameters
 static int packed;  // whether they are given as a buffer
 
 static void launch(const char *launcher, Handle kernel) {
-    uint32_t attribute[18] = {dependent ? 6 : 4, 0, dependent ? 1 : 2, 1, 1};  // its number, and a value: the size of clusters
+    uint32_t attribute[18] = {attribute_number, 0, attribute_number == 4 ? 2 : 1, 1, 1};  // its number, and a value: the size of clusters
     void *none[] = {NULL, NULL, NULL, NULL, stream, attribute, (void *)attributes};  // a configuration
     static const uint32_t sizes[] = {4, 1, 1, 256, 1, 1, 0};
     Result (*call)() = find(launcher);
@@ -302,7 +302,9 @@ int main(int count, char **given) {
         if (stream_step(given[i])) continue;
         if (!strcmp(given[i], "capture")) stream = (Handle)0x40;  // the made-up driver's
         if (!strcmp(given[i], "attribute")) attributes = 1;
-        if (!strcmp(given[i], "dependent")) attributes = dependent = 1;
+        if (!strcmp(given[i], "dependent")) attributes = 1, attribute_number = 6;
+        if (!strcmp(given[i], "event7")) attributes = 1, attribute_number = 7;
+        if (!strcmp(given[i], "event12")) attributes = 1, attribute_number = 12;
         if (!strcmp(given[i], "overlap")) buffers[1] = buffers[0] + 1024;
         if (!strcmp(given[i], "packed")) packed = 1;
         if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxSetCurrent"))(&words), "context");  // any other

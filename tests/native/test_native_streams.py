@@ -118,3 +118,9 @@ def test_programmatic_dependent_launches(wait: str, steps: tuple[str, ...], foun
     report = run(case, *steps, "again", image=str(image), launcher="cuLaunchKernelEx")
     assert {finding.situation for finding in report.findings} == found, (gap(report), report.incomplete)
     assert not any(area.startswith("launches: races between") for area in report.not_checked), report.not_checked
+
+
+@pytest.mark.parametrize("event", ["event7", "event12"])
+def test_a_launch_that_records_an_event_by_an_attribute(event: str, case: Case) -> None:
+    """What waits for it may run beside the launch."""
+    run(case, event, "again", launcher="cuLaunchKernelEx", why="a launch records an event by an attribute")

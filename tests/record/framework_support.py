@@ -141,12 +141,14 @@ class FakeCalls:
     def tell_all(self) -> None:
         self.passed = None
 
-    def call(self, name: str, *values: int, per_thread: bool = False, context: int = 1, chained: bool = False) -> None:
+    def call(
+        self, name: str, *values: int, per_thread: bool = False, context: int = 1, chained: bool = False, records: bool = False
+    ) -> None:
         """The program makes a call of the driver."""
         self.memory.called(name, values)
         if self.listener is not None and self.matters(name):
             self.tell_all()
-            self.listener.called(DriverCall(name, values, per_thread, context, programmatic=chained))
+            self.listener.called(DriverCall(name, values, per_thread, context, programmatic=chained, records=records))
 
     def given(self, name: str, *values: int, first: bool = True, context: int = 1) -> int:
         """The same for a call that gives a handle, by its first parameter or its last."""

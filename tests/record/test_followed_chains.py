@@ -11,7 +11,7 @@ from planted import plant
 
 from consan.backends import driver as api
 from consan.backends.callbacks import is_programmatic
-from consan.session.comparing import concurrent_launches
+from consan.session.comparing import concurrent_launches, driver_calls
 
 KERNELS = """
 extern "C" __global__ void primary(unsigned* out, unsigned* from, int early) {
@@ -91,6 +91,18 @@ def test_where_the_calls_do_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
     made.session.instrument_for_framework(made.prepared.plain)
     made.launch("secondary", 1)
     assert any(area.startswith("launches: races between") for area in made.report().not_checked)
+
+
+def test_an_event_that_a_launch_records(framework: Framework) -> None:
+    """The program's own kernel, by the driver's call, and one that the session makes."""
+    framework.calls.call("cuLaunchKernelEx", 0, 1, 0, 0, records=True)
+    assert any("a launch records an event by an attribute" in why for why in framework.report().incomplete)
+
+
+def test_planted_events_of_launches(framework: Framework, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, driver_calls, "if call.records:", "if False:", "_Launches.__call__")
+    with pytest.raises(AssertionError):
+        test_an_event_that_a_launch_records(framework)
 
 
 @pytest.mark.parametrize(("number", "value", "wanted"), [(6, 1, True), (6, 0, False), (4, 1, False)])

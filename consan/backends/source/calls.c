@@ -11,6 +11,8 @@
 #define API_EXIT 1      // CUPTI_API_EXIT
 #define OUT_OF_MEMORY 2 // CUDA_ERROR_OUT_OF_MEMORY
 #define MEMORY_TYPE 2   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+#define PROGRAMMATIC_EVENT 7        // of CUlaunchAttributeID
+#define LAUNCH_COMPLETION_EVENT 12
 #define TO_KERNEL 56    // CUDA_KERNEL_NODE_PARAMS: from `func` to `kern`
 #define LEGACY 1        // CU_STREAM_LEGACY; no stream is less
 #define MOST_IN_TURN 64    // launches that are looked at for an earlier one of a graph
@@ -285,6 +287,29 @@ EXPORTED uint32_t consan_take_noted(struct Filter *filter, struct NotedCall *cal
 #include "armed.h"
 #include "launcher.h"
 
+struct Attribute {  // CUlaunchAttribute
+    int number, unused;
+    uint64_t value[8];
+};
+struct Config {  // CUlaunchConfig
+    uint32_t sizes[7];
+    void *stream;
+    const struct Attribute *attributes;
+    uint32_t count;
+};
+
+// A launch with attributes that records an event by one of them: Python has to know.
+static bool records_event(const struct CallRule *rule, const void *parameters) {
+    const struct Config *config;
+    if (rule->kind != LAUNCH || rule->within < 0 || !parameters) return false;
+    memcpy(&config, parameters, sizeof config);
+    for (uint32_t at = 0; config && config->attributes && at < config->count; at++) {
+        int number = config->attributes[at].number;
+        if (number == PROGRAMMATIC_EVENT || number == LAUNCH_COMPLETION_EVENT) return true;
+    }
+    return false;
+}
+
 EXPORTED void consan_called(struct Filter *filter, int domain, uint32_t number, const struct CallbackData *data) {
     if (data->site != API_EXIT || own_calls > 0) return;
     if (number >= MOST_CALLBACKS) return;
@@ -292,7 +317,7 @@ EXPORTED void consan_called(struct Filter *filter, int domain, uint32_t number, 
     if (!data->status || !*data->status) count_launch(filter, rule, data->parameters);
     if (data->parameters || !rule->nbytes) {
         if (data->status && *data->status && !(rule->allocates && *data->status == OUT_OF_MEMORY)) return;
-        if (!data->status || !*data->status) {
+        if ((!data->status || !*data->status) && !records_event(rule, data->parameters)) {
             if (rule->kind == ALLOCATION || is_passed_over(filter, rule, data) || is_noted(filter, number, data)) return;
             if (rule->kind == LAUNCH && quiet_launches > 0) return;
         }

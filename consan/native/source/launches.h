@@ -44,7 +44,8 @@ static Result counted(Result result, Handle function, Handle stream) {
 struct Shape {
     unsigned grid[3], block[3], cluster[3], shared;
     uint64_t context;
-    unsigned programmatic, unused;  // it may start while the launch before it runs
+    unsigned programmatic;  // it may start while the launch before it runs
+    unsigned records;       // an event, by an attribute
 };
 
 // The context of a launch: that of its stream, or the thread's.
@@ -106,6 +107,8 @@ struct Attribute {  // CUlaunchAttribute
 };
 #define CLUSTER_SHAPE 4
 #define PROGRAMMATIC 6  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+#define PROGRAMMATIC_EVENT 7
+#define LAUNCH_COMPLETION_EVENT 12
 
 struct Config {  // CUlaunchConfig
     unsigned grid[3], block[3], shared;
@@ -122,6 +125,7 @@ static struct Shape shape_of(const struct Config *config) {
         const struct Attribute *given = &config->attributes[i];
         if (given->number == CLUSTER_SHAPE) memcpy(shape.cluster, given->value, sizeof shape.cluster);
         if (given->number == PROGRAMMATIC) shape.programmatic = *given->value != 0;
+        if (given->number == PROGRAMMATIC_EVENT || given->number == LAUNCH_COMPLETION_EVENT) shape.records = 1;
     }
     return shape;
 }

@@ -199,6 +199,8 @@ class _Launches:
 
     def __call__(self, order: ProgramOrder, call: DriverCall) -> None:
         """Nothing is known of its accesses, unless the session makes the launch."""
+        if call.records:
+            order.streams.launch_records_event()
         if order.streams.made_by_us and not call.noted:
             order.streams.own.programmatic = order.streams.own.programmatic or call.programmatic
             return

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
 MOST_EARLY: Final = 64  # operations that are kept while there is one stream
 FIRST_CALLS: Final = 256  # Python gets these at once: the report names the program's lines that made them
+_EVENTS: Final = (
+    "a launch records an event by an attribute (programmaticEvent, launchCompletionEvent): what waits for it may run beside the launch,"
+    " and was not compared"
+)
 _EARLY: Final = "what the program did before it had a second stream"
 _LEGACY: Final = 1  # its two lowest bits are those of no handle of another stream
 _THREAD_BITS: Final = 64
@@ -240,6 +244,11 @@ class FollowedStreams(ProgramStreams):
                 if not self._is_early(place, None):
                     return place.concurrent.launched(by, prepared, shape, place.stream, programmatic=self.own.programmatic)
             return None
+
+    def launch_records_event(self) -> None:
+        """A launch has recorded an event by an attribute."""
+        if self.looks_at_global:
+            self.comparisons.incomplete(_EVENTS)
 
     def adds_nothing(self, stream: int) -> bool:
         """Whether a launch like an earlier one in a stream adds nothing: there is no other stream, or the driver's call is noted."""

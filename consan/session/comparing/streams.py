@@ -3,6 +3,7 @@
 A launch in a stream comes after all launches of the stream, after the events that the stream waits for, and after what the host has waited
 for. A programmatic dependent may start while the launch before it runs, and knows what that one knew at its start; its
 `griddepcontrol.wait` waits for the end of that one. If something else stands between the two in the stream, it is an ordinary launch.
+A launch may record an event itself, which is reached while it runs: a launch behind that is a dependent, too, in whichever stream.
 
 The streams of a program that a session runs are in program_streams.py. Not followed: graphs, and priorities.
 """
@@ -104,9 +105,13 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Event:
-    """A point of a stream. `over`: the launches that are over once it is reached."""
+    """A point of a stream. `over`: the launches that are over once it is reached.
+
+    `waited`: those that a `griddepcontrol.wait` of the launch behind it waits for.
+    """
 
     over: Numbers
+    waited: Numbers = NONE
 
 
 @dataclass(frozen=True)
@@ -192,6 +197,7 @@ class Stream:
         self._over: Numbers = NONE
         self._forgotten = 0  # how often launches were, when it looked last
         self._last: tuple[int, StreamPlace] | None = None  # the launch that the next one directly follows
+        self._waited = NONE  # what a `griddepcontrol.wait` of the next launch waits for, by events
 
     def record(self) -> Event:
         """An event that is reached once all launches of the stream so far are over."""
@@ -201,13 +207,26 @@ class Stream:
             self._timeline.note_event()
         return Event(self._over)
 
+    def begun(self, *, waited: bool) -> Event:
+        """The event that the last launch, which was made just now, has recorded itself: it is reached once all its CTAs have begun.
+
+        `waited`: a `griddepcontrol.wait` behind it waits for the end of the launch (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT).
+        """
+        self._begins()
+        if self._timeline is None or self._last is None or self._last[0] != self._timeline.count - 1:  # it is not compared
+            return Event(self._over)
+        self._timeline.note_event()
+        number, place = self._last
+        return Event(place.start, place.start | self._timeline.running.get(number, NONE) if waited else NONE)
+
     def wait(self, event: Event | Stream) -> None:
         """Let all later launches of this stream come after an event, or after all launches of another stream so far."""
         if not isinstance(event, (Event, Stream)):
             raise UsageError(f"{event!r} is no event: expected what Stream.record() returns, or a stream")
         self._begins()
-        over = (event if isinstance(event, Event) else event.record()).over
-        self._over |= over if self._timeline is None else self._timeline.left(over)
+        reached = event if isinstance(event, Event) else event.record()
+        self._over |= reached.over if self._timeline is None else self._timeline.left(reached.over)
+        self._waited |= reached.waited
         self._ends()
         self._last = None
 
@@ -226,9 +245,9 @@ class Stream:
         timeline.takes_turn(self)
         self._begins()
         if self._forgotten != timeline.forgotten:  # those are over for all
-            self._over, self._forgotten = timeline.left(self._over), timeline.forgotten
+            self._over, self._waited, self._forgotten = timeline.left(self._over), timeline.left(self._waited), timeline.forgotten
         if not programmatic or self._last is None or self._last[0] not in timeline.running:
-            return StreamPlace(self._over, self._over)
+            return StreamPlace(self._over, self._over | self._waited if self._waited else self._over)
         number, before = self._last
         return StreamPlace(before.start, before.start | timeline.running[number])
 
@@ -237,7 +256,7 @@ class Stream:
         assert self._timeline is not None
         end = self._timeline.running[number]
         self._over = end if place.start is self._over else self._over | end  # sets of hundreds of launches
-        self._last = number, place
+        self._last, self._waited = (number, place), NONE
         self._ends()
 
     def _begins(self) -> None:

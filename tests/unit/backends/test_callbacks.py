@@ -12,7 +12,7 @@ from cupti_support import Cupti as Library
 from consan.backends import call_filter, callbacks
 from consan.backends.call_filter import MOST_NOTED
 from consan.backends.callbacks import NO_LIBRARY, TAKEN, DriverCall, DriverCalls
-from consan.backends.driver import own_calls
+from consan.backends.driver import LaunchAttribute, LaunchConfig, own_calls
 from consan.session.comparing import driver_calls
 
 NAMES = (
@@ -158,6 +158,20 @@ def test_launches_that_are_passed_over(name: str, monkeypatch: pytest.MonkeyPatc
     cupti.called("cuEventRecord_ptsz", 3, 0x77)
     _launch(cupti, name, 0x77)
     assert [call.name for call in heard.calls] == ["cuEventRecord", name]
+
+
+@pytest.mark.parametrize("notes", [False, True])
+@pytest.mark.parametrize(("attribute", "told"), [(7, True), (12, True), (6, False), (4, False)])
+def test_launches_that_record_an_event_are_told(attribute: int, told: bool, notes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else C keeps from Python."""
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    calls.note(0x55) if notes else calls.pass_over(0, 0x55)
+    given = (LaunchAttribute * 2)()
+    given[0].id, given[1].id = 2, attribute
+    config = LaunchConfig(attributes=given, count=2)
+    cupti.called("cuLaunchKernelEx", ctypes.addressof(config), 9, 0, 0)
+    assert [call.records for call in heard.calls] == [True] * told
 
 
 def test_launches_of_a_graph_that_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
