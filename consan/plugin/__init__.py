@@ -63,6 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Start before the first conftest, which may import CuPy."""
+    _leave_assertions(early_config)
     _begin(early_config)
 
 
@@ -75,6 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(late.plugin_mutate.Score(config))
     if LEDGER not in config.stash and (CHECKING in config.stash or setting(config, "consan_report")):
         late.plugin_ledger.open_ledger(config)
+
+
+def _leave_assertions(config: pytest.Config) -> None:
+    """Pytest rewrites the assertions of a plugin's whole package, which takes seconds for consan's where it cannot keep the result."""
+    getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set[str]()).discard("consan")
 
 
 def _begin(config: pytest.Config) -> None:

@@ -39,3 +39,17 @@ def test_the_options_and_markers_explain_themselves(pytester: pytest.Pytester) -
     assert "@pytest.mark.consan(expect=KIND): " in markers
     assert "@pytest.mark.consan_allow(KIND, reason=..., kernel='*', source='*'): " in markers
     assert "consan.check()" in pytester.runpytest_inprocess("--fixtures", "-v").stdout.str()
+
+
+def test_an_installed_consan_keeps_its_assertions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pytest rewrites those of all files of an installation that has a plugin; a checkout does not list them."""
+    installed = pytester.mkdir("consan-1.dist-info")
+    for name, text in {
+        "METADATA": "Metadata-Version: 2.1\nName: consan\nVersion: 1\n",
+        "RECORD": "consan/__init__.py,,\nconsan/late.py,,\n",
+        "entry_points.txt": "[pytest11]\nconsan = consan.plugin\n",
+    }.items():
+        (installed / name).write_text(text)
+    monkeypatch.syspath_prepend(str(pytester.path))
+    pytester.makepyfile("from consan import suggest\ndef test_it(): assert '@pytest_ar' not in vars(suggest)")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
