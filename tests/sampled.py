@@ -82,8 +82,9 @@ SAMPLES = {
 def mark_samples(items: Iterable[pytest.Item], folder: Path) -> None:
     """Mark the other cases slow. `folder`: that of the tests. Cases that are slow already are not counted."""
     seen: Counter[tuple[str, str]] = Counter()
-    for item in items:
-        test = item.path.relative_to(folder).as_posix() if item.path.is_relative_to(folder) else "", getattr(item, "originalname", "")
+    sampled = {name for tests in SAMPLES.values() for name in tests}
+    for item in (each for each in items if getattr(each, "originalname", "") in sampled and each.path.is_relative_to(folder)):
+        test = item.path.relative_to(folder).as_posix(), getattr(item, "originalname", "")
         number = SAMPLES.get(test[0], {}).get(test[1])
         if number is None or item.get_closest_marker("slow") is not None or item.get_closest_marker("gpu") is not None:
             continue
