@@ -57,13 +57,16 @@ def host_function(driver: StandInDriver, function: int, data: int) -> StreamWork
         raise CallFailed(calls.INVALID_VALUE)
 
     def work(stream: Any) -> None:
-        number = len(driver.host.over) + 1
-        driver.host.over[number] = None
+        streams, number = driver.session.streams, len(driver.host.over) + 1
+        is_waited_for = driver.memory.is_own and is_of_runtime(function)
+        before = driver.host.over[number] = stream.record()
+        if is_waited_for:  # a thread that waits may go on, and call, before the function has returned
+            streams.host_waits_for(before)
         with driver.elsewhere() as memory:
             touched, gave = memory.run(number, function, data, shared_blocks(driver))
-        over = driver.host.over[number] = driver.session.streams.host_function(stream, rows_of_touched(touched))
-        if memory.is_own and is_of_runtime(function):
-            driver.session.streams.host_waits_for(over)
+        over = driver.host.over[number] = streams.host_function(stream, rows_of_touched(touched))
+        if is_waited_for:
+            streams.host_waits_for(over)
         elif not gave:
             driver.host.without_locks.append(over)
 

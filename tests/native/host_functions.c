@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef uint64_t address;
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void);
@@ -32,6 +33,10 @@ static void tell(void *none) {
     pthread_mutex_unlock(&lock);
     code_inside = none != NULL;
 }
+static void tell_and_stay(void *none) {
+    tell(none);
+    for (int turn = 0; turn < 5000 && !flag; ++turn) usleep(1000);
+}
 static void tell_by_a_variable(void *none) { flag = none == NULL; }
 static void call_inside(void *stream) { code_inside = cuStreamSynchronize(stream); }
 static void call_back(void *stream, int code, void *memory) { *(volatile char *)memory = (char)(stream != NULL && code == 0); }
@@ -40,6 +45,14 @@ static void wait_until_told(void) {
     pthread_mutex_lock(&lock);
     while (!is_done) pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
+}
+
+static address shared_bytes;
+static void *write_when_told(void *stream) {
+    wait_until_told();
+    code_inside = cuMemsetD8Async(shared_bytes, 2, BYTES, stream);
+    flag = 1;
+    return NULL;
 }
 
 int main(int count, char **words) {
@@ -76,6 +89,14 @@ int main(int count, char **words) {
             }
         } else if (waits) wait_until_told();
         OK(cuMemsetD8Async(memory, 2, BYTES, other));
+    }
+    if (!strcmp(what, "another thread calls")) {  // before the function has returned
+        pthread_t thread;
+        shared_bytes = memory;
+        OK(cuMemsetD8Async(memory, 1, BYTES, stream));
+        OK(pthread_create(&thread, NULL, write_when_told, other));
+        OK(cuLaunchHostFunc(stream, tell_and_stay, NULL));
+        OK(pthread_join(thread, NULL) || code_inside);
     }
     if (!strcmp(what, "the caller has the lock")) {  // the function runs behind it
         pthread_mutex_lock(&lock);

@@ -54,7 +54,7 @@ def test_a_variable_may_tell_the_host(program: Path) -> None:
     assert found(program, "a variable", waits=True) == (set(), True)
 
 
-@pytest.mark.parametrize("what", ["the caller has the lock", "a call inside"])
+@pytest.mark.parametrize("what", ["the caller has the lock", "a call inside", "another thread calls"])
 def test_functions_that_need_something(program: Path, what: str) -> None:
     assert found(program, what, waits=True) == (set(), False)
 
@@ -72,6 +72,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, bool]] = {
         False,
     ),
     "a lock": (host_calls, "if over is not None:", "if False:", "what is before", True),
+    "what it gives while it runs": (host_calls, "driver.host.over[number] = stream.record()", "None", "another thread calls", True),
     "a variable": (driver, "self.session.streams.perhaps_over(over)", "pass", "a variable", True),
 }
 
