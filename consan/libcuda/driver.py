@@ -85,7 +85,7 @@ class SpecialMemory:
     """Memory that graphs allocate, which is theirs, by address; and what is memory of the program, too: its address there.
 
     Managed memory has the same address in the program, arrays of the host that stand for device memory have another. Pinned memory is
-    the program's alone: its bytes, by address.
+    the program's alone: its bytes, by address. `kept`: the places that the device keeps for such memory, should a kernel be given it.
     """
 
     of_graphs: set[int] = field(default_factory=set)
@@ -94,6 +94,7 @@ class SpecialMemory:
     laid: set[int] = field(default_factory=set)  # pages on which variables lie, which the program has, too
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
     pinned: dict[int, int] = field(default_factory=dict)
+    kept: dict[int, Any] = field(default_factory=dict)
     shared: dict[int, tuple[int, int]] = field(default_factory=dict)  # of pinned memory: begin and end of the pages that it alone lies on
     objects: dict[int, Any] = field(default_factory=dict)  # textures and surfaces of arrays, by handle (memory/texture_calls.py)
     is_here: bool = False  # whether the device has managed memory now, and not the program
@@ -111,10 +112,10 @@ class SpecialMemory:
             self._pinned.remove(address)
         self.shared.pop(address, None)
 
-    def is_pinned(self, address: int) -> bool:
-        """Whether an address is one of pinned memory."""
+    def pinned_at(self, address: int) -> int:
+        """Where the pinned memory begins that an address is one of; 0: it is none."""
         at = bisect.bisect(self._pinned, address) - 1
-        return at >= 0 and address < self._pinned[at] + self.pinned[self._pinned[at]]
+        return self._pinned[at] if at >= 0 and address < self._pinned[at] + self.pinned[self._pinned[at]] else 0
 
     def forget_dead(self) -> None:
         """Copy nothing to or from memory that the program has freed: it may be another's."""

@@ -11,6 +11,7 @@ from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
+from consan.libcuda.memory.allocation_calls import give_pinned
 from consan.libcuda.memory.texture_calls import before_launch
 from consan.libcuda.module_calls import LoadedKernel
 from consan.libcuda.stream_calls import EventHandle
@@ -27,9 +28,6 @@ _EVENTS: Final = {7: True, 12: False}  # attributes with an event, and whether a
 _MOST_THREADS, _DYNAMIC = 1024, 8
 _END, _BUFFER, _SIZE = 0, 1, 2  # of `extra`
 _IN_GRAPH: Final = "a launch in a graph that records an event by an attribute"
-_PINNED: Final = (
-    "a kernel is given pinned memory of the host; without a GPU it has that only if it is mapped (cudaHostAlloc, cudaHostAllocMapped)"
-)
 
 
 @dataclass(frozen=True)
@@ -95,8 +93,9 @@ def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params:
         raise CallFailed(calls.INVALID_VALUE)
     session, prepared, entry = driver.session, kernel.module.prepared, kernel.function.name
     values = _parameters(driver, kernel, params, extra)
-    if any(driver.special.is_pinned(each) and not driver.is_device(each) for each in _addresses(values)):
-        raise CallFailed(calls.NOT_SUPPORTED, _PINNED)
+    for each in _addresses(values):
+        if driver.special.pinned_at(each) and not driver.is_device(each):
+            give_pinned(driver, each)
     grid = scaled(asked.grid, unit_of(kernel.function))
     recorded = [(driver.of(event, EventHandle), waited) for event, waited in asked.events]
     names = name_addresses(prepared, entry, list(_buffers(driver, entry, values)))

@@ -85,7 +85,7 @@ def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool 
 
 def _pinned_bytes(driver: StandInDriver, address: int, data: Any) -> list[Any]:
     """The bytes at an end of a copy, if it is pinned memory: the copy may run beside others."""
-    return [(address, data)] if data.size and driver.special.is_pinned(address) else []
+    return [(address, data)] if data.size and driver.special.pinned_at(address) else []
 
 
 @serves("Q Q Q Q Q", "cuMemcpyPeer")

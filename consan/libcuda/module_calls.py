@@ -1,6 +1,7 @@
 """Calls about modules and libraries, and the kernels in them. A library is a module; a CUkernel is a CUfunction.
 
-Only PTX runs here. From a fat binary the newest PTX is taken; machine code alone is refused with a sentence.
+Only PTX runs here. From a fat binary the newest PTX is taken; machine code alone is refused with a sentence. A program whose device code
+was linked (`nvcc -rdc=true`) names the fat binaries from which it was: their PTX is joined.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from consan.libcuda.driver import KeptPtx, StandInDriver
 from consan.libcuda.texts.built import know_source
 from consan.libcuda.texts.device_runtime import with_device_runtime
 from consan.libcuda.texts.places import with_places
+from consan.libcuda.texts.united import unite
 from consan.toolchain import fatbin
 
 _WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, version, address of the fat binary
+_LINKED: Final = 2  # the version of a wrapper behind whose address stands that of a table: fat binaries, and zero
 _HEAD: Final = struct.Struct("<4sHHQ")
 _ELF: Final = b"\x7fELF"
+_NO_PTX: Final = "the module is machine code; the virtual machine runs PTX only: compile to PTX, as -arch=compute_90 does"
 _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
 _VARIABLE: Final = re.compile(r"^\s*(?:\.\w+\s+)*\.(?:global|const)\b", re.MULTILINE)
 _loaded: Final[Counter[bytes]] = Counter()  # how often texts with variables were
@@ -104,16 +108,38 @@ def _kept(code: list[bytes], kept: KeptPtx) -> str:
         names = [name.encode() for name in _ENTRY.findall(text)]
         if names and any(all(name in each for name in names) for each in code):
             return text.rstrip("\0")
-    raise CallFailed(
-        calls.NO_BINARY, "the module is machine code; the virtual machine runs PTX only: compile to PTX, as -arch=compute_90 does"
-    )
+    raise CallFailed(calls.NO_BINARY, _NO_PTX)
+
+
+def _linked_at(driver: StandInDriver, address: int) -> Iterator[bytes]:
+    """The fat binaries from which the module of a wrapper was linked."""
+    if driver.memory.read(address, 4) != _WRAPPER:
+        return
+    version, table = struct.unpack("<4xI8xQ", driver.memory.read(address, 24))
+    while version == _LINKED and table and (place := _word_at(driver, table)):
+        yield image_at(driver, place)
+        table += 8
+
+
+def _word_at(driver: StandInDriver, address: int) -> int:
+    return int.from_bytes(driver.memory.read(address, 8), "little")
+
+
+def _joined(driver: StandInDriver, images: list[bytes]) -> str:
+    """The PTX of all images that have some for the device; NVIDIA's own have machine code. Raises CallFailed."""
+    own = int("".join(filter(str.isdigit, driver.session.options.chip)))
+    ours = [[each for each in fatbin.entries(image) if each.ptx and each.architecture <= own] for image in images]
+    texts = [max(entries, key=lambda each: each.architecture).data().decode(errors="replace") for entries in ours if entries]
+    if not texts:
+        raise CallFailed(calls.NO_BINARY, _NO_PTX)
+    return unite(texts)[0] if len(texts) > 1 else texts[0]
 
 
 def image_at(driver: StandInDriver, address: int) -> bytes:
     """The image of a module at an address of the program: a fat binary, its wrapper, machine code, or text."""
     head = driver.memory.read(address, 4)
     if head == _WRAPPER:
-        (address,) = struct.unpack("<Q", driver.memory.read(address + 8, 8))
+        address = _word_at(driver, address + 8)
         head = driver.memory.read(address, 4)
     if head == fatbin.MAGIC:
         _, _, begin, size = _HEAD.unpack(driver.memory.read(address, _HEAD.size))
@@ -142,7 +168,8 @@ def _loading(driver: StandInDriver) -> Iterator[None]:
 def load_data(driver: StandInDriver, image: int) -> int:
     """Load the module at an address of the program: its handle. Raises CallFailed."""
     with _loading(driver):
-        return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
+        linked = list(_linked_at(driver, image))
+        return _load(driver, _joined(driver, linked) if linked else ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
 
 
 @serves(">Q s", "cuModuleLoad", "cuLibraryLoadFromFile")

@@ -18,7 +18,7 @@ from typing import Final
 
 from consan._errors import ConsanError, NotSupported
 from consan.libcuda.texts.places import KernelPlaces, with_places
-from consan.native.united import unite
+from consan.libcuda.texts.united import unite
 from consan.toolchain.fatbin import MAGIC, ChosenPtx, choose_ptx, embedded, fat_binaries, runs_on
 
 _DEPTH: Final = 8  # machine code that was linked from machine code that was linked, and so on

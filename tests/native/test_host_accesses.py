@@ -58,8 +58,8 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "what was touched": (program_streams, "without_flags(rows, touched))", "touched[:0])", "mapped memory"),
     "one stream is enough": (
         program_streams,
-        "self.chained or self.shared or len(self._known)",
-        "self.chained or len(self._known)",
+        "self.chained or self.shared or self.several",
+        "self.chained or self.several",
         "the end",
     ),
     "no flag of the host": (rules, "flags is not None and bool(flags.size) and", "flags is None or", "a read of managed memory"),
@@ -124,6 +124,34 @@ int main(int count, char **) {
 """
 
 
+PINNED = """
+#include <cstdio>
+__global__ void next(int *to, const int *from) { to[threadIdx.x] = from[threadIdx.x] + 1; }
+int main(int count, char **) {
+    constexpr int N = 1 << 18;
+    int *first, *second, *memory, *place;
+    cudaMallocHost(&first, 4 * N);
+    cudaHostAlloc(&second, 4 * N, 0);
+    cudaMalloc(&memory, 4 * N);
+    for (int at = 0; at < N; at++) first[at] = at;
+    cudaMemcpyAsync(memory, first, 4 * N, cudaMemcpyDefault);
+    next<<<1, 64>>>(second, first);
+    if (count > 1) cudaDeviceSynchronize();
+    int seen = second[5];
+    next<<<1, 64>>>(first + 128, second);
+    cudaDeviceSynchronize();
+    cudaMemcpy(second, first, 4 * N, cudaMemcpyDefault);
+    if (seen != 6 || first[129] != 3 || first[N - 1] != N - 1 || second[129] != 3) return 3;
+    if (cudaFreeHost(first) || cudaFreeHost(second) || cudaMallocHost(&first, 4 * N)) return 4;
+    if (first[5] || cudaHostGetDevicePointer(&place, first, 0) || place != first) return 5;
+    cudaMemcpy(first, memory, 4 * N, cudaMemcpyDefault);
+    next<<<1, 64>>>(first, place + 64);
+    cudaDeviceSynchronize();
+    if (first[5] != 70) return 6;
+    cudaMallocHost(&second, 4 * N);
+    return cudaFreeHost(second) + cudaFreeHost(first);
+}
+"""
 POLLS = """
 __global__ void work(VOLATILE int *flag, int *out) {
     for (int turn = 0; turn < 4 && *flag == 0; turn++) out[0] = turn;
@@ -148,6 +176,15 @@ def test_a_flag_that_a_kernel_polls(nvcc_built: Callable[[str], Path], racy: boo
     status, report = ran(nvcc_built(POLLS.replace("VOLATILE", "" if racy else "volatile")))
     assert (status, {(each.hazard, each.situation) for each in report.findings}) == (0, {("WAR", "no-host-wait")} if racy else set())
     assert racy or report.verdict == "clean"
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_large_blocks_of_pinned_memory_that_kernels_are_given(nvcc_built: Callable[[str], Path]) -> None:
+    status, report = ran(nvcc_built(PINNED), "waits")
+    assert (status, report.verdict) == (0, "clean")
+    _, report = ran(nvcc_built(PINNED))
+    assert {(each.hazard, each.situation) for each in report.findings} == {("RAW", "no-host-wait")}
 
 
 @needs_nvcc

@@ -133,6 +133,25 @@ def test_a_call_of_a_copy_that_is_not_served_says_its_name(tmp_path: Path) -> No
 
 
 @needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["compute_90", "sm_90"])
+def test_device_code_that_is_linked_from_several_files(tmp_path: Path, code: str) -> None:
+    """`nvcc -rdc=true`: the program's wrapper names the fat binaries of the files, and one of the library of devices."""
+    (tmp_path / "main.cu").write_text(
+        f'#include "{HERE}/part_sums.cu"\nint main() {{ float *x, *y; cudaMalloc(&x, 1024); cudaMalloc(&y, 16); cudaMemset(x, 0, 1024);'
+        "sums<<<1, 256, 1024>>>(x, y); return cudaDeviceSynchronize(); }"
+    )
+    words = ["nvcc", f"-arch={code}", "-rdc=true", "-lineinfo", "-o", "program", "main.cu", str(HERE / "part_values.cu")]
+    for racy in (False, True):
+        subprocess.run([*words, *(["-DRACY"] if racy else [])], cwd=tmp_path, check=True)
+        status, report = ran(tmp_path / "program")
+        found = {(each.kind, each.kernel) for each in report.findings}
+        assert (status, report.verdict, found) == ((0, "violations", {("data-race", "sums")}) if racy else (0, "clean", set())), (
+            report.notes
+        )
+
+
+@needs_nvcc
 @pytest.mark.slow  # as below
 def test_a_graph_whose_kernels_set_a_condition_and_its_twin(tmp_path: Path) -> None:
     program = built(tmp_path, source="conditional_program.cu")

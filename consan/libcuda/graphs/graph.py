@@ -140,10 +140,11 @@ class GraphExecutable:
             origin.wait(self._end)
         for each in self._set_at_launch:
             each.set(origin)
+        self._make_streams(streams, origin.edge or EDGE)
         begin, ends = origin.record(), dict[DriverNode, Any]()
         for node, work in self.works.items():
             lane = self._lanes[node]
-            stream = self._stream(streams, lane, origin.edge or EDGE) if lane else origin
+            stream = self._streams[lane - 1] if lane else origin
             for each in self._after[node]:
                 if self._lanes[each] != lane:
                     stream.wait(ends[each])
@@ -156,10 +157,10 @@ class GraphExecutable:
                 origin.wait(end)
         self._end = origin.record()
 
-    def _stream(self, streams: Any, lane: int, edge: str) -> Any:
-        while len(self._streams) < lane:
+    def _make_streams(self, streams: Any, edge: str) -> None:
+        """All of them come before the first node: the accesses of a launch are kept from the second stream on."""
+        while len(self._streams) < max(self._lanes.values(), default=0):
             self._streams.append(streams.make(blocking=False, edge=edge))
-        return self._streams[lane - 1]
 
 
 def _for_one(work: StreamWork) -> StreamWork:

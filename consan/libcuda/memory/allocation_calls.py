@@ -13,6 +13,9 @@ from consan.libcuda.driver import StandInDriver, StreamWork
 _PITCH: Final = 512
 _TRIES: Final = 64
 _DEVICE: Final = 2  # CUmemorytype
+_PINNED: Final = (
+    "a kernel is given pinned memory of the host: without a GPU only native programs have that, by cudaMallocHost or cudaHostAlloc"
+)
 
 
 @serves(">Q Q", "cuMemAlloc_v2")
@@ -65,6 +68,49 @@ def managed(driver: StandInDriver, nbytes: int) -> int:
     raise CallFailed(calls.OUT_OF_MEMORY)
 
 
+@serves(">Q Q", "_consan_keep_pinned")
+def _keep(driver: StandInDriver, nbytes: int) -> int:
+    """Pinned memory, on pages at an address that no memory of the device has: it becomes managed memory if a kernel is given it."""
+    if driver.memory.is_own or not nbytes:
+        raise CallFailed(calls.NOT_SUPPORTED)
+    arena = driver.session.backend.machine.arena
+    for _ in range(_TRIES):
+        place = arena.alloc(nbytes, mmap.PAGESIZE)
+        arena.hide(place)
+        if driver.memory.lay(place.address, nbytes):
+            driver.special.kept[place.address] = place
+            _pinned_pages(driver, place.address, nbytes)
+            return int(place.address)
+    raise CallFailed(calls.OUT_OF_MEMORY)
+
+
+def give_pinned(driver: StandInDriver, address: int) -> None:
+    """A kernel may touch the pinned memory that an address is one of. Raises CallFailed."""
+    begin = driver.special.pinned_at(address)
+    place = driver.special.kept.pop(begin, None)
+    if place is None:
+        raise CallFailed(calls.NOT_SUPPORTED, _PINNED)
+    driver.special.unpin(begin)
+    driver.session.backend.machine.arena.show(place)
+    driver.special.managed[begin] = begin
+    driver.session.streams.share_with_host()
+    driver.keep(begin, place.nbytes)
+
+
+@serves("Q >Q", "_consan_free_host")
+def _free_host(driver: StandInDriver, address: int) -> int:
+    """The bytes of the program's pages, which go; 0: the program has allocated the memory itself."""
+    place = driver.special.kept.pop(address, None)
+    if place is not None:
+        driver.session.backend.machine.arena.show(place)
+        driver.keep(address, place.nbytes)
+    _unpinned(driver, address)
+    nbytes = driver.allocations.get(address, 0)
+    if nbytes:
+        driver.free(address)
+    return nbytes
+
+
 def manage(driver: StandInDriver, variables: list[tuple[int, int]]) -> None:
     """Let variables of a module, by address and bytes, be managed memory. Raises CallFailed."""
     pages = {page for address, nbytes in variables for page in range(address // mmap.PAGESIZE, (address + nbytes - 1) // mmap.PAGESIZE + 1)}
@@ -96,23 +142,16 @@ def _share(driver: StandInDriver, address: int, nbytes: int, begin: int, end: in
         driver.session.streams.share_with_host()
 
 
-@serves("Q >Q", "_consan_is_mapped")
-def _is_mapped(driver: StandInDriver, address: int) -> int:
-    return int(address in driver.special.managed)
-
-
 @serves("Q >Q", "_cuMemHostGetDevicePointer")
 def _device_pointer(driver: StandInDriver, address: int) -> int:
-    """Only memory that was allocated as mapped lies at the device's addresses, too."""
+    """Memory that the driver has allocated lies at the device's addresses, too."""
     found = driver.allocation(address)
     if found is None or found[0] not in driver.special.managed:
-        raise CallFailed(
-            calls.NOT_SUPPORTED, "memory of the host that was not allocated as mapped (cudaHostAllocMapped) is not the device's"
-        )
+        give_pinned(driver, address)
     return address
 
 
-@serves("Q", "_consan_unpinned", "_cudaHostUnregister")
+@serves("Q", "_cudaHostUnregister")
 def _unpinned(driver: StandInDriver, address: int) -> None:
     driver.session.streams.synchronize()  # no copy to what comes to lie there is compared with one from before
     driver.special.unpin(address)

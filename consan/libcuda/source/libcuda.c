@@ -112,6 +112,8 @@ EXPORT void *consan_unserved(const char *name) { return unserved_function(name);
 // ---- pinned memory ----
 
 static int pinned_pages(void **memory, size_t bytes) {
+    const word place[16] = {(word)(uintptr_t)memory, bytes};
+    if (!__atomic_load_n(&serve, __ATOMIC_SEQ_CST) && call("_consan_keep_pinned", place) == SUCCESS) return SUCCESS;
     size_t pages = bytes / PAGE + 1;  // nothing else lies on them: they may be closed (watched.h)
     if (posix_memalign(memory, PAGE, pages * PAGE)) return OUT_OF_MEMORY;
     const word words[16] = {(word)(uintptr_t)*memory, bytes};
@@ -119,8 +121,9 @@ static int pinned_pages(void **memory, size_t bytes) {
     return SUCCESS;
 }
 
-// Mapped memory is managed memory: it has one address for both. The program's pages stay when it is freed. A small block is mapped, too: a
-// kernel may be given any pinned memory, and large blocks would be copied before and behind each operation.
+// Mapped memory is managed memory: it has one address for both. Other pinned memory lies where the device has a place for it, and becomes
+// managed memory when a kernel is given it: until then it is not copied before and behind each operation. A small block is mapped at once: a
+// kernel may find its address in memory.
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     enum { MAPPED = 2, SMALL = PAGE };
     word address = 0;
@@ -137,12 +140,12 @@ EXPORT int cuMemHostGetDevicePointer_v2(word *device, void *memory, unsigned fla
     return call("_cuMemHostGetDevicePointer", words);
 }
 EXPORT int cuMemFreeHost(void *memory) {
-    word device = 0;
-    const word mapped[16] = {(word)(uintptr_t)memory, (word)(uintptr_t)&device}, words[16] = {(word)(uintptr_t)memory};
-    if (memory && call("_consan_is_mapped", mapped) == SUCCESS && device) return call("cuMemFree_v2", words);
-    if (memory) call("_consan_unpinned", words);
-    free(memory);
-    return SUCCESS;
+    word laid = 0;
+    const word words[16] = {(word)(uintptr_t)memory, (word)(uintptr_t)&laid};
+    int code = memory ? call("_consan_free_host", words) : SUCCESS;
+    if (laid) munmap(memory, (size_t)laid);
+    else if (code == SUCCESS) free(memory);
+    return code;
 }
 
 // ---- names of kernels: the program keeps the pointer ----

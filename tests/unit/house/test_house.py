@@ -104,7 +104,7 @@ PACKAGES = {
         *("consan.backends", "consan.launching.of_ranks", "consan.launching.placement", "consan.ranks", "consan.session", "consan.libcuda"),
     ),
     "consan.native": (
-        *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
+        *(ERRORS, "consan.reports", "consan.backends", "consan.session"),
         *("consan.toolchain", "consan.libcuda", "consan.checker.logs.receipts", "consan.adapters"),
     ),
     "consan.process": (

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from reversed_tile import HEADER
-from test_graphs import Graphs
-from test_libcuda import Word
+from test_graphs import ADD, Graphs
+from test_libcuda import Program, Word
 
 from consan.libcuda import calls, library
 from consan.libcuda.graphs.conditional_calls import IF, SWITCH, WHILE
@@ -181,3 +181,23 @@ def test_a_node_that_a_capture_goes_on_behind(program: ConditionalGraphs, sessio
     program.add(program.origin)
     program.do("cuGraphLaunch", program.ended(), program.third)
     assert (program.counted, session.report().verdict) == ({3}, "clean")
+
+
+def test_nodes_without_an_order_in_a_program_that_makes_no_stream(session: Session) -> None:
+    library.enter(session)
+    try:
+        program = Program()
+        module = program("cuModuleLoadData", ctypes.c_char_p((HEADER + ADD).encode()))
+        memory, graph, child = program("cuMemAlloc_v2", 512), program("cuGraphCreate", 0), program("cuGraphCreate", 0)
+        address = Word(memory)
+        places = (ctypes.c_void_p * 1)(ctypes.addressof(address))
+        kernel = program("cuModuleGetFunction", module, ctypes.c_char_p(b"add"))
+        words = (Word * 8)(kernel, 1 | 1 << 32, 1 | 128 << 32, 1 | 1 << 32, 0, ctypes.addressof(places), 0, 0)
+        program("cuGraphAddKernelNode_v2", child, 0, 0, words)
+        program("cuGraphAddChildGraphNode", graph, 0, 0, child)
+        program("cuGraphAddMemsetNode", graph, 0, 0, (Word * 5)(memory, 0, 5 | 4 << 32, 128, 1), 0)
+        program.do("cuGraphLaunch", program("cuGraphInstantiateWithFlags", graph, 0), 0)
+        report = session.report()
+    finally:
+        library.leave()
+    assert (report.verdict, {each.kind for each in report.findings}) == ("violations", {"global-race"}), report.incomplete

@@ -128,14 +128,14 @@ def test_each_module_has_its_own_variables(program: Program) -> None:
 
 def test_pinned_memory_is_known_by_any_of_its_bytes() -> None:
     special, chance = SpecialMemory(), np.random.default_rng(1)
-    blocks = {int(begin) * 100: int(chance.integers(1, 100)) for begin in chance.permutation(50)}
+    blocks = {int(begin + 1) * 100: int(chance.integers(1, 100)) for begin in chance.permutation(50)}
     for begin, nbytes in blocks.items():
         special.pin(begin, nbytes)
     for begin in list(blocks)[::3]:
         special.unpin(begin)
         del blocks[begin]
     pinned = {address for begin, nbytes in blocks.items() for address in range(begin, begin + nbytes)}
-    assert {address for address in range(-50, 5100) if special.is_pinned(address)} == pinned
+    assert {address for address in range(50, 5200) if special.pinned_at(address)} == pinned
 
 
 def test_memory_is_named_as_a_framework_has_told(program: Program, session: Session) -> None:

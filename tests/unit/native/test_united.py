@@ -9,7 +9,7 @@ import consan
 from consan._errors import NotSupported
 from consan.instrument.functions.analyse import plan_functions
 from consan.instrument.ptx import parse
-from consan.native.united import unite
+from consan.libcuda.texts.united import unite
 from consan.toolchain.assemble import assemble
 
 HEAD = ".version {version}\n.target {target}\n.address_size 64\n"

@@ -162,10 +162,19 @@ class Arena:
         offset = (self.reserve_separate if separate else self.reserve)(nbytes, align)
         raw = self.raw[offset : offset + _align(max(nbytes, 1), 16)]
         allocation = Allocation(GLOBAL_BASE + offset, nbytes, name, unit_views(raw), separate)
+        self.show(allocation)
+        return allocation
+
+    def show(self, allocation: Allocation) -> None:
+        """Threads may touch an allocation."""
         index = bisect.bisect_left(self._starts, allocation.address)
         self._starts.insert(index, allocation.address)
         self._live.insert(index, allocation)
-        return allocation
+
+    def hide(self, allocation: Allocation) -> None:
+        """No thread may touch an allocation, whose place is kept for it."""
+        index = bisect.bisect_left(self._starts, allocation.address)
+        del self._starts[index], self._live[index]
 
     @property
     def allocations(self) -> list[Allocation]:
@@ -197,7 +206,7 @@ class Arena:
         if index == len(self._starts) or self._starts[index] != address:
             raise UsageError(f"free of {address:#x}: no allocation starts there")
         self._freed.append((address, self._live[index].end))
-        del self._starts[index], self._live[index]
+        self.hide(self._live[index])
         self.release(address - GLOBAL_BASE)
 
     def was_freed(self, address: int) -> bool:
