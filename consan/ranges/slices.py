@@ -136,7 +136,7 @@ class Slice:
         own = row.is_ordinary and not is_noncoherent(instruction)
         accesses = tuple(self._form(instruction, each, own) for each in _outer(instruction))
         loads = tuple(_parameters(instruction, row, self._places)) if row.is_load else ()
-        operation, sources = (None, ()) if row.is_load else _operation(instruction, row)
+        operation, sources = (None, ()) if row.is_load else _operation(instruction)
         collective = "elect" if elects(instruction) and self._of_all_lanes(instruction) else "shfl" if self._shares(instruction) else ""
         if collective == "shfl":
             sources = (_source(instruction, instruction.operands[1]),)
@@ -231,7 +231,7 @@ def _keys(instruction: Instruction) -> Iterator[Key]:
             yield key_of(instruction.scope, name)
 
 
-def _operation(instruction: Instruction, row: Row) -> tuple[SpreadOperation | None, tuple[Source, ...]]:
+def _operation(instruction: Instruction) -> tuple[SpreadOperation | None, tuple[Source, ...]]:
     """How the registers that an instruction writes are computed, if they are."""
     to_global = converts(instruction, "global")
     flat = [inner for operand in instruction.operands for inner in flatten(operand)]

@@ -138,7 +138,7 @@ class Scheduler:
                 return False
             backward = following.position <= block.position
             group.block = following
-            if (backward or block.sees) and self._spun(group, block, backward):
+            if (backward or block.sees) and self._spun(group, backward):
                 ready.push(group)
                 return self.progress.over
             block = following
@@ -195,7 +195,7 @@ class Scheduler:
             else:
                 step.part(sel)
 
-    def _spun(self, group: LaneGroup, block: BoundBlock, backward: bool) -> bool:
+    def _spun(self, group: LaneGroup, backward: bool) -> bool:
         """Whether a group that has branched backwards lets others run; or it has left a block that may poll."""
         if not backward:
             self.turns.leaves(group)

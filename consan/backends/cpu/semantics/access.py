@@ -285,7 +285,7 @@ def decode_cvta(context: DecodeContext) -> Step:
 def _generic_parameter(context: DecodeContext, target: Array, value: Array) -> Step:
     """cvta.param: code with 32-bit parameter addresses (LLVM's short pointers) holds only the low half of the address."""
     base, low = np.uint64(context.function.plan.param_address), np.uint64((1 << 32) - 1)
-    return function_step(lambda held: base + ((held - base) & low), [value], [Target(target, target.dtype, True)], context.wave.lanes)
+    return function_step(lambda held: base + ((held - base) & low), [value], [Target(target, target.dtype, True)])
 
 
 def decode_isspacep(context: DecodeContext) -> Step:
@@ -297,7 +297,7 @@ def decode_isspacep(context: DecodeContext) -> Step:
     if target is None:
         return nothing()
     if space == "shared" and context.wave.cluster_size > 1:
-        return function_step(_rank_test(context), [value, context.wave.rank.astype(np.uint64)], [bound], context.wave.lanes)
+        return function_step(_rank_test(context), [value, context.wave.rank.astype(np.uint64)], [bound])
     within = IN_SPACE[space]
     return Step(
         lambda: np.copyto(target, within(value)),

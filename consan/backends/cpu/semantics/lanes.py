@@ -79,7 +79,7 @@ def lane_step(context: DecodeContext, op: Op, function: Callable[..., Any], sour
         word = op.dests[0]
         nan = np.array(CANONICAL_NAN[word], f"u{WORD_DTYPES[word].itemsize}") if op.canonical_nan else None
         return ufunc_step(context.wave, op.ufunc, sources, target.array, nan)
-    step = function_step(function, sources, targets, context.wave.lanes)
+    step = function_step(function, sources, targets)
     if context.instruction.parts in FUSED and target.array is not None and function is op.fn:
         step.full = fused_full(function, sources, target.array)
     return step
@@ -130,7 +130,7 @@ def _canonical(ufunc: np.ufunc, nan: Array) -> Callable[..., Any]:
     return call
 
 
-def function_step(function: Callable[..., Any], sources: list[Array], targets: list[Target], lanes: int) -> Step:
+def function_step(function: Callable[..., Any], sources: list[Array], targets: list[Target]) -> Step:
     """A step for any function on each lane alone."""
     pick = _picker(sources)
     everything = slice(None)
@@ -223,7 +223,7 @@ def decode_mov(context: DecodeContext) -> Step:
         raise context.unsupported()
     if is_clock(source):
         assert isinstance(source, Register)
-        return _clock(context, source.name, context.target(target, word))
+        return _clock(source.name, context.target(target, word))
     if word == "b128":
         return copy_step(_wide_pairs(context, targets, sources))
     if len(targets) == 1 and len(sources) == 1:
@@ -237,7 +237,7 @@ def _plain_move(context: DecodeContext, target: Operand, source: Operand, word: 
     if isinstance(source, (Symbol, SymbolOffset, Address)):
         place = context.place(source)
         if place.base is not None:
-            return function_step(np.add, [place.base, np.array(place.offset, np.uint32)], [bound], context.wave.lanes)
+            return function_step(np.add, [place.base, np.array(place.offset, np.uint32)], [bound])
     value = context.source(source, word if isinstance(source, Immediate) else bits)
     if isinstance(source, Immediate):
         value = value.view(WORD_DTYPES[bits])
@@ -286,7 +286,7 @@ def _wide_pairs(context: DecodeContext, targets: tuple[Operand, ...], sources: t
     return [(t, s) for t, s in zip(left, right, strict=True) if t is not None]
 
 
-def _clock(context: DecodeContext, name: str, target: Target) -> Step:
+def _clock(name: str, target: Target) -> Step:
     read, dtype = CLOCKS[name], target.dtype
     bits = np.dtype(f"u{dtype.itemsize}")
     limit = (1 << 8 * dtype.itemsize) - 1
