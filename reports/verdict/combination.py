@@ -19,6 +19,7 @@ from consan.reports.verdict.coverage import (
     AREAS,
     gaps,
     kernels_checked,
+    missing,
     not_checked,
     nothing_ran,
     of_reasons,
@@ -78,10 +79,11 @@ def _checked(reports: Sequence[Report]) -> tuple[str, ...]:
 def _reasons(reports: Sequence[Report], combined: Report) -> tuple[str, ...]:
     """All reasons. "Nothing was checked" stays only if no report checked a kernel; reasons with an explanation are preferred.
 
-    What one report did not look at, another may have: the gaps of kernels follow from the sums.
+    What one report did not look at, another may have: the gaps of kernels follow from the sums. Those that are `missing` stay.
     """
     of_kernels = {reason for report in reports for reason in gaps(rows(report))}
-    every = _once([*(reason for report in reports for reason in report.incomplete if reason not in of_kernels), *gaps(rows(combined))])
+    left = gaps([*rows(combined), *(each for kernel in combined.kernels for each in missing(kernel))])
+    every = _once([*(reason for report in reports for reason in report.incomplete if reason not in of_kernels), *left])
     nothing = [reason for reason in every if says_nothing_ran(reason)]
     kept = [] if not nothing_ran(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
     return tuple(reason for reason in every if reason in kept or reason not in nothing)

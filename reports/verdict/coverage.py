@@ -123,9 +123,14 @@ def _others(report: Report) -> Iterator[Coverage]:
             yield Coverage(kernel.name, kind, EXCLUDED)
         if kernel.proof is not None:
             yield Coverage(kernel.name, RACES, FOR_ALL)
-        for missing in kernel.missing:
-            area, _, reason = missing.partition(": ")
-            yield _gap_of(kernel.name, area, reason)
+        yield from missing(kernel)
+
+
+def missing(kernel: KernelSummary) -> Iterator[Coverage]:
+    """The gaps of a kernel that no other launch of it fills."""
+    for each in kernel.missing:
+        area, _, reason = each.partition(": ")
+        yield _gap_of(kernel.name, area, reason)
 
 
 def _kinds(report: Report, kernel: KernelSummary) -> tuple[str, ...]:

@@ -128,8 +128,8 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[..., None], str]] = {
     "peers": (peers, " or self.memory.peers", "", test_not_once_memory_of_another_may_be_reached, "triton adds"),
     "contexts, in C": (
         followed_streams,
-        "            self._contexts[context] = len(self._contexts)\n            look_where_launches_point()\n",
-        "            self._contexts[context] = len(self._contexts)\n",
+        "            self._used.add(number)\n            look_where_launches_point()\n",
+        "            self._used.add(number)\n",
         test_not_once_another_context_was_used,
         "cupy waits",
     ),

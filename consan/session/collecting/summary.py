@@ -12,7 +12,7 @@ from consan.options import INLINE, RECORD
 from consan.reports import model
 from consan.reports.counts import plural
 from consan.reports.decoding.static import static_findings
-from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
+from consan.reports.verdict.coverage import GLOBAL_MEMORY, Coverage, of_reasons
 from consan.session.executing.recording import WITH_HOOKS, Recording
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.schedules import KernelSchedules
@@ -104,7 +104,7 @@ class Summary:
         ]
         return of_reasons([*(_dropped(self.drained.counters) if self.drained else []), *unrecorded])
 
-    def _missing(self, kernels: list[model.KernelSummary]) -> dict[str, tuple[str, ...]]:
+    def _missing(self) -> dict[str, tuple[str, ...]]:
         """By kernel: register hazards in debug builds with matrix products, slices, and global memory that was to be checked."""
         debug = [
             (name, f"{_REGISTERS}: {name} is a debug build: {_UNCHECKED}")
@@ -114,8 +114,7 @@ class Summary:
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
         slices = [(name, f"{_SHARED}: {name}: {why}") for name, why in self._gaps(self._slices_left)]
-        known = {row.kernel for row in map(coverage_of, kernels) if row.state == NOT_CHECKED}  # coverage says why
-        global_races = [(name, f"{GLOBAL_MEMORY}: {why}") for name, why in self._gaps(self.recording.gaps_that_count) if name not in known]
+        global_races = [(name, f"{GLOBAL_MEMORY}: {why}") for name, why in self._gaps(self.recording.gaps_that_count)]
         found: dict[str, tuple[str, ...]] = {}
         for name, why in dict.fromkeys((*debug, *slices, *global_races)):
             found[name] = (*found.get(name, ()), why)
@@ -135,7 +134,7 @@ class Summary:
                 made = self._kernel(prepared, index, name)
                 key = prepared.plain, name, made.engine
                 found[key] = _united(found[key], made) if key in found else made
-        missing = self._missing(list(found.values()))
+        missing = self._missing()
         return [replace(kernel, missing=missing.get(kernel.name, ())) for kernel in found.values()]
 
     def with_schedules(

@@ -71,6 +71,7 @@ class FollowedStreams(ProgramStreams):
     marked: bool = False  # an event was recorded since the last launch whose accesses are not known
     _early: int = -1  # the number of that launch
     _contexts: dict[int, int] = field(default_factory=dict)  # their numbers
+    _used: set[int] = field(default_factory=set)  # the numbers of those that the program has used
     _names: dict[int, str] = field(default_factory=dict)  # of kernels that nobody records, by their handles
     own: _Making = field(default_factory=_Making)  # `depth`: how many launches this thread is in whose accesses the session knows
 
@@ -81,19 +82,28 @@ class FollowedStreams(ProgramStreams):
 
     @property
     def several_devices(self) -> bool:
-        """Whether launches of several contexts are compared."""
-        return len(self._contexts) > 1
+        """Whether the program has used several contexts."""
+        return len(self._used) > 1
 
     def enter(self, context: int, *, peers: bool = False) -> int:
         """A call or a launch is made in a context of the driver. Its number: 0 is that of the first one. `peers`: it may reach another."""
-        if context and context not in self._contexts:
-            self._contexts[context] = len(self._contexts)
-            look_where_launches_point()
         if context:
-            self.context = self._contexts[context]
+            self._use(self._numbered(context))
         if peers:
             self.reaches_others()
         return self.context
+
+    def _numbered(self, context: int) -> int:
+        return self._contexts.setdefault(context, len(self._contexts))
+
+    def _use(self, number: int) -> None:
+        """The program makes a call or a launch in a context."""
+        self.context = number
+        if number not in self._used:
+            self._used.add(number)
+            look_where_launches_point()
+            if self.several_devices and len(self.seen.comparisons) > 1:
+                self.reaches_others()
 
     def reaches_others(self) -> None:
         """Launches may reach another GPU from now on."""
@@ -109,15 +119,19 @@ class FollowedStreams(ProgramStreams):
             look_where_launches_point()
 
     def opened(self, context: int, device: int, comparisons: Comparisons) -> int:
-        """Launches in another context are compared, too. Its number. `device`: that of its GPU."""
+        """Launches in a context are compared. Its number. `device`: that of its GPU.
+
+        The session's own is the first one. The program may use others alone, as a rank does whose GPU is not the first.
+        """
         with self.lock:
             self.read_noted()
+            number = self._numbered(context)
+            self.concurrent.devices[number] = device
             if comparisons is not self.comparisons:
                 self.seen.comparisons.append(comparisons)
-            number = self.enter(context)
-            self.concurrent.devices[number] = device
-            if self.several_devices:
-                self.reaches_others()
+                self._use(number)
+                if self.several_devices:
+                    self.reaches_others()
             return number
 
     @property
@@ -147,7 +161,7 @@ class FollowedStreams(ProgramStreams):
     def compares_in(self, handle: int, context: int = 0) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
         with self.lock:
-            self.context = context
+            self._use(context)
             if not self.needs_none and not (self.noting and handle in DEFAULT_STREAMS):
                 self.captures.place(handle)
             return self.compares
@@ -234,7 +248,7 @@ class FollowedStreams(ProgramStreams):
         with self.lock:
             if not self.noting:
                 self.read_noted()
-            self.context = context
+            self._use(context)
             self.seen.launched(self.key(stream))
             if self.noting and stream in DEFAULT_STREAMS:  # its call of the driver is noted
                 return None

@@ -244,10 +244,9 @@ class Recording:
 
     def gaps_that_count(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why global memory was not checked, where that makes a report incomplete: all if all was `required`, else what had no room."""
-        if self.options.global_required:
-            return self.kernels.global_race_gaps(prepared, entry)
+        gaps = self.kernels.global_race_gaps(prepared, entry)
         why = self.kernels.of(prepared, entry).beyond
-        return (why,) if why and self.options.global_wanted else ()
+        return gaps if self.options.global_required else tuple(each for each in gaps if why and self.options.global_wanted and why in each)
 
     def add_note(self, text: str) -> None:
         """Add a line to the notes of the report, once."""

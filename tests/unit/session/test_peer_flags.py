@@ -186,7 +186,7 @@ def judged(members: list[Member], folder: Path) -> tuple[list[str], list[str]]:
 
 FENCES_OF_ALL = quick("peer_order.hpp", "is_before(at / threads_, each.thread, each.time, access.cluster, access.thread)", "true")
 NUMBERS_OF_RELEASES = quick("peer_order.hpp", "covers(releases_[number - 1], row, time)", "covers(releases_[(number - 1) & 31], row, time)")
-_ONE_PARAMETER = (", unsigned* from, int value) {", ") { unsigned *from = out + 192; int value = 1;")
+ONE_PARAMETER = (", unsigned* from, int value) {", ") { unsigned *from = out + 192; int value = 1;")
 UNCERTAIN = "they may synchronise through memory: they were not judged"
 PAIRS = {
     ("raises", "awaits"): [],
@@ -309,7 +309,7 @@ def test_more_releases_than_there_is_room_for(members: list[Member], tmp_path: P
 @pytest.mark.parametrize("pair", [("raises", "looks"), ("raises_early", "looks")], ids="-".join)
 def test_two_gpus_of_one_process(monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]) -> None:
     process = gpus.Process(monkeypatch)
-    process.text = compile_ptx(KERNELS.replace(*_ONE_PARAMETER), arch="sm_90a").ptx
+    process.text = compile_ptx(KERNELS.replace(*ONE_PARAMETER), arch="sm_90a").ptx
     process.calls.call("cuCtxEnablePeerAccess", context=2)
     streams = process.calls.given("cuStreamCreate", 1), process.calls.given("cuStreamCreate", 1, context=2)
     process.backends[2].write(process.shared + 384 * 4, (1).to_bytes(4, "little") * 2)
