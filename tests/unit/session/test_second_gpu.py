@@ -44,8 +44,6 @@ def test_a_gap_of_one_rank_is_not_filled_by_another(monkeypatch: pytest.MonkeyPa
     reports = [rank_on_the_second_gpu(monkeypatch, first=first) for first in (False, True)]
     others = replace(reports[1], kernels=tuple(each for each in reports[1].kernels if each.name == "awaits"))
     combined = combination.combine([reports[0], others])
-        [reports[0], replace(reports[1], kernels=tuple(each for each in reports[1].kernels if each.name == "awaits"))]
-    )
     assert combined.verdict == "incomplete"
     assert [why for why in combined.incomplete if "awaits" in why] == [why for why in reports[1].incomplete if "awaits" in why]
 
