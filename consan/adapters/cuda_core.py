@@ -191,6 +191,7 @@ def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> 
             self._consan_text: Callable[..., CudaText] | None = None
             if self._consan and str(code_type).lower() == "c++":
                 self._consan_name, at = sources.kernel_name(code), adapter.place(code)
+                code = at.spread(code)
                 self._consan_text = functools.partial(cuda_text, base, given or options_type(), options_type, at, code)
                 code, options = at.directive() + code, with_lines(given, options_type)
             super().__init__(code, code_type, options)

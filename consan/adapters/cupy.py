@@ -165,6 +165,7 @@ class CupyAdapter(Seam):
             self._list(f"{sources.kernel_name(text)} ({'compile_using_nvrtc called directly' if unseen else 'LTO'})")
             return original(source, options, *args, **kwargs)
         at, began = sources.place(text, self._folder()), time.process_time()
+        text = at.spread(text)
 
         def compiled(text: str, *more: str) -> tuple[bytes, Any]:
             with _made_to_ptx():
@@ -210,7 +211,8 @@ class CupyAdapter(Seam):
     # -- the work ---------------------------------------------------------------------------------------------------------------
 
     def _with_line(self, source: str) -> str:
-        return sources.place(source, self._folder()).directive() + source
+        at = sources.place(source, self._folder())
+        return at.directive() + at.spread(source)
 
     def _instrument(self, ptx: bytes, name: str, *, relocatable: bool = False, source: CudaText | None = None) -> bytes:
         prepared = self._prepared(ptx, name, launches=relocatable)

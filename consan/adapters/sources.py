@@ -1,10 +1,11 @@
 """Finds a file for a kernel's source text, so that the report shows lines the user knows.
 
 A framework compiles a string. Its lines are searched in the user's Python files (the literal appears there verbatim: on the
-stack, in `__main__`, in the user's imported modules), then in a `.cu` file beside them with exactly this text. Otherwise a copy is
-written to a folder of the run. A `#line` directive makes `.loc` name that place. It does not affect include search or code.
+stack, in `__main__`, in the user's imported modules), then in a `.cu` file beside them with exactly this text, then in the same Python
+files as a literal that the program has changed (formats, joined parts: spread_lines.py). Otherwise a copy is written to a folder of the
+run. A `#line` directive makes `.loc` name that place. It does not affect include search or code.
 
-Not handled: literals with escapes or format fields in a script (the copy is used), and files not encoded as UTF-8.
+Not handled: files not encoded as UTF-8.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from types import FrameType
 
 from consan.dataclass import dataclass
+from consan.reports.source import spread_lines
 
 _KERNEL = re.compile(r"__global__\b[^;{(]*?\b(\w+)\s*\(")
 _ATTRIBUTE = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)|__maxnreg__\s*\([^)]*\)")
@@ -39,10 +41,20 @@ class SourceStart:
 
     path: str
     line: int
+    blank: tuple[int, ...] = ()  # lines of the file before each line of the source that the source lacks
 
     def directive(self) -> str:
         """The `#line` that maps the text after it to this place."""
         return f"#line {self.line} {json.dumps(self.path, ensure_ascii=False)}\n"
+
+    def spread(self, code: str) -> str:
+        """The source, with a line for each line of the file."""
+        if not self.blank:
+            return code
+        return "\n".join("\n" * more + line for more, line in zip(self.blank, code.split("\n"), strict=True))
+
+
+_generated: dict[str, SourceStart] = {}  # sources that consan has made
 
 
 def kernel_name(code: str, default: str = "kernel") -> str:
@@ -69,13 +81,29 @@ def _temporary_folder() -> Path:
 
 def place(code: str, folder: Path) -> SourceStart:
     """Find the source in the user's files, or write a copy. On a full disk, return only a name."""
-    found = _in_user_files(code)
+    found = _generated.get(code) or _in_user_files(code)
     if found is not None:
         return found
     try:
         return _copy(code, folder)
     except OSError:
         return SourceStart(f"{kernel_name(code)}.cu", 1)
+
+
+def made_around(text: str) -> SourceStart | None:
+    """The place of a text of the program that a framework puts into a source: in the line that runs, or below it."""
+    frame = _users_frame()
+    path, line = Path(frame.f_code.co_filename).absolute(), frame.f_lineno
+    below = "\n".join(_text(path).split("\n")[line - 1 :])
+    offset = below.find(text) if text.strip() else -1
+    return None if offset < 0 else SourceStart(str(path), line + below.count("\n", 0, offset))
+
+
+def place_generated(above: str, rest: str, at: SourceStart | None) -> str:
+    """A source that consan makes: `rest` begins with a text of the program, and is placed there. Gives the source."""
+    if at is not None and at.line > above.count("\n"):
+        _generated[above + rest] = SourceStart(at.path, at.line - above.count("\n"))
+    return above + rest
 
 
 def _in_user_files(code: str) -> SourceStart | None:
@@ -87,8 +115,14 @@ def _in_user_files(code: str) -> SourceStart | None:
         if offset >= 0:
             return SourceStart(str(path), _text(path).count("\n", 0, offset) + 1)
     folders = dict.fromkeys(path.parent for path in files)
-    same = (path for folder in folders for path in sorted(folder.glob("*.cu*")) if holds(path, code))
-    return next((SourceStart(str(path), 1) for path in same), None)
+    for path in (path for folder in folders for path in sorted(folder.glob("*.cu*"))):
+        if holds(path, code):
+            return SourceStart(str(path), 1)
+    for path in files:
+        lines = spread_lines.found(code, _text(path))
+        if lines:
+            return SourceStart(str(path), lines[0], spread_lines.blank(lines))
+    return None
 
 
 def holds(path: Path, code: str) -> bool:
@@ -143,8 +177,13 @@ def _copy(code: str, folder: Path) -> SourceStart:
 
 def assigned() -> str:
     """The variable that the line of the program assigns to."""
+    frame = _users_frame()
+    found = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+    return found[1] if found else "buffer"
+
+
+def _users_frame() -> FrameType:
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         frame = frame.f_back
-    found = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
-    return found[1] if found else "buffer"
+    return frame

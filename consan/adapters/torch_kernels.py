@@ -105,7 +105,8 @@ class TorchKernelAdapter(Seam):
     ) -> tuple[bytes, str]:
         flags = list(nvcc_options or ())
         flags += [] if any(flag in _LINE_INFO for flag in flags) else ["-lineinfo"]
-        source = sources.place(kernel_source, sources.source_folder(self._session)).directive() + kernel_source
+        at = sources.place(kernel_source, sources.source_folder(self._session))
+        source = at.directive() + at.spread(kernel_source)
         token = _to_ptx.set(True)
         try:
             text, mangled = original(source, kernel_name, compute_capability, cuda_include_dirs, flags, *rest, **others)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from types import FrameType
 from typing import Any, Final
 
 from consan.dataclass import dataclass
@@ -13,6 +15,10 @@ from consan.libcuda.driver import StandInDriver
 _NON_BLOCKING: Final = 1
 _EXTERNAL: Final = 1  # the flag of an event that is a node of a graph
 EDGE: Final = " (cuStreamWaitEvent(second, event) behind cuEventRecord(event, first))"
+_NUMBA_EDGE: Final = " (event.record(first), then event.wait(second))"
+_CORE_EDGE: Final = " (second.wait(first.record()))"
+_NUMBA: Final = ("numba", "numba_cuda", "numba_cuda_mlir")
+_CORE: Final = "cuda.core"
 
 
 @dataclass(eq=False)
@@ -42,9 +48,19 @@ class EventHandle:
 
 
 @serves(">Q I", "cuStreamCreate", "cuStreamCreateWithPriority")
-def create(driver: StandInDriver, flags: int, edge: str = EDGE) -> int:
+def create(driver: StandInDriver, flags: int, edge: str = "") -> int:
     """A new stream: its handle."""
-    return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=edge).handle)
+    return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=edge or _edge()).handle)
+
+
+def _edge() -> str:
+    """The program's way to let one stream wait for another. Calls of cuda.core are machine code, and leave no frame."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _NUMBA:
+            return _NUMBA_EDGE
+        frame = frame.f_back
+    return _CORE_EDGE if _CORE in sys.modules else EDGE
 
 
 accepted("Q", "cuStreamDestroy_v2")

@@ -3,7 +3,7 @@
 Modelled on coverage's PyRunner: the program runs in a fresh `__main__` module, consan's frames are removed from its
 tracebacks, SystemExit keeps its status, and non-daemon threads are waited for.
 
-Differences from `python`: `atexit` functions run after the report, and PYTHONSTARTUP and -i are not supported.
+Its `atexit` functions (exit_functions.py) run before the report. PYTHONSTARTUP and -i are not supported.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from consan._errors import ConsanError, ExitCode, UsageError
 from consan.dataclass import dataclass
 from consan.native.program import NativeProgram
 from consan.process.collector import collecting_as_given
+from consan.process.exit_functions import ExitFunctions
+from consan.process.lines import located, place, users
 from consan.ranks.crew import Crew, begin, current
 from consan.session.left_threads import OF_CONSAN
 
@@ -36,11 +38,13 @@ if TYPE_CHECKING:
 
 _KERNELS: Final = (".cu", ".cuh", ".ptx")
 _PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*")
+_STREAM: Final = re.compile(
+    r"(External)?Stream|(create_)?stream|cu(da)?StreamCreate\w*"
+)  # of CuPy, torch, Warp, Numba, cuda.core, the driver
 _ELF: Final = b"\x7fELF"
 _MAGIC: Final = (_ELF, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
 _NATIVE: Final = "of those, consan run takes programs for Linux, on a GPU"
 _INTERPRETER: Final = "without the word python, consan run knows the frameworks of the script, and checks more of their kernels"
-_OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 @dataclass(frozen=True)
@@ -233,7 +237,7 @@ def execute(program: PythonProgram, uncaught: list[BaseException]) -> int:
 
     Other exceptions are added to `uncaught`.
     """
-    saved = sys.argv, sys.path[:], sys.modules["__main__"]
+    saved, exits = (sys.argv, sys.path[:], sys.modules["__main__"]), ExitFunctions()
     # `python -m consan` and the `consan` script put their own folder first; the program's folder replaces it.
     sys.argv, sys.path[0:1] = list(program.argv), [program.path]
     try:
@@ -242,6 +246,7 @@ def execute(program: PythonProgram, uncaught: list[BaseException]) -> int:
             return _of_ranks(program, crew, uncaught) if crew is not None else _alone(program, uncaught)
         finally:
             join_threads()
+            uncaught += exits.run()
     finally:
         with contextlib.suppress(OSError, ValueError):  # a full disk, a closed pipe or file must not cost the findings
             sys.stdout.flush()
@@ -275,6 +280,8 @@ def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> Pro
     uncaught, in_threads = list[BaseException](), list[BaseException]()
     end = begin(Crew(ranks)) if ranks > 1 else lambda: None
     late.adapters.install(session)
+    if ranks == 1 and session.backend.simulates and makes_streams(program.code):
+        session.streams.expect()
     try:
         with collecting_as_given(), _watching_threads(in_threads):
             status = execute(program, uncaught)
@@ -300,7 +307,7 @@ def _watching_threads(ended: list[BaseException]) -> Iterator[None]:
     def noted(args: threading.ExceptHookArgs) -> None:
         error = _own_error(args.exc_value)
         if error is not None and runs:
-            error = _located(error)
+            error = located(error)
             print(f"consan: error: {error}", file=sys.stderr)
         elif error is None and runs:
             before(args)
@@ -336,13 +343,13 @@ def _guarded(code: types.CodeType, module: types.ModuleType, uncaught: list[Base
     except SystemExit as error:
         return status_of(error)
     except ConsanError as error:
-        raise _located(error) from error
+        raise located(error) from error
     except KeyboardInterrupt as error:
-        print(f"consan: interrupted{_place(error, ' at ')}", file=sys.stderr)
+        print(f"consan: interrupted{place(error, ' at ')}", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BaseException as error:
         uncaught.append(error)
-        sys.excepthook(type(error), error.with_traceback(_users(error.__traceback__)), error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(users(error.__traceback__)), error.__traceback__)
         return 1
     return 0
 
@@ -357,34 +364,10 @@ def status_of(error: SystemExit) -> int:
     return 1
 
 
-def _users(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the program's first frame on."""
-    while traceback is not None and _is_own(traceback):
-        traceback = traceback.tb_next
-    return traceback
-
-
-def _is_own(traceback: types.TracebackType) -> bool:
-    return os.path.abspath(traceback.tb_frame.f_code.co_filename).startswith(_OWN)
-
-
-def _located(error: ConsanError) -> ConsanError:
-    """The same error, with the last line of the user's program before it."""
-    located = ConsanError(f"{_place(error, '', ': ')}{error}")
-    located.exit_code = error.exit_code
-    return located
-
-
-def _place(error: BaseException, before: str, after: str = "") -> str:
-    """The last line of the user's program before an error; empty if there is none.
-
-    Frames of libraries that consan calls, such as NumPy, are not the user's.
-    """
-    place, step = "", _users(error.__traceback__)
-    while step is not None and not _is_own(step):
-        place = f"{before}{step.tb_frame.f_code.co_filename}:{step.tb_lineno}{after}"
-        step = step.tb_next
-    return place
+def makes_streams(code: types.CodeType) -> bool:
+    """Whether a program's text has a name by which streams are made."""
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return any(map(_STREAM.fullmatch, code.co_names)) or any(map(makes_streams, inner))
 
 
 def join_threads() -> None:

@@ -187,7 +187,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
         ),
         "no-synchronisation/WAW": Situation(
             _BETWEEN_CTAS,
-            "give each CTA bytes of its own, or let one CTA write them",
+            "give each CTA bytes of its own, or let one CTA write them ({by_an_atomic})",
         ),
         **{f"{name}@checked{hazard}": row for name in _OF_CHECKS for hazard, row in CHECKED_FIRST.items()},
         "no-synchronisation@update": _LOST_UPDATES,

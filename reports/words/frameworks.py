@@ -324,7 +324,7 @@ _BEHIND: Final[dict[str, _Spellings]] = {
     "map_acquire": _row(
         "cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire", dsl="cpasync.fence_tma_desc_acquire"
     ),
-    "by_an_atomic": _row(helion="for a sum: hl.atomic_add"),
+    "by_an_atomic": _row(triton="for a sum: tl.atomic_add", helion="for a sum: hl.atomic_add"),
     "mbarrier_wait": _row(
         "cuda::ptx::mbarrier_try_wait_parity",
         "producer_acquire, consumer_wait",

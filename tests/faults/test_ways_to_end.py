@@ -41,6 +41,10 @@ ENDS: dict[str, tuple[str, int, str]] = {
     "os._exit": ("os._exit(0)", 0, ""),
     "os._exit in a thread": ("threading.Thread(target=os._exit, args=(5,)).start(); time.sleep(60)", 5, ""),
     "os._exit at exit": ("atexit.register(os._exit, 0)", 0, ""),
+    "a launch at exit": ("atexit.register(launch, 'second')", 0, ""),
+    "exit functions of which one fails": ("atexit.register(launch, 'second'); atexit.register(lambda: 1 / 0)", 0, "ZeroDivisionError"),
+    "an exit function that another one adds": ("atexit.register(lambda: atexit.register(launch, 'second'))", 0, ""),
+    "an exit function that is taken back": ("atexit.register(launch, 'third'); atexit.unregister(launch)", 0, ""),
     "exit of the C library": ("ctypes.CDLL(None).exit(0)", 0, "status 0 outside of Python"),
     "_exit of the C library": ("ctypes.CDLL(None)._exit(7)", 7, "status 7 outside of Python"),
     "execv of another program": ("os.execv('/bin/true', ['true'])", 0, ""),
@@ -73,7 +77,14 @@ ENDS: dict[str, tuple[str, int, str]] = {
 # What others of these show: an end of Python's, of the C library, by a signal, of a thread.
 ALIKE = (
     *("sys.exit", "an exception of a thread", "with a daemon thread", "os._exit in a thread", "exit of the C library", "abort", "SIGHUP"),
-    *("execve with an environment", "too little time", "too little memory", "a killed thread's process"),
+    *(
+        "an exit function that another one adds",
+        "an exit function that is taken back",
+        "execve with an environment",
+        "too little time",
+        "too little memory",
+        "a killed thread's process",
+    ),
 )
 
 

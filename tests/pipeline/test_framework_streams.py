@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,8 @@ from stream_programs import (
 )
 
 import consan
+from consan.process.program import makes_streams
+from consan.reports.formats.json_format import loads
 from consan.session.comparing.array_rows import runs
 
 Run = Callable[[Program], None]
@@ -98,13 +103,51 @@ def before_the_first_stream(wait: bool, **options: str) -> Any:
     return live.report
 
 
-def test_what_came_before_the_first_stream_is_not_compared() -> None:
+LATER = """
+import cupy as cp
+kernel = cp.RawKernel('extern "C" __global__ void scale(float *y) { y[threadIdx.x] *= 2; }', "scale")
+y = cp.ones(64, cp.float32)
+kernel((1,), (64,), (y,))
+second = cp.cuda.Stream(non_blocking=True)
+#second.wait_event(cp.cuda.Stream.null.record())
+with second:
+    kernel((1,), (64,), (y,))
+"""
+
+
+@pytest.mark.parametrize("racy", [True, False])
+def test_a_program_that_makes_its_stream_behind_the_first_launch(racy: bool, tmp_path: Path) -> None:
+    (tmp_path / "later.py").write_text(LATER if racy else LATER.replace("#", ""))
+    command = (sys.executable, "-m", "consan", "run", "--device", "cpu", "-o", "r.json", "later.py")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    report = loads((tmp_path / "r.json").read_text())
+    assert done.returncode == (66 if racy else 0), done.stdout + done.stderr
+    assert {each[:2] for each in findings(report)} == ({("global-race", "no-stream-edge")} if racy else set())
+    assert "global-memory" in report.checked
+
+
+@pytest.mark.parametrize(
+    ("text", "makes"),
+    [
+        ("s = cupy.cuda.Stream(non_blocking=True)", True),
+        ("def f():\n    return [torch.cuda.Stream() for _ in range(2)]", True),
+        ("from numba import cuda\ns = cuda.stream()", True),
+        ("s = device.create_stream()", True),
+        ("driver.cuStreamCreateWithPriority(0, 0)", True),
+        ("torch.cuda.current_stream().synchronize()", False),
+        ("print('Stream')", False),
+    ],
+)
+def test_whether_a_text_makes_streams(text: str, makes: bool) -> None:
+    assert makes_streams(compile(text, "p.py", "exec")) == makes
+
+
+def test_what_came_before_the_first_stream_makes_the_report_incomplete() -> None:
     report = before_the_first_stream(wait=False)
-    assert (report.findings, "global-memory" in report.checked) == ((), False)
+    assert (report.findings, "global-memory" in report.checked, report.verdict) == ((), False, "incomplete")
     assert "all accesses of what the default stream did before there could be launches at the same time are not known" in " ".join(
         report.not_checked
     )
-    assert before_the_first_stream(wait=False, global_memory="on").verdict == "incomplete"
     assert "global-memory" in before_the_first_stream(wait=True).checked
 
 

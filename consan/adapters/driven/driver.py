@@ -12,6 +12,7 @@ Not handled: machine code that a program brings, and what the driver does not se
 from __future__ import annotations
 
 import functools
+import importlib
 import time
 from types import ModuleType
 from typing import Any, Final
@@ -46,6 +47,7 @@ class DriverStandIn(Seam):
         for package in _PACKAGES:
             self._when(package, self._enter)
         self._when("cuda.bindings.nvrtc", self._compiles)
+        self._when("cuda.bindings.runtime", self._waits)
 
     def remove(self) -> None:
         """Restore everything."""
@@ -62,6 +64,15 @@ class DriverStandIn(Seam):
     def _compiles(self, module: ModuleType) -> None:
         for name, function in nvrtc.Nvrtc(module, self._named, self.made).replaced.items():
             self._patches.set(module, name, function)
+
+    def _waits(self, runtime: Any) -> None:
+        """The binding of the CUDA runtime has a copy of that, which finds no GPU. cuda.core calls it to wait for a device."""
+        driver: Any = importlib.import_module("cuda.bindings.driver")
+
+        def synchronize() -> tuple[Any]:
+            return (runtime.cudaError_t(int(driver.cuCtxSynchronize()[0])),)
+
+        self._patches.set(runtime, "cudaDeviceSynchronize", synchronize)
 
     def _begin(self, core: ModuleType) -> None:
         if hasattr(core, "Program"):
@@ -91,6 +102,7 @@ def _ptx_program(adapter: DriverStandIn, base: Any, options_type: Any, object_co
             self._consan_at = adapter.place(code) if str(code_type).lower() == "c++" else None
             self._consan_code, self._consan_options = code, given
             if self._consan_at is not None:
+                self._consan_code = code = self._consan_at.spread(code)
                 code, given = self._consan_at.directive() + code, with_lines(given, options_type)
             super().__init__(code, code_type, given)
 

@@ -64,7 +64,7 @@ class Nvrtc:
             at = self._place(code, (name or b"").decode(errors="replace"))
         if at is None or code is None:
             return create(src)
-        start = at.directive()
+        start, code = at.directive(), at.spread(code)
         answer = create((start + code).encode())
         if not int(answer[0]):
             self._programs[int(answer[1])] = _Program(at, code, lambda text: self._ok(create((start + text).encode())))

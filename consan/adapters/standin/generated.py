@@ -1,7 +1,7 @@
 """`cupy.ElementwiseKernel` and `cupy.ReductionKernel` of the stand-in: CUDA C++ like CuPy's, in the common cases.
 
-Arguments are broadcast and made contiguous first, so that the generated code indexes plain arrays. The reduction is one CTA per output
-with a tree in shared memory: the same shape as CuPy's, so that the sanitizer has the same work.
+Arguments are broadcast, and read and written where they are, as CuPy does: those that share memory race as they would there. The
+reduction is one CTA per output with a tree in shared memory: the same shape as CuPy's, so that the sanitizer has the same work.
 
 Not handled: complex numbers, strided `raw` arguments, reductions without an identity, and CuPy's index objects beyond `size()`.
 """
@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from consan.adapters.standin.array import NotInStandin, ascontiguousarray, copied, empty, ndarray
+from consan.adapters.sources import made_around, place_generated
+from consan.adapters.standin.array import NotInStandin, empty, ndarray, of_host
+from consan.adapters.standin.context import current
 from consan.adapters.standin.kernels import RawKernel
 from consan.dataclass import dataclass
 from consan.launching.placement import OnDevice, pointer
@@ -30,15 +32,12 @@ _BLOCK = 128
 _REDUCTION_BLOCK = 256
 _MOST_BLOCKS = 65535
 
+# Few lines, since a source begins above the line of the program that it was made for.
 _PRELUDE = """#include <cuda_fp16.h>
-typedef __half float16;
-template <typename T> struct consan_raw {
-  T *data; long long count;
-  __device__ T &operator[](long long i) const { return data[i]; }
-  __device__ long long size() const { return count; }
-};
-struct consan_size { long long count; __device__ long long size() const { return count; } };
-"""
+typedef __half float16; template <typename T> struct consan_raw { T *data; long long count; """ + (
+    "__device__ T &operator[](long long i) const { return data[i]; } __device__ long long size() const { return count; } };"
+    "struct consan_size { long long count; __device__ long long size() const { return count; } };"
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class _Types:
 
     def typedefs(self) -> str:
         """C++ names of the placeholders."""
-        return "".join(f"typedef {_c_type(dtype)} {name};\n" for name, dtype in self.known.items())
+        return "".join(f"typedef {_c_type(dtype)} {name}; " for name, dtype in self.known.items())
 
 
 def _resolve(parameters: Sequence[Parameter], values: Sequence[Any]) -> _Types:
@@ -116,9 +115,23 @@ class _Bound:
 
 
 def _address(array: ndarray, more: bytes = b"") -> OnDevice:
-    """A parameter that begins with the address of an array, whose bytes follow each other."""
-    found = pointer(array.data.ptr, array.nbytes, array.itemsize)
+    """A parameter that begins with the address of an array. The end is known if its bytes follow each other."""
+    found = pointer(array.data.ptr, array.nbytes if array.flags.c_contiguous else None, array.itemsize)
     return replace(found, data=found.data + more)
+
+
+def _index(array: ndarray) -> str:
+    """The place of the element `_at` of the index space in an array, from its first element."""
+    if array.flags.c_contiguous:
+        return "_at"
+    inner, terms = 1, []
+    for extent, step in zip(reversed(array.shape), reversed(array._host.strides), strict=True):
+        if step % array.itemsize:
+            raise NotInStandin("an array whose elements are not aligned")
+        if extent > 1 and step:
+            terms.append(f"(_at / {inner} % {extent}) * {step // array.itemsize}")
+        inner *= extent
+    return " + ".join(terms) or "0"
 
 
 def _bind(parameter: Parameter, value: Any, types: _Types, writes: bool) -> _Bound:
@@ -130,7 +143,23 @@ def _bind(parameter: Parameter, value: Any, types: _Types, writes: bool) -> _Bou
             raise NotInStandin(f"a strided raw argument ({name})")
         return _Bound(f"consan_raw<{kind}> {name}", "", _address(value, int(value.size).to_bytes(8, "little")))
     const = "" if writes else "const "
-    return _Bound(f"{const}{kind} *_p_{name}", f"{const}{kind} &{name} = _p_{name}[_at];", _address(value))
+    return _Bound(f"{const}{kind} *_p_{name}", f"{const}{kind} &{name} = _p_{name}[{_index(value)}];", _address(value))
+
+
+def _begin(types: _Types, preamble: str) -> str:
+    lines = f"{_PRELUDE} {types.typedefs()}"
+    return f"{lines}\n{preamble}\n" if preamble else lines
+
+
+def _note_shared_memory(kernel: str, parameters: Sequence[Parameter], inputs: Sequence[Any], outputs: Sequence[ndarray]) -> None:
+    """Say how a program may keep an input that the kernel overwrites in another order than it reads it."""
+    for parameter, given in ((each, value) for each, value in zip(parameters, inputs, strict=True) if _is_array(value)):
+        for output in outputs:
+            same = [(each.data.ptr, each.shape, each._host.strides) for each in (given, output)]
+            if np.shares_memory(given._host, output._host) and (parameter.raw or same[0] != same[1]):
+                name = parameter.name
+                words = f"{kernel}: {name} shares memory with what the kernel writes, and no order is given: pass a copy ({name}.copy())"
+                current().session.note(words)
 
 
 def _count(size: int) -> bytes:
@@ -148,6 +177,7 @@ class ElementwiseKernel:
         self.inputs, self.outputs = _parameters(in_params), _parameters(out_params)
         self.operation, self.preamble, self.name, self.options = operation, preamble, name, tuple(options)
         self._around = (loop_prep, after_loop)
+        self._at = None if preamble else made_around(operation)
         self._returns = (no_return, return_tuple)
         self.__name__ = name
 
@@ -165,11 +195,7 @@ class ElementwiseKernel:
         inputs = [_spread(p, value, shape) for p, value in zip(self.inputs, args, strict=False)]
         given = list(args[len(self.inputs) :])
         outputs = given + [empty(shape, types.of(parameter)) for parameter in self.outputs[len(given) :]]
-        targets = [array if array.flags.c_contiguous else ascontiguousarray(array) for array in outputs]
-        self._launch(types, inputs, targets, size if size is not None else int(np.prod(shape, dtype=np.int64)), block_size)
-        for array, target in zip(outputs, targets, strict=True):
-            if array is not target:
-                array[...] = target
+        self._launch(types, inputs, outputs, size if size is not None else int(np.prod(shape, dtype=np.int64)), block_size)
         return self._answer(outputs)
 
     def _shape(self, args: Sequence[Any], size: int | None) -> tuple[int, ...]:
@@ -180,6 +206,7 @@ class ElementwiseKernel:
     def _launch(self, types: _Types, inputs: Sequence[Any], outputs: Sequence[ndarray], count: int, block: int) -> None:
         if count == 0:
             return
+        _note_shared_memory(self.name, self.inputs, inputs, outputs)
         bound = [_bind(p, v, types, False) for p, v in zip(self.inputs, inputs, strict=True)]
         bound += [_bind(p, v, types, True) for p, v in zip(self.outputs, outputs, strict=True)]
         kernel = RawKernel(self._source(types, bound), self.name, self.options)
@@ -188,19 +215,15 @@ class ElementwiseKernel:
 
     def _source(self, types: _Types, bound: Sequence[_Bound]) -> str:
         before, after = self._around
-        loads = "\n    ".join(each.in_loop for each in bound if each.in_loop)
-        return f"""{_PRELUDE}{types.typedefs()}{self.preamble}
-extern "C" __global__ void {self.name}({", ".join(each.declaration for each in bound)}, long long _count) {{
-  const consan_size _ind = {{_count}};
-  {before};
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < _count; i += (long long)gridDim.x * blockDim.x) {{
-    const long long _at = i;
-    {loads}
-    {self.operation};
-  }}
-  {after};
-}}
-"""
+        loads = " ".join(each.in_loop for each in bound if each.in_loop)
+        parameters = ", ".join(each.declaration for each in bound)
+        every = "long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < _count; i += (long long)gridDim.x * blockDim.x"
+        above = (
+            f"{_begin(types, self.preamble)}"
+            f'extern "C" __global__ void {self.name}({parameters}, long long _count) {{ const consan_size _ind = {{_count}}; {before}; '
+            f"for ({every}) {{ const long long _at = i; {loads} "
+        )
+        return place_generated(above, f"{self.operation};\n  }}\n  {after};\n}}\n", self._at)
 
     def _answer(self, outputs: list[Any]) -> Any:
         no_return, as_tuple = self._returns
@@ -210,11 +233,8 @@ extern "C" __global__ void {self.name}({", ".join(each.declaration for each in b
 
 
 def _spread(parameter: Parameter, value: Any, shape: tuple[int, ...]) -> Any:
-    """An input over the whole index space, contiguous; scalars and raw arguments as they are."""
-    if parameter.raw or not _is_array(value):
-        return value
-    host = np.broadcast_to(value._host, shape)
-    return value if host.shape == value.shape and host.flags.c_contiguous else copied(host)
+    """An input over the whole index space; scalars and raw arguments as they are."""
+    return value if parameter.raw or not _is_array(value) else of_host(np.broadcast_to(value._host, shape))
 
 
 class ReductionKernel:
@@ -233,6 +253,7 @@ class ReductionKernel:
         self._expressions = (map_expr, reduce_expr, post_map_expr)
         self.identity = str(identity).lower() if isinstance(identity, bool) else str(identity)
         self.name, self.reduce_type, self.preamble, self.options = name, reduce_type, preamble, tuple(options)
+        self._at = None if preamble else made_around(map_expr)
         self.__name__ = name
 
     def __call__(self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False, stream: Any = None) -> Any:
@@ -248,27 +269,24 @@ class ReductionKernel:
         shape = np.broadcast_shapes(*shapes)
         kept, reduced = _axes(axis, len(shape))
         inputs = [self._input(p, v, shape, (*kept, *reduced)) for p, v in zip(self.inputs, args, strict=False)]
-        result = empty(tuple(shape[each] for each in kept), types.of(self.outputs[0]))
+        answer = tuple(extent if each in kept else 1 for each, extent in enumerate(shape) if each in kept or keepdims)
+        result = given[0] if given else empty(answer, types.of(self.outputs[0]))
+        if result.shape != answer:
+            raise ValueError(f"Output shape is mismatched: {result.shape} != {answer}")
         self._launch(types, inputs, result, int(np.prod(shape, dtype=np.int64)))
-        if keepdims:
-            result = result.reshape(tuple(extent if each in kept else 1 for each, extent in enumerate(shape)))
-        if given:
-            given[0][...] = result
-            return given[0]
         return result
 
     @staticmethod
     def _input(parameter: Parameter, value: Any, shape: tuple[int, ...], order: tuple[int, ...]) -> Any:
         if parameter.raw or not _is_array(value):
             return value
-        host = np.broadcast_to(value._host, shape).transpose(order)
-        as_it_is = host.shape == value.shape and order == tuple(range(len(order))) and value.flags.c_contiguous
-        return value if as_it_is else copied(host)
+        return of_host(np.broadcast_to(value._host, shape).transpose(order))
 
     def _launch(self, types: _Types, inputs: Sequence[Any], result: ndarray, total: int) -> None:
         if result.size == 0:
             return
         output = self.outputs[0]
+        _note_shared_memory(self.name, self.inputs, inputs, [result])
         bound = [*(_bind(p, v, types, False) for p, v in zip(self.inputs, inputs, strict=True)), _bind(output, result, types, True)]
         reduce_type = self.reduce_type or output.type
         if reduce_type in _C_TYPES:
@@ -280,37 +298,28 @@ class ReductionKernel:
     def _source(self, types: _Types, bound: Sequence[_Bound], reduce_type: str) -> str:
         mapped, reduced, post = (re.sub(r"\s*\n\s*", " ", text) for text in self._expressions)
         *inputs, output = bound
-        loads = "\n      ".join(each.in_loop for each in inputs if each.in_loop)
-        return f"""{_PRELUDE}{types.typedefs()}{self.preamble}
-typedef {reduce_type} _type_reduce;
-static __device__ _type_reduce _reduce(_type_reduce a, _type_reduce b) {{ return ({reduced}); }}
-extern "C" __global__ void {self.name}({", ".join(each.declaration for each in bound)}, long long _total, long long _outputs) {{
-  __shared__ _type_reduce _partial[{_REDUCTION_BLOCK}];
-  const consan_size _in_ind = {{_total}}, _out_ind = {{_outputs}};
-  const long long _length = _in_ind.size() / _out_ind.size();
-  for (long long i = blockIdx.x; i < _outputs; i += gridDim.x) {{
-    _type_reduce _sum = _type_reduce({self.identity});
-    for (long long _j = threadIdx.x; _j < _length; _j += {_REDUCTION_BLOCK}) {{
-      const long long _at = i * _length + _j;
-      {loads}
-      _sum = _reduce(_sum, static_cast<_type_reduce>({mapped}));
-    }}
-    _partial[threadIdx.x] = _sum;
-    __syncthreads();
-    for (unsigned _half_of = {_REDUCTION_BLOCK // 2}; _half_of; _half_of >>= 1) {{
-      if (threadIdx.x < _half_of) _partial[threadIdx.x] = _reduce(_partial[threadIdx.x], _partial[threadIdx.x + _half_of]);
-      __syncthreads();
-    }}
-    if (threadIdx.x == 0) {{
-      const long long _at = i;
-      {output.in_loop}
-      const _type_reduce a = _partial[0];
-      {post};
-    }}
-    __syncthreads();
-  }}
-}}
-"""
+        loads = " ".join(each.in_loop for each in inputs if each.in_loop)
+        parameters = ", ".join(each.declaration for each in bound)
+        above = (
+            f"{_begin(types, self.preamble)}typedef {reduce_type} _type_reduce; "
+            f"static __device__ _type_reduce _reduce(_type_reduce a, _type_reduce b) {{ return ({reduced}); }} "
+            f'extern "C" __global__ void {self.name}({parameters}, long long _total, long long _outputs) {{ '
+            f"__shared__ _type_reduce _partial[{_REDUCTION_BLOCK}]; "
+            f"const consan_size _in_ind = {{_total}}, _out_ind = {{_outputs}}; "
+            "const long long _length = _in_ind.size() / _out_ind.size(); "
+            "for (long long i = blockIdx.x; i < _outputs; i += gridDim.x) { "
+            f"_type_reduce _sum = _type_reduce({self.identity}); "
+            f"for (long long _j = threadIdx.x; _j < _length; _j += {_REDUCTION_BLOCK}) {{ "
+            f"const long long _at = i * _length + _j; {loads} _sum = _reduce(_sum, static_cast<_type_reduce>("
+        )
+        rest = (
+            f"{mapped})); }} _partial[threadIdx.x] = _sum; __syncthreads(); "
+            f"for (unsigned _half_of = {_REDUCTION_BLOCK // 2}; _half_of; _half_of >>= 1) {{ if (threadIdx.x < _half_of) "
+            "_partial[threadIdx.x] = _reduce(_partial[threadIdx.x], _partial[threadIdx.x + _half_of]); __syncthreads(); } "
+            f"if (threadIdx.x == 0) {{ const long long _at = i; {output.in_loop} const _type_reduce a = _partial[0]; {post}; }} "
+            "__syncthreads(); } }\n"
+        )
+        return place_generated(above, rest, self._at)
 
 
 def _axes(axis: Any, dimensions: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

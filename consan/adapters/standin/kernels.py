@@ -72,6 +72,7 @@ class Compiled:
 
 def _compile(context: StandinContext, code: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Compiled:
     at = sources.place(code, sources.source_folder(context.session))
+    code = at.spread(code)
     arch, began = str(getattr(context.session.backend, "arch", "sm_90")), time.process_time()
 
     def make(text: str, optimised: bool) -> tuple[str, dict[str, str]]:

@@ -17,6 +17,7 @@ from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.modules.prepared import Prepared
 
+BEFORE: Final = "what the default stream did before there could be launches at the same time"
 _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 
 

@@ -31,7 +31,7 @@ from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
 from consan.reports.verdict.coverage import NOT_COMPARED
 from consan.session.comparing.array_rows import NO_ROWS, ByRows, both_in, span_of
-from consan.session.comparing.comparisons import Comparisons
+from consan.session.comparing.comparisons import BEFORE, Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
 from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
 from consan.session.comparing.process_log import ProcessLog
@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
 MOST_RUNNING = 4096  # launches, and operations of a framework
-_TOO_MANY = (
-    f"more than {MOST_RUNNING:,} launches and array operations were made while the host waited for none: the oldest were not compared"
-)
+_TOO_MANY = f"more than {MOST_RUNNING:,} launches and operations were made while the host waited for none: the oldest were not compared"
 MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 512  # of a program on a GPU
 _SHARE = 8  # of these go at once
@@ -353,12 +351,14 @@ class ConcurrentLaunches:
         if not self.of_program and (self.required or not any(launches)):
             by.incomplete(f"the launches of {earlier.name} and {later.name} were not compared: the accesses of one are not known in full")
             return
+        unknown = [each for each in (earlier, later) if each.rows is None]
+        lost = not self.of_program and any(isinstance(each, _Launched) or each.name == BEFORE for each in unknown)
         across, missed = _on_two_devices(earlier, later), dependent and all(launches) and (earlier.name, later.name) not in by.dependents
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
                 stranger = "" if each.rows is None or other.rows is not None else self._stranger(each, other)
                 whose = f"all accesses of {stranger}" if stranger else "all its accesses"
-                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=missed or (across and bool(each.reaches)))
+                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=lost or missed or (across and bool(each.reaches)))
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: a kernel has few names."""

@@ -1,7 +1,8 @@
 """The streams of the program that a session runs, where consan stands in for the framework (SEMANTICS 12, R-GM14).
 
 The legacy default stream comes after all that blocking streams were given before, and they come after it. Non-blocking streams are apart.
-Kernels are recorded for the comparison once the program has made a stream: until then nothing could run at the same time.
+Kernels are recorded for the comparison from the first one on if the program's text makes a stream, else once the program has made one. What
+the default stream did before that, and may still do, makes the report incomplete.
 
 A stream is one of a device. Each device has a default stream of its own, and so has each rank of a program, which is a device with a host
 of its own (rank_launches.py).
@@ -27,7 +28,7 @@ from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, is_s
 from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, is_between, rows_of, span_of
-from consan.session.comparing.comparisons import Comparisons
+from consan.session.comparing.comparisons import BEFORE, Comparisons
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.freed_memory import FreedMemory
 from consan.session.comparing.launch_memory import LaunchShape
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 _FIRST_HANDLE: Final = 1 << 20
-_BEFORE: Final = "what the default stream did before there could be launches at the same time"
 _FUNCTION: Final = "the function of the host"
-_INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
+# Packages whose frames are not the program's.
+_INTERNAL: Final = frozenset(
+    ("consan", "cuda", "cupy", "cutlass", "helion", "jax", "numba", "numba_cuda", "numba_cuda_mlir", "numpy", "tilelang", "torch",
+     "triton", "tvm", "tvm_ffi", "warp")
+)  # fmt: skip
 RUNTIMES: Final = re.compile(r"/(xla_cuda\d*_plugin|xla_extension|libjax_common|libjax|_jax)[^/]*\.so")
 
 
@@ -148,6 +152,7 @@ class ProgramStreams:
     _devices: dict[int | None, tuple[int | None, int | None]] = field(default_factory=dict)
     """By rank: the current device, and the one that it has named first."""
     shared: bool = False  # the host may touch memory that work of the device uses
+    expected: bool = False  # the program's text makes a stream
     _signals: Numbers = NONE  # work that the host may know of by a flag in memory
     _busy: bool = False  # the default stream has done something before there was another one
 
@@ -168,7 +173,7 @@ class ProgramStreams:
     @property
     def compares(self) -> bool:
         """Whether there is a second stream, or memory that is shared with the host, and launches are compared here."""
-        wanted = self.chained or self.shared or self.several
+        wanted = self.expected or self.chained or self.shared or self.several
         return wanted and self.comparisons.accesses.wanted and self.places.rank is None
 
     @property
@@ -218,13 +223,19 @@ class ProgramStreams:
         if not accesses.wanted and self.looks_at_global:
             accesses.wanted = True
             if self._busy:
-                self.concurrent.operated(self.comparisons, OperationSide(_BEFORE, "", 0), self.default, None)
+                self.concurrent.operated(self.comparisons, OperationSide(BEFORE, "", 0), self.default, None)
 
     def chain(self, by: Comparisons) -> None:
         """There is a kernel that may start while the launch before it runs, or lets the next one start."""
         with self.lock:
             self._want()
             self.chained = True
+
+    def expect(self) -> None:
+        """The program's text makes a stream: what it does before is compared, too."""
+        with self.lock:
+            self._want()
+            self.expected = True
 
     def share_with_host(self) -> None:
         """There is memory that the host's code may touch while work of the device uses it."""

@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+import source_formats as made
 from seam_fakes import package
 
 from consan.adapters import sources
@@ -66,3 +67,39 @@ def test_session_names_the_folder(tmp_path: Path) -> None:
 
     assert sources.source_folder(Session()) == tmp_path / "run"
     assert sources.source_folder(object()).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("code", "word", "in_source"),
+    [
+        (made.source("__syncthreads()"), "x[0] + 1.f", "x[threadIdx.x] = x[0] + 1.f"),
+        (made.PERCENT % ("__syncthreads();", "+="), "y[0]", "x[threadIdx.x] += y[0]"),
+        (made.PERCENT % ("", "="), "void two", "two"),
+        (made.joined(racy=True), "= y[0];  // three", "x[threadIdx.x]"),
+        (made.joined(racy=False), '"__syncthreads', "__syncthreads"),
+        (made.HEAD + made.BODY, "half(x[", "x[threadIdx.x]"),
+        ("#define N 4\n" + made.PERCENT % ("__syncwarp();", "="), "    %s", "__syncwarp"),
+        (made.SHORT % "int", "five", "int n"),
+    ],
+)
+def test_a_literal_that_the_program_has_changed(code: str, word: str, in_source: str, tmp_path: Path) -> None:
+    at = sources.place(code, tmp_path)
+    assert Path(at.path).name == "source_formats.py"
+    line = next(number for number, each in enumerate(Path(at.path).read_text().split("\n"), 1) if word in each)
+    spread = at.spread(code).split("\n")
+    assert in_source in spread[line - at.line]
+    assert [each for each in spread if each.strip()] == [each for each in code.split("\n") if each.strip()]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        made.BODY + "\n" + made.HEAD,  # another order than the file's
+        made.PERCENT % ("\n".join(["__syncthreads();", "y[1] = 2;", "y[2] = 3;"]), "="),  # more lines than the file has
+        "__device__ int al" + "so(int x) { return x; }\n" + made.PERCENT % ("", "="),  # a part that no file has
+        "\n".join(f"y[{each}] = x[{each} + 1];" for each in range(6)) + made.SHORT % "int",
+    ],
+)
+def test_a_source_of_which_the_lines_are_not_certain_is_a_copy(code: str, tmp_path: Path) -> None:
+    at = sources.place(code, tmp_path)
+    assert (Path(at.path).suffix, at.spread(code)) == (".cu", code)
