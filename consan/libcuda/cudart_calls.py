@@ -77,6 +77,7 @@ CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
 accepted("", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
 accepted("", "_cudaProfilerStop", "_cudaDeviceSetLimit", "_cudaDeviceSetCacheConfig", "_cudaFuncSetCacheConfig", "_cudaSetDeviceFlags")
 accepted("", "_cudaDeviceEnablePeerAccess", "_cudaDeviceDisablePeerAccess")
+accepted("", "_cudaCtxResetPersistingL2Cache")
 accepted("", "_cudaMemAdvise", "_cudaMemPrefetchAsync", "_cudaStreamAttachMemAsync")
 _EDGE: Final = " (cudaStreamWaitEvent(second, event) behind cudaEventRecord(event, first))"
 serves(">Q", "_cudaStreamCreate")(lambda driver: stream_calls.create(driver, 0, _EDGE))

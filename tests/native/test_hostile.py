@@ -102,7 +102,7 @@ class HostileClient:
         if chance.random() < 0.6:  # as a process that has something checked
             grid = chance.choice([(4, 1, 1), (4, 1, 1), (0, 1, 1), (1 << 31, 1 << 16, 1 << 16), (3, 2, 1)])
             cluster, context = chance.choice([(1, 1, 1), (2, 1, 1), (0, 0, 0)]), chance.choice([0, 0, 0, 7])
-            shape = SHAPE.pack(*grid, chance.choice([256, 33, 1 << 20]), 1, 1, *cluster, 0, context, chance.choice([0, 1, 1 << 31]))
+            shape = SHAPE.pack(*grid, chance.choice([256, 33, 1 << 20]), 1, 1, *cluster, 0, context, *chance.choices([0, 1, 1 << 31], k=2))
             some = [(MessageKind.IMAGE, 0, self.images[0]), (MessageKind.LOADED, 0, bytes(16)), (MessageKind.COLLECT, 0, b"")]
             some += [(MessageKind.FOUND, 5, b"sums"), (MessageKind.LAUNCH, chance.choice([5, 5, 6]), shape)] * 2
             kind, number, data = chance.choice(some)

@@ -13,6 +13,7 @@ from test_background import BLOCK, GRID, Framework
 
 from consan.checker.logs import receipts
 from consan.checker.logs.launch import Launch
+from consan.reports.model import Report
 from consan.session.comparing.captures import Capture
 from consan.session.executing import graph_nodes, watch
 from consan.session.executing.launch_check import LaunchCheck
@@ -150,17 +151,27 @@ def test_a_graph_is_launched_again_after_a_report(backend: Streams) -> None:
     assert framework.counts() == ("clean", 2, 4, 1)
 
 
-@pytest.mark.parametrize(("name", "value", "why"), [("MOST_NODES", 2, "more than 1,024 nodes"), ("MOST_BYTES", 0, "have no room")])
-def test_nodes_that_are_too_many_run_as_they_are(
-    name: str, value: int, why: str, backend: Streams, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(graph_nodes, name, value)
+def of_three_nodes(backend: Streams) -> Report:
     framework = Framework(backend)
-    graph = capture(framework, nodes=3)
-    backend.replay(graph, 3)
-    report = framework.session.report()
+    backend.replay(capture(framework, nodes=3), 3)
+    return framework.session.report()
+
+
+def test_nodes_that_are_too_many_run_as_they_are(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_nodes, "MOST_NODES", 2)
+    report = of_three_nodes(backend)
     assert report.verdict == "incomplete"
-    assert why in " ".join(report.incomplete)
+    assert "more than 1,024 nodes" in " ".join(report.incomplete)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_the_logs_of_nodes_may_have_what_one_launch_may(backend: Streams, monkeypatch: pytest.MonkeyPatch, fault: bool) -> None:
+    """More than the constant, where the device has much memory: a share of that."""
+    if fault:
+        plant(monkeypatch, graph_nodes, "max(MOST_BYTES, memory.most_bytes)", "MOST_BYTES")
+    monkeypatch.setattr(graph_nodes, "MOST_BYTES", 0)
+    report = of_three_nodes(backend)
+    assert ("have no room" in " ".join(report.incomplete), report.verdict) == (fault, "incomplete" if fault else "clean")
 
 
 def test_launches_that_record_nothing_are_counted(backend: Streams) -> None:

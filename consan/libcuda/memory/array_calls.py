@@ -1,6 +1,8 @@
 """Arrays of the runtime and of the driver ("Texture Memory", "Surface Memory"), in device memory that no kernel has the address of.
 
-Not handled: levels of detail, sparse arrays.
+A mipmapped array is an array for each of its levels.
+
+Not handled: sparse arrays.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class DeviceArray(DevicePlane):
     extents: tuple[int, ...]
     layers: int
     cube: bool
+    flags: int = 0
     handle: int = 0
 
     @property
@@ -76,7 +79,7 @@ class DeviceArray(DevicePlane):
 def _made(driver: StandInDriver, elements: Elements, sizes: tuple[int, int, int], flags: int = 0) -> int:
     layers = sizes[2] if flags & (_LAYERED | _CUBE) else 0
     extents = tuple(size for size in (sizes[:2] if layers else sizes) if size)
-    made = DeviceArray(0, elements, extents, layers, bool(flags & _CUBE))
+    made = DeviceArray(0, elements, extents, layers, bool(flags & _CUBE), flags)
     made.address = driver.allocate(made.nbytes)
     return driver.made(made)
 
@@ -101,6 +104,70 @@ def _plane_of_driver(driver: StandInDriver, place: int) -> int:
 def _box_of_driver(driver: StandInDriver, place: int) -> int:
     width, height, depth, code, channels, flags = _BOX.unpack(driver.memory.read(place, _BOX.size))
     return _made(driver, Elements.formatted(code, channels), (width, height, depth), flags)
+
+
+@dataclass(eq=False)
+class MipmappedArray:
+    """An array of several levels: the handles of their arrays."""
+
+    levels: list[int]
+    handle: int = 0
+
+
+def _made_levels(driver: StandInDriver, elements: Elements, sizes: tuple[int, int, int], count: int, flags: int) -> int:
+    """Each level has half of the extents of the one before, and at least one element; all have the same layers."""
+    width, height, depth = sizes
+    layered = flags & (_LAYERED | _CUBE)
+    if not 0 < count <= max(width, height, 1 if layered else depth).bit_length():
+        raise CallFailed(calls.INVALID_VALUE)
+    below = [tuple(size and max(1, size >> level) for size in sizes) for level in range(count)]
+    levels = [_made(driver, elements, (x, y, depth if layered else z), flags) for x, y, z in below]
+    return driver.made(MipmappedArray(levels))
+
+
+@serves(">Q Q Q Q Q I I", "_cudaMallocMipmappedArray")
+def _mipmapped(driver: StandInDriver, channels: int, width: int, height: int, depth: int, count: int, flags: int) -> int:
+    elements = Elements.described(driver.memory.read(channels, _CHANNELS.size))
+    return _made_levels(driver, elements, (width, height, depth), count, flags)
+
+
+@serves(">Q Q I", "cuMipmappedArrayCreate")
+def _mipmapped_of_driver(driver: StandInDriver, place: int, count: int) -> int:
+    width, height, depth, code, channels, flags = _BOX.unpack(driver.memory.read(place, _BOX.size))
+    return _made_levels(driver, Elements.formatted(code, channels), (width, height, depth), count, flags)
+
+
+@serves(">Q Q I", "_cudaGetMipmappedArrayLevel", "cuMipmappedArrayGetLevel")
+def _level(driver: StandInDriver, array: int, level: int) -> int:
+    levels = driver.of(array, MipmappedArray).levels
+    if level >= len(levels):
+        raise CallFailed(calls.INVALID_VALUE)
+    return int(levels[level])
+
+
+@serves("Q", "_cudaFreeMipmappedArray", "cuMipmappedArrayDestroy")
+def _free_levels(driver: StandInDriver, array: int) -> None:
+    for level in driver.of(array, MipmappedArray).levels if array else ():
+        _free(driver, level)
+
+
+@serves("Q Q Q Q", "_cudaArrayGetInfo")
+def _information(driver: StandInDriver, channels: int, extent: int, flags: int, array: int) -> None:
+    found = driver.of(array, DeviceArray)
+    if channels:
+        _tell_channels(driver, channels, array)
+    if extent:
+        depth = found.layers or (found.extents[2] if len(found.extents) > 2 else 0)
+        driver.memory.write(extent, struct.pack("<3Q", found.extents[0], found.extents[1] if len(found.extents) > 1 else 0, depth))
+    if flags:
+        driver.memory.write(flags, struct.pack("<I", found.flags))
+
+
+@serves("Q Q", "_cudaGetChannelDesc")
+def _tell_channels(driver: StandInDriver, place: int, array: int) -> None:
+    elements = driver.of(array, DeviceArray).elements
+    bits = [int(elements.type[1:])] * elements.channels + [0] * (4 - elements.channels)
+    driver.memory.write(place, _CHANNELS.pack(*bits, _KINDS.index(elements.type[0])))
 
 
 @serves("Q", "_cudaFreeArray", "cuArrayDestroy")

@@ -158,6 +158,10 @@ EXPORT int cudaMalloc3DArray(void **array, const channels *elements, extent size
     const word words[16] = {(word)(uintptr_t)array, (word)(uintptr_t)elements, size.width, size.height, size.depth, flags};
     return call("_cudaMalloc3DArray", words);
 }
+EXPORT int cudaMallocMipmappedArray(void **array, const channels *elements, extent size, unsigned levels, unsigned flags) {
+    const word words[16] = {(word)(uintptr_t)array, (word)(uintptr_t)elements, size.width, size.height, size.depth, levels, flags};
+    return call("_cudaMallocMipmappedArray", words);
+}
 
 // ---- programs that hold a copy of the runtime ----
 
@@ -179,6 +183,7 @@ static const struct {
     OWN(cudaGetErrorString),
     OWN(cudaCreateChannelDesc),
     OWN(cudaMalloc3DArray),
+    OWN(cudaMallocMipmappedArray),
     OWN(cudaMallocHost),
     OWN(cudaHostAlloc),
     OWN(cudaHostGetDevicePointer),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from consan.session.modules.parameters import Parameters
 
 MOST_NODES: Final = 1024
-MOST_BYTES: Final = 1 << 30  # of the logs of all nodes, where --trace-memory says nothing
+MOST_BYTES: Final = 1 << 30  # of the logs of all nodes, where --trace-memory says nothing, and one launch may have no more
 _TOO_MANY: Final = f"its graphs have more than {MOST_NODES:,} nodes that are recorded: launch it without a graph"
 _ALTERED: Final = "the program changes parameters of graph nodes, whose launches are not checked then: launch the kernels without a graph"
 _LOST: Final = "launches of graphs are not counted any more, since the program calls {}: launch their kernels without a graph"
@@ -171,7 +171,7 @@ class GraphNodes:
     def _refusal(self, memory: Launch) -> str:
         if len(self._nodes) >= MOST_NODES:
             return _TOO_MANY
-        most = self.judge.recording.options.trace_memory or MOST_BYTES
+        most = self.judge.recording.options.trace_memory or max(MOST_BYTES, memory.most_bytes)
         has_room = memory.result_bytes <= MOST_RESULTS and self._bytes + memory.log_bytes <= most
         return "" if memory.silent or has_room else _NO_ROOM
 

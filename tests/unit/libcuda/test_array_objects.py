@@ -13,7 +13,7 @@ from planted import plant
 from reversed_tile import HEADER
 from test_libcuda import Program, Word
 
-from consan.libcuda import launch_calls, library
+from consan.libcuda import calls, launch_calls, library
 from consan.libcuda.memory import texture_calls
 from consan.session.session import Session
 
@@ -55,6 +55,10 @@ class Arrays(Program):
         made = [] if name.startswith(("Memcpy", "Free", "Destroy")) else [ctypes.addressof(result)]
         assert library.driver().call(f"_cuda{name}", [*made, *words, *[0] * (16 - len(words) - len(made))]) == 0, name
         return result.value
+
+    def served(self, name: str, *words: int) -> int:
+        """The code of a call of the runtime."""
+        return library.driver().call(f"_cuda{name}", [*words, *[0] * (16 - len(words))])
 
     def resource(self, array: int) -> bytes:
         return struct.pack("<i4xQ", 0, array) + bytes(64)
@@ -187,3 +191,25 @@ def test_a_copy_to_an_array_that_a_texture_of_the_driver_reads(by_driver: ByDriv
     words = (Word * 16)(0, 0, 1, by_driver.values.ctypes.data, 0, 0, WIDTH * 4, 0, 0, 3, 0, 0, by_driver.first, 0, WIDTH * 4, HEIGHT)
     by_driver.do("cuMemcpy2DAsync_v2", words, by_driver.other)
     assert {(each.kind, each.hazard) for each in session.report().findings} == {("global-race", "WAR")}
+
+
+def test_levels_of_a_mipmapped_array_are_arrays(program: Arrays, session: Session) -> None:
+    whole = program.runtime("MallocMipmappedArray", struct.pack("<5i", 32, 0, 0, 0, 2), 2 * WIDTH, 2 * HEIGHT, 0, 3, 2)
+    levels = [program.runtime("GetMipmappedArrayLevel", whole, level) for level in range(3)]
+    found = []
+    for level in levels:
+        extent, channels, flags = (ctypes.create_string_buffer(size) for size in (24, 20, 4))
+        assert program.served("ArrayGetInfo", *map(ctypes.addressof, (channels, extent, flags)), level) == 0
+        found.append((*struct.unpack("<3Q", extent.raw), *struct.unpack("<5i", channels.raw), *struct.unpack("<I", flags.raw)))
+    assert found == [(64, 6, 0, 32, 0, 0, 0, 2, 2), (32, 3, 0, 32, 0, 0, 0, 2, 2), (16, 1, 0, 32, 0, 0, 0, 2, 2)]
+    program.copy(levels[1], "")
+    program.texture = program.runtime("CreateTextureObject", program.resource(levels[1]), struct.pack("<3i2ii4fi", *(1,) * 3, *(0,) * 8), 0)
+    np.testing.assert_array_equal(program.run(program.stream, reads=True), program.values[1])
+    result, modes = Word(), ctypes.create_string_buffer(64)
+    resource = ctypes.create_string_buffer(struct.pack("<i4xQ", 1, whole) + bytes(64))
+    places = [*map(ctypes.addressof, (result, resource, modes)), 0]
+    assert program.served("CreateTextureObject", *places) == calls.NOT_SUPPORTED, "levels of detail"
+    assert program.served("GetMipmappedArrayLevel", ctypes.addressof(result), whole, 3) == calls.INVALID_VALUE
+    assert program.served("MallocMipmappedArray", *map(ctypes.addressof, (result, resource)), 4, 4, 0, 4, 0) == calls.INVALID_VALUE
+    assert program.served("FreeMipmappedArray", whole) == 0
+    assert session.report().findings == ()
