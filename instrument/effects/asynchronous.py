@@ -56,7 +56,7 @@ class MbarrierInval(MbarrierEffect):
 
 @dataclass(frozen=True, kw_only=True)
 class MbarrierArrive(MbarrierEffect):
-    """Arrivals, and the bytes that are announced with them."""
+    """Arrivals, and the bytes announced with them. `source`: the number of the place in the source, which copies in a loop share."""
 
     places = True
     count: Number = ONE
@@ -64,6 +64,7 @@ class MbarrierArrive(MbarrierEffect):
     drop: bool = False
     no_complete: bool = False
     relaxed: bool = False
+    source: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,14 +12,11 @@ from consan.reports.culprits.finders import (
     barrier_without_wait,
     commit_after_wait,
     committed_only,
-    constant_parity,
-    constant_parity_of_first,
     fence_after_barrier,
     fence_before,
     fence_of_some,
     foreign_wait,
     in_branch,
-    late_phase_wait,
     late_wait,
     leaves,
     leaves_last,
@@ -28,9 +25,7 @@ from consan.reports.culprits.finders import (
     of_other_space,
     orders_nothing,
     other_arrival,
-    other_phase,
     passed_by,
-    phase_in_loop,
     relaxed,
     source_only,
     thread_fence,
@@ -42,6 +37,7 @@ from consan.reports.culprits.finders import (
     warp_barrier,
 )
 from consan.reports.culprits.hand_overs import announced_alone, ends_early, heard_by_nobody, not_waited_for, published_early, released_early
+from consan.reports.culprits.phases import OTHER_WAITS, constant_parity, constant_parity_of_first, late_phase_wait, phase_in_loop
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
@@ -255,12 +251,7 @@ _WAITS: Final = (
     (("not-waited", "refilled"), constant_parity, *_CONSTANT),
     (("not-waited",), heard_by_nobody, *_UNHEARD),
     (("not-waited",), phase_in_loop, _EARLIER, _FOLLOW),
-    (
-        ("not-waited",),
-        other_phase,
-        "the {culprit} at {culprit_at} does not wait for {group}: {other}",
-        "wait at {culprit_at} for {group}, which has parity {parity}",
-    ),
+    *OTHER_WAITS,
     (
         ("refilled",),
         released_early,

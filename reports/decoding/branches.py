@@ -7,10 +7,12 @@ thread of the other access cannot enter it.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from consan.instrument.relations import Relations, Threads
+from consan.instrument.relations import Relations, Stretches, SyncPoint, Threads
 from consan.reports.model import Finding
 from consan.reports.words import frameworks
 from consan.reports.words.ordering import Pair
@@ -63,9 +65,18 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
 
 
 def _exclude_each_other(pair: Pair, threads: Threads, relations: Relations) -> bool:
-    """Whether neither access follows the other in any thread."""
+    """Whether neither access follows the other in any thread, and the branches do not signal each other, as roles of warps do."""
     first, second = pair
     if first is None or second is None or first.ptx_line == second.ptx_line or first.function != second.function:
         return False
     found = relations.stretches(first, second, threads)
-    return found is not None and not (found.follows or found.repeats)
+    return found is not None and not (found.follows or found.repeats) and not any(map(_signals_a_role, _around(found)))
+
+
+def _around(found: Stretches) -> Iterator[SyncPoint]:
+    return itertools.chain(found.before_first, found.after_first, found.before_second, found.after_second)
+
+
+def _signals_a_role(point: SyncPoint) -> bool:
+    """Whether an instruction synchronises some threads of the CTA: at an mbarrier, or at a barrier that counts threads."""
+    return point.row.arrives_at_mbarrier or point.row.is_phase_wait or (point.row.is_cta_barrier and point.count is not None)

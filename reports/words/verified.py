@@ -182,9 +182,12 @@ def with_fix(finding: Finding, fix: VerifiedFix | None) -> Finding:
 
 
 def is_update(finding: Finding) -> bool:
-    """Whether several threads update the same bytes, or look and then write: a barrier may hide that, and updates are lost."""
+    """Whether several threads update the same bytes, or look and then write: a barrier may hide that, and updates are lost.
+
+    Lanes of a warp that update in turns, as in a sum by halves, lack only a barrier.
+    """
     name, _, shape = finding.situation.partition("@")
-    return shape in (UPDATE, CHECKED) and name != "no-warp-sync"
+    return shape == CHECKED or (shape == UPDATE and name != "no-warp-sync")
 
 
 def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:

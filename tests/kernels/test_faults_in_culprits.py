@@ -15,15 +15,19 @@ from consan.instrument.between.flow import Flow
 from consan.reports import culprits
 from consan.reports.culprits import hand_overs
 from consan.reports.culprits.finders import (
-    constant_parity,
-    constant_parity_of_first,
-    late_phase_wait,
-    phase_in_loop,
     unfenced,
     wait_of_another,
     waits_for_own,
 )
 from consan.reports.culprits.hand_overs import announced_alone, ends_early, not_waited_for, published_early, released_early
+from consan.reports.culprits.phases import (
+    constant_parity,
+    constant_parity_of_first,
+    issued_only,
+    late_phase_wait,
+    other_mbarrier,
+    phase_in_loop,
+)
 from consan.reports.decoding import branches
 from consan.reports.words import ordering
 
@@ -41,6 +45,8 @@ FINDERS = {
     (constant_parity, constant_parity_of_first): ("mbarrier_parity_constant", "asks for parity 0 in each round"),
     (phase_in_loop,): ("mbarrier_parity_of_step", "but for an earlier phase"),
     (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
+    (other_mbarrier,): ("bulk_load_other_waited", "waits for another mbarrier, ready"),
+    (issued_only,): ("../blackwell/arrived_at_issue", "comes when the tcgen05.mma is issued, not when it is complete"),
     (released_early,): ("mbarrier_leader_releases_early", "comes before the read"),
     (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),
     (published_early,): ("named_barrier_early_publication", "publishes only what came before it"),

@@ -60,6 +60,7 @@ RULES = {
     "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) {", "if (false) {", "mbarrier_stale_token", True),
     "mbarriers: arrivals together": ("mbarrier_rules.hpp", "if (each.event == event && each.place == place) team.push_back(each.arrival);", "if (team.empty()) team.push_back(each.arrival);", "mbarrier_32_arrivals", True),
     "mbarriers: laps": ("mbarriers.hpp", "return phase && object.waited < phase;", "return false;", "mbarrier_phase_lap", True),
+    "mbarriers: turns of an unrolled loop": ("same_turn.hpp", "own->second.source == source", "false", "mbarrier_unrolled_turns", True),
     "mbarriers: who completed the phase before": ("mbarriers.hpp", "object.completed = {site, thread};", "object.completed = {site, object.thread};", "mbarrier_phase_lap", True),
     "mbarriers: who invalidated": ("mbarriers.hpp", "object->live = false;\n        object->last = {site, thread};", "object->live = false;\n        object->last = {site, object->thread};", "mbarrier_used_after_inval", True),
     "mbarriers: waits that decide nothing": ("mbarriers.hpp", "return objects_[phase.object].heeded > phase.phase;", "return waited(phase);", "mbarrier_result_ignored", True),

@@ -13,8 +13,8 @@ from typing import Final
 
 from consan.checker.questions.changes import line_of
 from consan.checker.repairs.forms import RepairStep
+from consan.checker.repairs.text_clusters import ClusterForms
 from consan.checker.repairs.text_paths import OF_BARRIERS, TextRepair
-from consan.checker.repairs.text_waits import WaitForms
 from consan.dataclass import dataclass
 from consan.instrument import effects
 from consan.instrument.control_flow import definitions, keys_read, read, written
@@ -52,13 +52,13 @@ _CLEAR: Final = (
 
 
 @dataclass
-class TextRepairs(WaitForms):
+class TextRepairs(ClusterForms):
     """Those for one finding, the likeliest first."""
 
     def __iter__(self) -> Iterator[TextRepair]:
         forms = (
-            self._by_fewer, self._around_flags, self._out_of_branches, self._earlier, self._unaligned, self._masks, self._atomic,
-            self._by_one, self._ordered, self._counted, self._released, self._initialised, self._repeated, self._elsewhere,
+            self._by_fewer, self._heard_by_all, self._around_flags, self._out_of_branches, self._earlier, self._unaligned, self._masks,
+            self._atomic, self._by_one, self._ordered, self._counted, self._released, self._initialised, self._repeated, self._elsewhere,
             self._constant, self._announced, self._of_tokens,
             self._numbers, self._as_one, self._unconditional, self._turns, self._dropped, self._ranks, self._around_branches,
             self._cleared, self._maps_fenced, self._alternating,

@@ -30,6 +30,7 @@ from consan.checker.questions.pieces import CLUSTER, words_of
 from consan.checker.repairs.edits import Edit, Impossible, edits_of
 from consan.checker.repairs.forms import Repair
 from consan.checker.repairs.repairs import Repairs
+from consan.checker.repairs.text_clusters import AT_EACH_CTA
 from consan.checker.repairs.text_paths import TextRepair, is_for_all
 from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
@@ -223,7 +224,8 @@ class Reruns:
         whole = [fix for fix in replayed if self._is_whole(fix) and not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
         moves_one = own_words(finding).startswith("move the ")  # a line that moves is the better repair
         short = [fix for fix in named if not any(COUNTED in step.instruction for step in fix.steps)]
-        first = (short, lines, named, whole) if moves_one else (whole, short, lines, named)
+        heard = [fix for fix in listed if any(step.instruction == AT_EACH_CTA for step in fix.steps)]
+        first = (short, lines, named, whole) if moves_one else (whole, heard, short, lines, named)
         of_some = () if base.steps else self._of_some(text, finding)
         for fix in itertools.chain(of_some, *first, replayed, listed):
             if (key := fix.edits or fix.steps) not in seen and _are_disjoint(base.edits, fix.edits):

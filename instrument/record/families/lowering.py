@@ -51,8 +51,10 @@ def lower(kernel: FunctionRecorder, work: Work, made: Makes, access: MemoryAcces
     fields = {**implied, **fields, **work.row.attributes(made, work.instruction), **given}
     if means.get("bytes") is int and not fields["bytes"]:
         raise Unsupported(f"{work.instruction.opcode}: access of unknown size")
-    site = kernel.context.site(kernel.plan, work, *_touch(made.kind, access)).number
-    return made.kind(**fields, site=site)
+    site = kernel.context.site(kernel.plan, work, *_touch(made.kind, access))
+    if "source" in means:
+        fields["source"] = kernel.context.source(site)
+    return made.kind(**fields, site=site.number)
 
 
 def _guard(kernel: FunctionRecorder, work: Work, made: Makes, access: MemoryAccess | None) -> int:

@@ -13,7 +13,7 @@
 #include "scopes.hpp"
 
 struct MbarrierArrival {
-    u32 thread, count, bytes;
+    u32 thread, count, bytes, source;  // the number of its place in the source
 };
 
 class Mbarriers {
@@ -75,7 +75,7 @@ class Mbarriers {
             object = use(each.thread, site, place);
             if (!object) continue;
             total += each.count;
-            note(*object, each.thread, site, (i32)each.bytes);
+            note(*object, each.thread, site, each.source, (i32)each.bytes);
             if (each.bytes) announce(*object, each.thread, site, (i32)each.bytes);
             if (decided<Edge::MBARRIER_ARRIVAL>(publishes)) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
         }
@@ -90,7 +90,7 @@ class Mbarriers {
         if (!object) return;
         scopes_.signal(thread, {actor, number}, object->gathered);
         if (actor != NOTHING) object->commit = {site, thread, actor, number};
-        note(*object, thread, site);
+        note(*object, thread, site, site);
         count(*object, 1, thread, site, 0, released);
     }
 
@@ -338,8 +338,8 @@ class Mbarriers {
         return misuse_record(object.copy.thread, object.copy.site, object.place, &object, BYTES_NOT_ANNOUNCED, object.expect.site, object.expect.thread);
     }
 
-    void note(Object &object, u32 thread, u32 site, i32 bytes = 0) {
-        object.arrivals.arrive(thread, site, clocks_.executed(thread, object.actor), object.phase);
+    void note(Object &object, u32 thread, u32 site, u32 source, i32 bytes = 0) {
+        object.arrivals.arrive(thread, site, source, clocks_.executed(thread, object.actor), object.phase);
         object.late.arrive(clocks_, thread, site, bytes);
     }
 

@@ -9,17 +9,17 @@
 
 class SameTurn {
   public:
-    // `known`: the phases that the thread has observed, in the order of execution.
-    void arrive(u32 thread, u32 site, u32 known, u32 phase) {
-        auto [own, is_new] = last_of_.try_emplace(thread, Last{phase + 1, site});
+    // `known`: the phases that the thread has observed, in the order of execution. `source`: the number of its place in the source.
+    void arrive(u32 thread, u32 site, u32 source, u32 known, u32 phase) {
+        auto [own, is_new] = last_of_.try_emplace(thread, Last{phase + 1, source});
         bool again = !is_new && own->second.phase == phase + 1;
         bool of_last = phase && last_.alike && last_.known == known && (is_new || own->second.phase != phase);
-        repeats_ = again && own->second.site == site;
+        repeats_ = again && own->second.source == source;
         if (of_last && !exceeded_) exceeded_ = true, site_ = site, thread_ = thread;
         now_ = {known, now_.any ? now_.alike && now_.known == known && !again : true, true};
-        own->second = {phase + 1, site};
+        own->second = {phase + 1, source};
     }
-    // Whether the last arrival was one more of its thread in one phase, by the same instruction: the thread goes on without a wait.
+    // Whether the last arrival was one more of its thread in one phase, from the same place: the thread goes on without a wait.
     bool repeats() const { return repeats_; }
     void end_phase() { last_ = now_, now_ = {}; }
     void drop() { dropped_ = true; }
@@ -39,7 +39,7 @@ class SameTurn {
     };
     Arrivals last_, now_;
     struct Last {
-        u32 phase, site;  // the phase is counted from 1
+        u32 phase, source;  // the phase is counted from 1
     };
     std::unordered_map<u32, Last> last_of_;  // the last arrival of each thread
     u32 site_ = 0, thread_ = 0;

@@ -78,14 +78,14 @@ class MbarrierRules : protected GlobalRules {
     }
     bool at(const Access &object, const effects::MbarrierCopies &copies, Released &) {
         complete_on(object.thread, object.offset);
-        return arrive(object, copies.event(), 1, 0);
+        return arrive(object, copies.event(), object.site, 1, 0);
     }
     bool at(const Access &object, const effects::MbarrierArrive &arrival, Released &) {
-        return arrive(object, arrival.event(), arrival.count(), arrival.expected());
+        return arrive(object, arrival.event(), arrival.source(), arrival.count(), arrival.expected());
     }
 
-    bool arrive(const Access &object, const Event &event, u32 count, u32 expected) {
-        arrivals_[object.thread / LANES].push_back({&event, object.offset, {object.thread, count, expected}});
+    bool arrive(const Access &object, const Event &event, u32 source, u32 count, u32 expected) {
+        arrivals_[object.thread / LANES].push_back({&event, object.offset, {object.thread, count, expected, source}});
         return false;
     }
 

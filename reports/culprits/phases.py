@@ -1,0 +1,112 @@
+"""Finds the wait for an mbarrier, or the arrival at one, that does not order the two accesses. Part of `finders.py`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.instrument.relations import SyncPoint
+from consan.reports.catalogue.situations import TENSOR_OPERATIONS
+from consan.reports.culprits.cases import Case, Culprit, first_of, is_phase_wait, is_release, last_of
+from consan.reports.source.names import variable_name
+
+
+def other_phase(case: Case) -> Culprit:
+    """The thread of (2) always waits before (2), so it waited for a phase other than that of (1)."""
+    wait = _wait_of_reader(case)
+    if wait is None or not (case.operation in ("bulk load", "st.async") or _is_of_first(case, wait)) or not case.may_be_of_first(wait):
+        return None
+    fault = _other_parity(case, wait)
+    return (wait, {"other": fault}) if fault else None
+
+
+def other_mbarrier(case: Case) -> Culprit:
+    """The last wait before (2) is for another variable than that which completes (1)."""
+    wait = _wait_of_reader(case)
+    if wait is None or not case.operation or case.may_be_of_first(wait):
+        return None
+    return wait, {"waited": variable_name(case.variable(wait))}
+
+
+def late_phase_wait(case: Case) -> Culprit:
+    """The wait for the mbarrier of (1) comes only after (2) in the thread of (2), at least in the first iteration of a loop."""
+    around = case.around
+    wait = first_of(around.after_second, lambda point: is_phase_wait(point) and point.always and _is_of_first(case, point))
+    earlier = any(is_phase_wait(point) and point.always and _is_of_first(case, point) for point in around.before_second)
+    return None if earlier else wait
+
+
+def phase_in_loop(case: Case) -> SyncPoint | None:
+    """The same, in a loop, at the mbarrier of (1): its parity does not follow the rounds of the mbarrier."""
+    wait = _wait_of_reader(case)
+    return wait if wait is not None and case.around.repeats and _is_of_first(case, wait) else None
+
+
+def constant_parity(case: Case) -> Culprit:
+    """The same: a parity that is a constant is that of every second phase."""
+    return _asked(phase_in_loop(case))
+
+
+def constant_parity_of_first(case: Case) -> Culprit:
+    """The thread of (1) reads, in a loop, behind a wait for a constant parity, and the copy (2) refills the stage."""
+    wait = last_of(case.around.before_first, is_phase_wait)
+    copied = {each.symbol for each in case.signals if each.verb == "copy" and each.place.ptx_line == case.second.ptx_line} - {""}
+    if wait is None or not wait.always or not case.around.repeats or case.variable(wait) not in copied:
+        return None
+    return _asked(wait)
+
+
+def _asked(wait: SyncPoint | None) -> Culprit:
+    parity = wait.number.of(None) if wait is not None and wait.number else None
+    return None if wait is None or parity is None else (wait, {"asked": str(parity & 1)})
+
+
+def _wait_of_reader(case: Case) -> SyncPoint | None:
+    """The last wait for an mbarrier before (2), where (2) reads what (1) brings. The wait before a copy is for other threads' reads."""
+    wait = last_of(case.around.before_second, is_phase_wait)
+    return wait if wait is not None and wait.always and case.finding.hazard != "WAW" else None
+
+
+def _is_of_first(case: Case, wait: SyncPoint) -> bool:
+    """Whether a wait is at the mbarrier that completes (1), or another element of its array."""
+    return bool(case.mbarrier and case.variable(wait)) and case.may_be_of_first(wait)
+
+
+def _other_parity(case: Case, wait: SyncPoint) -> str:
+    """The fault of a wait for another phase. Empty if it asks for the right one: then nobody looks at its result, or it gives up."""
+    waited, phase = wait.number.of(case.second.thread) if wait.number else None, case.facts.get("phase")
+    if waited is not None and phase is not None and waited & 1 != int(phase) & 1:
+        return f"it asks for parity {waited & 1}, and in phase {phase} (parity {int(phase) & 1}) such a wait returns at once"
+    own = (case.finding.barrier or {}).get("name", "") == variable_name(case.variable(wait))
+    return "" if own and waited is not None else "its parity or its mbarrier is another one"
+
+
+def issued_only(case: Case) -> Culprit:
+    """The thread of (1) arrives behind it at the mbarrier for which that of (2) waits: this tells of the issue of (1), not of its end."""
+    wait = last_of(case.around.before_second, is_phase_wait)
+    if wait is None or case.operation not in TENSOR_OPERATIONS or not case.variable(wait):
+        return None
+    arrivals = (point for point in case.around.after_first if is_release(point) and case.variable(point) == case.variable(wait))
+    return first_of(arrivals, lambda point: point.always)
+
+
+# The rules about waits that return and are not for (1): situations, finder, sentence, fix.
+OTHER_WAITS: Final = (
+    (
+        ("not-waited",),
+        other_phase,
+        "the {culprit} at {culprit_at} does not wait for {group}: {other}",
+        "wait at {culprit_at} for {group}, which has parity {parity}",
+    ),
+    (
+        ("not-waited", "waited-no-barrier"),
+        other_mbarrier,
+        "the {culprit} at {culprit_at} waits for another mbarrier, {waited}",
+        "wait for {group}, which has parity {parity}, before {second_at}, too; or instead, if {waited} is not meant",
+    ),
+    (
+        ("not-waited", "waited-no-barrier", "tensor-not-waited", "tensor-waited-no-barrier"),
+        issued_only,
+        "the {culprit} at {culprit_at}, for which the thread of (2) waits, comes when the {first_role} is issued, not when it is complete",
+        "put tcgen05.commit on the same mbarrier in place of the {culprit} at {culprit_at}",
+    ),
+)
