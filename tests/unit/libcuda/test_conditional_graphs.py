@@ -201,3 +201,58 @@ def test_nodes_without_an_order_in_a_program_that_makes_no_stream(session: Sessi
     finally:
         library.leave()
     assert (report.verdict, {each.kind for each in report.findings}) == ("violations", {"global-race"}), report.incomplete
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_condition_within_a_body(program: ConditionalGraphs, session: Session, racy: bool) -> None:
+    """The inner node's graph runs in each round, as its condition is the number that is left."""
+    (body,) = program.conditional(WHILE, 1)
+    outer, program.graph, graph = program.condition, body, program.graph
+    inner = program.condition = program("cuGraphConditionalHandleCreate", body, 0, 0, 0)
+    node = program.add_kernel(body, program.decide, program.number, inner)
+    (of_inner,) = program.conditional(IF, 1, after=0 if racy else node)
+    program.add_kernel(of_inner, program.kernel, program.memory)
+    program.add_kernel(body, program.decide, program.number, outer, after=node)
+    program.graph = graph
+    counted = program.ran(6)
+    assert racy or counted == {3}, "6 becomes 4, 2, 0"
+    report = session.report()
+    assert (report.verdict, {each.kind for each in report.findings}) == (("violations", {"global-race"}) if racy else ("clean", set()))
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_nodes_of_events_order_two_graphs(program: ConditionalGraphs, session: Session, racy: bool) -> None:
+    second = program("cuGraphCreate", 0)
+    node = program.add_kernel(program.graph, program.kernel, program.memory)
+    program("cuGraphAddEventRecordNode", program.graph, (Word * 1)(node), 0 if racy else 1, program.event)
+    wait = program("cuGraphAddEventWaitNode", second, 0, 0, program.event)
+    program.add_kernel(second, program.kernel, program.memory, after=wait)
+    for graph, stream in ((program.graph, program.origin), (second, program.other)):
+        program.do("cuGraphLaunch", program("cuGraphInstantiateWithFlags", graph, 0), stream)
+    assert {each.kind for each in session.report().findings} == ({"global-race"} if racy else set())
+
+
+@pytest.mark.parametrize("change", ["", "an edge goes", "a node goes", "a node fills"])
+def test_nodes_and_edges_that_change(program: ConditionalGraphs, session: Session, change: str) -> None:
+    graph = program.graph
+    first = program.add_kernel(graph, program.kernel, program.memory)
+    second = program.add_kernel(graph, program.kernel, program.memory, after=first)
+    if change == "an edge goes":
+        program.do("cuGraphRemoveDependencies_v2", graph, (Word * 1)(first), (Word * 1)(second), 0, 1)
+    if change == "a node goes":
+        program.do("cuGraphDestroyNode", first)
+    if change == "a node fills":
+        program.do("cuGraphNodeSetParams", second, (Word * 32)(2, 0, program.memory, 0, 7 | 4 << 32, 128, 1))
+    roots, count = (Word * 2)(), Word(2)
+    program.do("cuGraphGetRootNodes", graph, roots, ctypes.byref(count))
+    assert [*roots][: count.value] == {"an edge goes": [first, second], "a node goes": [second]}.get(change, [first])
+    counted = program.ran(1)
+    assert change == "an edge goes" or counted == {{"a node goes": 1, "a node fills": 7}.get(change, 2)}
+    assert {each.kind for each in session.report().findings} == ({"global-race"} if change == "an edge goes" else set())
+
+
+def test_edges_of_programmatic_dependents_are_refused(program: ConditionalGraphs, session: Session) -> None:
+    first, second = (program.add_kernel(program.graph, program.kernel, program.memory) for _ in range(2))
+    ends = (Word * 1)(first), (Word * 1)(second)
+    assert program.code("cuGraphAddDependencies_v2", program.graph, *ends, (ctypes.c_ubyte * 8)(1, 0, 1), 1) == calls.NOT_SUPPORTED
+    assert session.report().verdict == "incomplete"
