@@ -15,8 +15,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-import numpy as np
-
 from consan.adapters.base import SessionLike
 from consan.adapters.buffers import buffers
 from consan.adapters.driven import warp_library
@@ -171,9 +169,10 @@ class _Memory:
         return True
 
     def _tile(self, context: Any, address: int, source: int, size: int, count: int) -> None:
-        """The bytes at an address of the host, repeated in device memory."""
+        """The bytes at an address of the host, repeated in device memory, in the order of the current stream."""
         driver = _driver()
-        driver.view(address, size * count)[...] = np.tile(np.frombuffer(driver.memory.read(source, size), np.uint8), count)
+        value = int.from_bytes(driver.memory.read(source, size), "little")
+        driver.work(self._stream(context, _CURRENT), memory_calls.filling(driver, size, address, value, count))
 
 
 def _graphs() -> dict[str, Callable[..., Any]]:
