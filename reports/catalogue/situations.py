@@ -11,6 +11,7 @@ from consan.dataclass import dataclass
 UPDATE: Final = "update"  # the shape of a pair: the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
 CHECKED: Final = "checked"  # the shape of a pair: what the read gives decides whether the write of the same bytes is made
 LAPPED: Final = "phase-lapped"  # an mbarrier goes on unwaited for
+BELOW_FENCE: Final = "written-after-fence"  # accumulators, which ptxas orders by itself
 GENERAL: Final = "general"  # the situation of a kind if the decoder knows no better
 
 

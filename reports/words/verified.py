@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from consan.reports.catalogue.situations import CHECKED, OVERWRITTEN, SIGNALLED_COPY, UNWRITTEN, UPDATE
+from consan.reports.catalogue.situations import BELOW_FENCE, CHECKED, OVERWRITTEN, SIGNALLED_COPY, UNWRITTEN, UPDATE
 from consan.reports.counts import plural
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
@@ -212,10 +212,15 @@ def _reads_later(fix: VerifiedFix, finding: Finding) -> bool:
     )
 
 
+def asks_for_nothing(finding: Finding) -> bool:
+    """Whether nothing has to change: ptxas orders plain writes of accumulators that stand below a wgmma.fence by itself."""
+    return finding.situation == BELOW_FENCE and finding.severity == "warning"
+
+
 def with_whole_fixes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings, with the verified fixes of kernels in which every error and warning has one: others keep a finding when repaired."""
     found = tuple(findings)
-    counting = [each for each in found if each.severity != "note" and each.suppressed is None]
+    counting = [each for each in found if each.severity != "note" and each.suppressed is None and not asks_for_nothing(each)]
     open_ = {each.kernel for each in counting if each.verified is None or misses_cause(each.verified, each)}
     return tuple(with_fix(each, None if each.kernel in open_ or each.severity == "note" else each.verified) for each in found)
 

@@ -25,6 +25,7 @@ from consan.reports.counts import plural
 from consan.reports.model import CLEAN, Report, VerifiedFix
 from consan.reports.source.patches import diff, fixed
 from consan.reports.source.source_patches import patched
+from consan.reports.words.verified import asks_for_nothing
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
@@ -65,7 +66,7 @@ def _source(requested: RequestedLaunch, args: argparse.Namespace) -> CudaSource 
 
 def _reported(report: Report, tried: int = 0) -> Report:
     """The report, which says where no fix was verified. `tried`: repairs in runs."""
-    if all(finding.verified or finding.severity == "note" for finding in report.active):
+    if all(finding.verified or finding.severity == "note" or asks_for_nothing(finding) for finding in report.active):
         return report
     ran = f"; runs of the kernel with {plural(tried, 'repair')} have confirmed none" if tried else ""
     return replace(report, notes=(*report.notes, f"no fix was verified{ran}"))

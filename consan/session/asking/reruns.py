@@ -47,7 +47,7 @@ from consan.reports.source.source_candidates import branches, later_waits, moves
 from consan.reports.source.source_patches import between, block_of, outside, patched
 from consan.reports.verdict.speaking.shared import merge_key
 from consan.reports.words.frameworks import CUDA
-from consan.reports.words.verified import NOT_NAMED, is_tighter_wait, misses_cause, names, own_words, turn_of, with_fix
+from consan.reports.words.verified import NOT_NAMED, asks_for_nothing, is_tighter_wait, misses_cause, names, own_words, turn_of, with_fix
 from consan.session.asking import outcomes
 from consan.session.asking.recorded import RECORDED, REGISTERS, record_of
 from consan.session.executing.repairs import described
@@ -149,7 +149,8 @@ class Reruns:
 
     def confirmed(self, report: Report) -> Report:
         """The report with the fix that was confirmed; without any, if none was."""
-        counting = [finding for finding in report.active if finding.severity != "note"]
+        active = [finding for finding in report.active if finding.severity != "note"]
+        counting = [finding for finding in active if not asks_for_nothing(finding)] or active
         plain = [finding for finding in counting if finding.seed is None]
         # A schedule that steers at places of this text would be another one in a changed text. An overwrite that only such a one shows laps
         # a phase in each other one: what removes the lap keeps the writer back.
@@ -160,6 +161,7 @@ class Reruns:
         if not counting or (all(known) and not any(fix.edits for fix in known if fix)):
             return report  # nothing can be run
         fix = self._fix_of([*laps, *(each for each in plain if each not in laps)], frozenset(map(merge_key, report.findings)))
+        fix = fix and replace(fix, left=len(active) - len(counting))
         chosen = {id(finding): fix for finding in counting}
         return replace(report, findings=tuple(with_fix(finding, chosen.get(id(finding))) for finding in report.findings))
 
@@ -205,7 +207,8 @@ class Reruns:
             return False, ""
         if ran is None or (self._schedules and ran.results != self._results):
             return not fix.edits, race
-        return not (fix.edits and any(each.severity != "note" for each in ran.report.findings)), race
+        counting = (each for each in ran.report.findings if each.severity != "note" and not asks_for_nothing(each))
+        return not (fix.edits and any(counting)), race
 
     def _race_in_other(self, source: CudaSource, text: str) -> str:
         """The kind of a race that a changed source has with the other optimisation."""
@@ -286,7 +289,8 @@ class Reruns:
             ran = self._ran(ptx, seed)
             if ran is None or ran.report.incomplete:
                 return None
-            left = frozenset(merge_key(each) for each in ran.report.findings if each.severity != "note")
+            counting = (each for each in ran.report.findings if each.severity != "note")
+            left = frozenset(merge_key(each) for each in counting if asks_for_nothing(finding) or not asks_for_nothing(each))
             results.add(ran.results)
             partly = left and (seed or not fix.edits)
             if merge_key(finding) in left or not left <= found or partly or len(results) > most_results:

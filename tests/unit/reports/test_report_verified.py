@@ -131,6 +131,9 @@ def test_a_fix_of_a_kernel_is_one_of_all_its_findings() -> None:
     assert fixed(one, replace(other, kernel="other")) == [True, False]
     assert fixed(one, other) == [False, False]
     assert fixed(one, replace(other, severity="note")) == [True, False]
+    pinned = Finding("register-hazard", "k", severity="warning", situation="written-after-fence")  # asks for nothing
+    assert fixed(one, pinned) == [True, False]
+    assert fixed(one, replace(pinned, situation="no-fence")) == [False, False]
 
 
 def test_no_barrier_between_an_arrival_and_a_later_read_is_a_fix() -> None:
