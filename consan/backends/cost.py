@@ -43,9 +43,10 @@ class _Door:
 
 @dataclass
 class CostMeter:
-    """The cost of one process since `restart`. `now`: a clock, in seconds."""
+    """The cost of one process since `restart`. `now`: a clock, in seconds; `computed`: those of all threads on processors."""
 
     now: Callable[[], float] = time.perf_counter
+    computed: Callable[[], float] = time.process_time
     most_bytes: int = 0  # of a GPU's memory, at any one time
     _bytes: int = 0
     _taken: dict[tuple[int, int], int] = field(default_factory=dict)  # bytes, by owner and address
@@ -57,7 +58,7 @@ class CostMeter:
 
     def restart(self) -> None:
         """Count from now on. Memory that is in use stays counted."""
-        self._threads, self._local, self._began = [], threading.local(), self.now()
+        self._threads, self._local, self._began, self._computed = [], threading.local(), self.now(), self.computed()
         self._lock = threading.Lock()  # a fork copies it as it is
         self.most_bytes = self._bytes
 
@@ -84,6 +85,11 @@ class CostMeter:
     def elapsed(self) -> float:
         """Seconds since `restart`."""
         return self.now() - self._began
+
+    @property
+    def busy(self) -> float:
+        """Of these, those in which the process can have computed: one that waits for requests, or for its turn, saves up none."""
+        return min(self.elapsed, self.computed() - self._computed)
 
     def took(self, owner: object, address: int, nbytes: int) -> int:
         """Memory of an owner was allocated. Returns its address."""

@@ -69,6 +69,16 @@ class Frameworks:
     era: int = 0  # one more whenever launches that repeat have to take the long way once
     _repeated: dict[tuple[Hashable, ...], RepeatedLaunch] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.background.on_left = self.look_again
+
+    def look_again(self) -> None:
+        """Launches that repeat take the long way once, so that it is seen that earlier ones have left something to them."""
+        with self.background.lock:
+            self.era += 1
+            for each in list(self._repeated.values()):
+                each.alike.take_back()
+
     @functools.cached_property
     def peers(self) -> PeerMemory:
         """Memory that other GPUs reach, too."""
@@ -144,7 +154,7 @@ class Frameworks:
         key = prepared.number, launch.module, launch.entry, launch.grid, launch.block, launch.cluster, launch.shared, launch.stream
         found = self._repeated.get(key)
         alike = self._alike(prepared, launch, None if found is None else found.alike, only_known=only_known)
-        if alike is None or (found is not None and found.alike is alike):
+        if alike is None or (found is not None and found.alike is alike and found.era == self.era):
             return found if alike is not None else None
         if found is not None:
             found.tell()
@@ -188,7 +198,7 @@ class Frameworks:
     @functools.cached_property
     def looks(self) -> GlobalLooks:
         """The looks at global memory."""
-        return GlobalLooks(self.modules, self.judge)
+        return GlobalLooks(self.modules, self.judge, self.background)
 
     @contextlib.contextmanager
     def recorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
@@ -336,24 +346,23 @@ class Frameworks:
                 yield None
                 backend.watch(launch.stream)
             return prepared
-        shape = _shape(prepared, launch)
         form = look.whole or prepared
-        background = not form.logs.slow and self.background.accepts(form, entry)
+        shape, background = _shape(form, launch), not form.logs.slow and self.background.accepts(form, entry, repeats=False)
         chosen, started = form, self.background.idle(shape) if background else None
         if started is None:
             chosen, started = judge.start(form, entry, PlannedLaunch(*shape[3:6]), None, _args(form, launch, look), background=background)
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
-        self.modules.used[chosen.number] = chosen
-        chosen.launched = True
+        self.modules.used[chosen.number], chosen.launched = chosen, True
         if started is None:
             yield self._unrecorded(chosen, launch)
             return chosen
-        if background:
-            ending = self.watch.ending(prepared, entry, launch.threads)
-            with ending, self.background.launched(prepared, shape, started, launch.stream, launch.args):
-                yield None
-            return prepared
+        if background and self.background.accepts(chosen, entry, repeats=False):
+            shape = shape if chosen is form else _shape(chosen, launch)
+            ending = self.watch.ending(chosen, entry, launch.threads)
+            with ending, self.background.launched(chosen, shape, started, launch.stream, launch.args):
+                yield None if chosen is prepared else chosen.loaded
+            return chosen
         if not started.silent and launch.stream not in backend.ordered_streams:
             backend.synchronize()  # the memory for its log is cleared on another stream
         judged = judge.judged(chosen, entry, started, chosen.loaded)

@@ -3,7 +3,8 @@
 A framework launches the form without global memory. If the parameters of a launch are known, arithmetic may prove that its accesses cannot
 race (proofs.py). The first launch of each shape has its proof before it runs, the others have theirs before the report: a proof follows
 from the text, the parameters, the grid and the block alone, so it does not matter when it is made. A first launch without a proof takes
-the form with global memory, and the host waits for it. The report counts all later launches that have no proof.
+the form with global memory. It is checked beside the program (background.py), unless it is compared with launches of other streams. The
+report counts all later launches that have no proof.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from consan.backends.base import Dim3, Handle
 from consan.dataclass import dataclass
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
+from consan.session.executing.background import Background
 from consan.session.executing.checked_kernels import FIRST_ONLY
+from consan.session.executing.in_flight_launch import is_looked_at
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
-from consan.session.modules.prepared import Prepared
+from consan.session.modules.prepared import LogShape, Prepared
 from consan.session.planning.launch_sizes import too_many_together, too_many_warps
 
 MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global memory: one for each shape
@@ -56,6 +59,7 @@ class GlobalLooks:
 
     modules: Modules
     judge: Judge
+    background: Background
     seconds: float = 0.0  # that launches have taken whose accesses are recorded for a comparison with other streams
     alike_seconds: float = 0.0  # the same of those whose logs were those of earlier ones
     _alike: set[_OfModule] = field(default_factory=set)  # kernels whose last such launch was one of them
@@ -111,11 +115,19 @@ class GlobalLooks:
         return recorded is None or entry in recorded.refused or recorded.kernel(entry).polls
 
     def owes_pairs(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
-        """Whether earlier launches of a shape have left pairs of sets of CTAs to later ones (checker/logs/shares.py)."""
+        """Whether earlier launches of a shape have left pairs of sets of CTAs to later ones (checker/logs/shares.py).
+
+        Not while one of them is checked: what that one leaves is not known yet.
+        """
         whole = self._wholes.get((prepared.number, prepared.handle)) if prepared.handle is not None else None
         if whole is None:
             return False
-        shape = whole.number_of(launch.entry), launch.grid, launch.block, launch.cluster
+        extents = launch.grid, launch.block, launch.cluster
+        if is_looked_at(list(self.background.sent), whole.number, launch.entry, extents):
+            return False
+        return self._owes(whole, (whole.number_of(launch.entry), *extents))
+
+    def _owes(self, whole: Prepared, shape: LogShape) -> bool:
         pairs = whole.logs.slices.get(shape) or self.judge.recording.pairs.of((whole.number, *shape))
         if pairs is None or not pairs.left:
             return False

@@ -70,6 +70,10 @@ class Framework:
                 self.calls.call("cuLaunchKernelEx", stream, 1, 0, 0, chained=True)
             self.backend.launch(module or self.module, entry, launch.grid, BLOCK, values, stream=stream)
 
+    def settle(self) -> None:
+        """Wait until what was launched is checked."""
+        self.session.frameworks.background.settle()
+
     def report(self) -> Report:
         return self.session.report()
 

@@ -109,7 +109,8 @@ def _two_logs_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as inside:
         inside.setattr(Launch, "histories", histories)
-        Framework().launch("scatters", 1, ctas=8)
+        (framework := Framework()).launch("scatters", 1, ctas=8)
+        framework.report()
     monkeypatch.setattr(shares, "MOST_BYTES", 2 * max(seen) + max(seen) // 2)
     monkeypatch.setattr(shares, "MORE", 1)
     monkeypatch.setattr(launch_check, "LONGEST_PAIRS", 0.0)
@@ -121,6 +122,7 @@ def test_launches_are_looked_at_until_all_pairs_of_sets_were_compared(apart: int
     framework = Framework()
     for number in range(1, PAIRS + 3):
         framework.launch("scatters", apart, ctas=8)
+        framework.settle()
         if number == PAIRS - 1 and apart:
             assert "27 of 28 pairs of 8 sets of its CTAs were compared" in gap(framework.session.so_far())
     assert framework.exchanged == [True] * PAIRS + [False] * 2
@@ -133,6 +135,7 @@ def test_looks_at_pairs_that_take_too_long_end_and_the_report_says_so(monkeypatc
     framework = Framework()
     for _ in range(PAIRS):
         framework.launch("scatters", 1, ctas=8)
+        framework.settle()
     assert framework.exchanged.count(True) == global_looks.FEW_LOOKS_AT_PAIRS
     report = framework.report()
     assert report.verdict == "incomplete"

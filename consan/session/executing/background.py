@@ -3,7 +3,8 @@
 In the stream of such a launch its memory is cleared and its module is given the launch's variables; behind the kernel comes a receipt
 (checker/logs/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an earlier
 one of the kernel had did the same: it is counted, and its memory serves the next one. New launches are checked in a thread, and concluded
-in the order in which they were made, all before a report, and before a launch that the host waits for.
+in the order in which they were made, all before a report, and before a launch that the host waits for. A launch whose global memory is
+recorded is checked by itself, and concluded by itself: its check may take long.
 
 The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
 before consan does, and its memory with it: a crash must not lose the first launch of a shape.
@@ -14,21 +15,22 @@ Not handled: a fault of a kernel that is not recorded and runs between recorded 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import field
-from queue import SimpleQueue
+from queue import PriorityQueue
 from typing import Final
 
 from consan._errors import InternalError
 from consan.backends.base import THREAD_STREAM, DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
-from consan.checker.logs.receipts import MOST_RESULTS, Receipt
+from consan.checker.logs.receipts import MOST_RESULTS
 from consan.dataclass import dataclass
 from consan.session.executing.in_flight import Repeating, Slot
-from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey
+from consan.session.executing.in_flight_launch import NOT_LIKE, CheckInTurn, InFlightLaunch, ReceiptGroup, Shape, StreamKey, next_ones
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
@@ -39,7 +41,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.switches import SWITCHES
 
 MOST_KNOWN: Final = 1 << 12  # receipts
-_NOT_LIKE: Final = "they were made while a launch with the same parameters was checked, which does not stand for them"
+_ORDER: Final = itertools.count()
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 2e-3  # seconds
 
 
@@ -58,8 +60,9 @@ class Background:
     _bytes: dict[Shape, int] = field(default_factory=dict)  # of their logs
     last: dict[int, InFlightLaunch | Slot] = field(default_factory=dict)  # by the address of its module's variable
     lock: threading.RLock = field(default_factory=threading.RLock)
+    on_left: Callable[[], None] = lambda: None  # later launches of a shape are to be looked at, too; a thread of consan's calls it
     _seen: set[Shape] = field(default_factory=set)  # of a program that may end at any time
-    _checks: SimpleQueue[tuple[InFlightLaunch, ReceiptGroup]] | None = None
+    _checks: PriorityQueue[CheckInTurn] | None = None
 
     def __post_init__(self) -> None:
         self.judge.settle, self.device.free_idle = self.settle, self._free_idle
@@ -73,13 +76,13 @@ class Background:
         assert work is not None
         return work
 
-    def accepts(self, prepared: Prepared, entry: str) -> bool:
-        """Whether the program goes on beside a launch of a kernel."""
+    def accepts(self, prepared: Prepared, entry: str, *, repeats: bool = True) -> bool:
+        """Whether the program goes on beside a launch of a kernel. `repeats`: and launches like it, with one receipt, do the same."""
         recorded, recording = prepared.recorded, self.judge.recording
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
         beyond = recorded.kernel(entry).silent or entry in recorded.refused
-        if recorded.has_global(entry) or not recorded.leaves or recording.asks_all or beyond:
+        if (repeats and recorded.has_global(entry)) or not recorded.leaves or recording.asks_all or beyond:
             return False
         return not recorded.compact or LogForm.of(recorded, prepared.number_of(entry)).result_bytes <= MOST_RESULTS
 
@@ -94,14 +97,15 @@ class Background:
                     return None
             if self.device.lost or not (self.sent or self.repeating.take_out()):
                 return None
-            self.wait(self.sent[0])
+            self.wait(next_ones(self.sent)[0])
 
     def _has_room(self, nbytes: int) -> bool:
         """Whether the logs of one more launch fit, if need be in place of those that no launch uses."""
-        most = self.judge.recording.pool_bytes - nbytes
-        while self.device.logs.used > most and (self.spare or self.repeating.empty_slots()):
+        logs, alone = self.device.logs, sum(sent.memory.log_bytes for sent in self.sent if sent.by_itself and not sent.is_decided)
+        most = (pool := self.judge.recording.pool_bytes) - nbytes
+        while logs.used - alone > most and (self.spare or self.repeating.empty_slots()):
             self._free_one()
-        return self.device.logs.used <= most
+        return logs.used - alone <= most and alone <= pool
 
     @contextlib.contextmanager
     def launched(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: int, asked: Asked) -> Iterator[None]:
@@ -185,8 +189,9 @@ class Background:
             for sent in [sent for sent in self.out if sent.hangs or not sent.is_out]:
                 self.out.remove(sent)
                 self.received(sent)
-            while self.sent and self._has_decided(self.sent[0]):
-                self._conclude(first := self.sent.popleft())
+            while (first := next(filter(self._has_decided, next_ones(self.sent)), None)) is not None:
+                self.sent.remove(first)
+                self._conclude(first)
                 self.counts_like(first)
 
     def take(self, sent: InFlightLaunch) -> None:
@@ -209,21 +214,17 @@ class Background:
             self._keep(sent)
             return
         memory.received(b"" if receipt is None else receipt.results)
-        if receipt is None or receipt.unended or sent.started.ending.stopped:
+        if receipt is None or receipt.unended or sent.started.ending.stopped or sent.by_itself:
             self._examine(sent, ReceiptGroup())
             return
         whole = sent.shape[1:], memory.lines, receipt
-        sent.account = self._counted.get(whole) or self._known.get(self._key(sent, receipt))
+        sent.account = self._counted.get(whole) or self._known.get(sent.key(receipt))
         if sent.account is None:
-            self._examine(sent, self._new_account(self._key(sent, receipt)))
+            self._examine(sent, self._new_account(sent.key(receipt)))
         elif sent.account.is_known and sent.account.serves():
             self._counted[whole] = sent.account
             self.repeating.serves(sent.shape, receipt, sent.account)
             self._keep(sent)
-
-    def _key(self, sent: InFlightLaunch, receipt: Receipt) -> Hashable:
-        """The key that is equal for launches that did the same."""
-        return sent.shape[1:], sent.memory.lines, sent.memory.window(), sent.memory.shared_part(), receipt.sums
 
     def _new_account(self, key: Hashable) -> ReceiptGroup:
         if len(self._known) >= MOST_KNOWN or len(self._counted) >= MOST_KNOWN:
@@ -236,8 +237,8 @@ class Background:
         sent.retained = True
         if self.device.logs.used > self.judge.recording.pool_bytes:
             sent.started.free()
-            return
-        self.spare[sent.shape] = [*self.spare.pop(sent.shape, []), sent.started]  # the last one that a launch has used is the last one
+        else:  # the last one that a launch has used is the last one
+            self.spare[sent.shape] = [*self.spare.pop(sent.shape, []), sent.started]
 
     def _free_idle(self) -> None:
         while self.spare or self.repeating.empty_slots():
@@ -260,13 +261,13 @@ class Background:
         """Check a launch in the thread."""
         sent.account, sent.examined, account.first = account, True, sent
         if self._checks is None:
-            self._checks = SimpleQueue()  # its thread is a daemon: the end of the program waits for the others
+            self._checks = PriorityQueue()  # its thread is a daemon: the end of the program waits for the others
             threading.Thread(target=self._check, args=(self._checks,), daemon=True, name="consan-checks").start()
-        self._checks.put((sent, account))
+        self._checks.put((sent.by_itself, next(_ORDER), sent, account))
 
-    def _check(self, checks: SimpleQueue[tuple[InFlightLaunch, ReceiptGroup]]) -> None:
+    def _check(self, checks: PriorityQueue[CheckInTurn]) -> None:
         while True:
-            self._examined(*checks.get())
+            self._examined(*checks.get()[2:])
 
     def _examined(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
         try:
@@ -274,6 +275,8 @@ class Background:
                 account.examined = self.judge.examined(sent.prepared, sent.entry, sent.started)
                 if not self.device.lost:
                     sent.started.free()
+                if sent.by_itself and not account.examined.checked.compares_all_pairs:
+                    self.on_left()
         except Exception as error:  # _conclude reports it
             account.error = error
         finally:
@@ -289,7 +292,7 @@ class Background:
             if sent.account is not None and sent.account.stands_for_like():
                 self.counts(sent.account, times)
             else:
-                self.judge.recording.kernels.lacks_record(sent.prepared, sent.entry, _NOT_LIKE, times)
+                self.judge.recording.kernels.lacks_record(sent.prepared, sent.entry, NOT_LIKE, times)
 
     def _conclude(self, sent: InFlightLaunch) -> None:
         """Tell what a launch did."""

@@ -218,7 +218,7 @@ class Executor:
 
 def _budget(options: SessionOptions) -> OverheadBudget | None:
     share = options.filter.overhead
-    return None if share is None else OverheadBudget(share, lambda: COST.seconds, lambda: COST.elapsed)
+    return None if share is None else OverheadBudget(share, lambda: COST.seconds, lambda: COST.busy)
 
 
 def base_variant(options: SessionOptions, variant: Variant | None) -> Variant:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import field
 from typing import Final
 
 from consan.backends.base import Dim3, Handle
 from consan.checker.logs.launch import Launch
-from consan.checker.logs.receipts import Slip
+from consan.checker.logs.receipts import Receipt, Slip
 from consan.dataclass import dataclass
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
@@ -21,6 +21,7 @@ StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
 # The loaded module, its number, kernel, grid, block, cluster, room of its log, bytes of dynamic shared memory.
 Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, Hashable, int]
 shape_but_log: Final = operator.itemgetter(0, 1, 2, 3, 4, 5, 7)
+NOT_LIKE: Final = "they were made while a launch with the same parameters was checked, which does not stand for them"
 
 
 @dataclass(eq=False)
@@ -84,6 +85,16 @@ class InFlightLaunch:
     hangs: bool = False
     like: int = 0  # launches with the same deciding bytes that were made while it was checked, without a log, and are not counted
 
+    def key(self, receipt: Receipt) -> Hashable:
+        """The key that is equal for launches that did the same."""
+        return self.shape[1:], self.memory.lines, self.memory.window(), self.memory.shared_part(), receipt.sums
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether no receipt stands for it: its global memory is recorded, and the addresses follow from its parameters."""
+        recorded = self.prepared.recorded
+        return recorded is not None and recorded.has_global(self.entry)
+
     @property
     def is_checked_now(self) -> bool:
         """Whether it has ended, by itself, and its check goes on."""
@@ -116,3 +127,18 @@ class InFlightLaunch:
     def is_decided(self) -> bool:
         """Whether it can be concluded."""
         return (self.void and self.slip is None) or (self.account is not None and self.account.is_known)
+
+
+CheckInTurn = tuple[bool, int, InFlightLaunch, ReceiptGroup]  # those that other launches need come first, in their order
+
+
+def next_ones(launches: Iterable[InFlightLaunch]) -> list[InFlightLaunch]:
+    """The launches that may be concluded next: the first of those that may stand for others, then all that are looked at by themselves."""
+    found = list(launches)
+    return [*[each for each in found if not each.by_itself][:1], *(each for each in found if each.by_itself)]
+
+
+def is_looked_at(launches: Iterable[InFlightLaunch], number: int, entry: str, extents: tuple[Dim3, Dim3, Dim3]) -> bool:
+    """Whether the global memory of a launch of a shape is recorded, and it is not checked yet. `number`: of its form."""
+    like = number, entry, *extents
+    return any(each.by_itself and each.shape[1:6] == like and not each.is_decided for each in launches)

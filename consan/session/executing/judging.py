@@ -238,8 +238,11 @@ class Judge:
         self.watch.reasons[f"{entry} left no log; --engine inline keeps what it found up to the fault"] = None
 
     def examined(self, prepared: Prepared, entry: str, started: LaunchCheck) -> Examined:
-        """Check what a launch has left, and choose how later ones of its kernel are made. One thread at a time does so."""
-        with self._checking:
+        """Check what a launch has left, and choose how later ones of its kernel are made. One thread at a time does so.
+
+        A launch that records nothing leaves nothing, so it waits for no other one.
+        """
+        with contextlib.nullcontext() if started.silent else self._checking:
             began = time.monotonic()
             checked = started.check(limit=self.cta_limit)
             if started.patience.interrupted:

@@ -19,7 +19,7 @@ LOOK_EVERY: Final = 0.1  # seconds between two looks whether there is time again
 class OverheadBudget:
     """A launch is looked at while consan's own time is within its share of the program's, and if it is one of the first of its shape.
 
-    `own`, `elapsed`: consan's own seconds so far, and those since the run began (consan/backends/cost.py).
+    `own`, `elapsed`: consan's own seconds so far, and those in which the process was busy (consan/backends/cost.py).
     """
 
     share: float

@@ -42,6 +42,18 @@ def test_time_counts_between_the_doors_and_not_in_the_programs_own_calls() -> No
     assert (cost.seconds, cost.elapsed) == (0, 0)
 
 
+def test_a_process_is_busy_while_it_computes_and_never_longer_than_the_clock_says() -> None:
+    clock, computed = Clock(), Clock()
+    cost = CostMeter(clock, computed)
+    clock.now += 10
+    computed.now += 4
+    assert cost.busy == 4
+    computed.now += 40  # several threads
+    assert cost.busy == 10
+    cost.restart()
+    assert cost.busy == 0
+
+
 def test_a_door_is_left_when_an_error_passes_it() -> None:
     clock = Clock()
     cost = CostMeter(clock)

@@ -17,8 +17,9 @@ class Program:
 
     def __init__(self, share: float | None, *, plain: float = 1.0, own: float = 0.5) -> None:
         self.now, self.plain, self.own = 0.0, plain, own
-        self.cost = CostMeter(lambda: self.now)
-        budget = None if share is None else OverheadBudget(share, lambda: self.cost.seconds, lambda: self.cost.elapsed)
+        self.idle = 0.0  # seconds in which it only waits
+        self.cost = CostMeter(lambda: self.now, lambda: self.now - self.idle)
+        budget = None if share is None else OverheadBudget(share, lambda: self.cost.seconds, lambda: self.cost.busy)
         self.selection = Selection(LaunchFilter(), budget)
 
     def launch(self, times: int, shape: int = 1, entry: str = "k") -> int:
@@ -40,6 +41,13 @@ def test_the_program_is_slowed_by_no_more_than_the_share(share: float) -> None:
     assert looked == pytest.approx(share * 10_000 / 0.5, rel=0.05, abs=FIRST)
     assert program.cost.seconds <= share * (program.cost.elapsed - program.cost.seconds) + program.own
     assert program.selection.spared == {(0, "k"): 10_000 - looked}
+
+
+def test_a_program_that_waits_saves_up_no_time() -> None:
+    program = Program(0.05, own=1.0)
+    before = program.launch(1000)
+    program.now, program.idle = program.now + 1e6, 1e6
+    assert program.launch(1000) == pytest.approx(before, abs=FIRST)
 
 
 def test_all_are_looked_at_where_that_is_cheap_or_nobody_asks() -> None:
