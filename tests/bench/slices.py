@@ -1,6 +1,6 @@
 """Kernels whose accesses to global memory are too many to be compared at once, launched again and again on a GPU.
 
-    python tests/bench/slices.py [matmul] [cross] [--launches N] [--size N] [--options "--global on --trace-memory 256MiB"]
+    python tests/bench/slices.py [matmul] [cross] [--launches N] [--size N] [--options "--global on --trace-memory 256M"]
 
 `matmul`: Triton's product of kernels_of_launches.py, SIZE x SIZE (4096). `cross`: liger-kernel's cross entropy of 4096 x 8192. Each alone,
 then under `consan run` with the options: seconds of the process, a launch, GPU memory, the verdict, and what was not checked.

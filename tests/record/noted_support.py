@@ -68,6 +68,7 @@ class Program:
 
     def launch(self, stream: int, entry: str = "fills", number: int = 0, out: int = 0) -> None:
         self.framework.launch(entry, number, stream=stream, out=out)
+        self.framework.settle()  # what it did is known when the next one is made, in either order
         self.framework.backend.advance(stream)
 
     def wait(self, event: int, stream: int) -> None:

@@ -16,7 +16,7 @@ from planted import plant
 
 from consan.checker.judging.checked import Checked
 from consan.session import frameworks, global_looks
-from consan.session.executing import background, in_flight_launch
+from consan.session.executing import background, in_flight_launch, judging
 from consan.session.executing.background import Background
 from consan.session.executing.judging import Examined, Judge
 from consan.session.executing.launch_check import LaunchCheck
@@ -160,6 +160,21 @@ def test_launches_made_while_one_is_checked_are_not_looked_at_and_later_ones_are
     assert looks_again(monkeypatch) == ([True, False, False, True], True)
 
 
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """The launches by kernel: a form of the module has one in flight when another form takes the last launch."""
+    framework, gate = Framework(), Gate(monkeypatch)
+    for ctas in (2, 2, 3):
+        framework.launch("exchanges", 1, ctas)
+    gate.open.set()
+    report = framework.report()
+    assert framework.exchanged == [True, False, True]
+    return {kernel.name: kernel.launches for kernel in report.kernels if kernel.launches}
+
+
+def test_launches_of_both_forms_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert counted(monkeypatch) == {"exchanges": 3}
+
+
 FAULTS: dict[str, tuple[Any, str, str, Any]] = {
     "a receipt stands for other addresses": (
         background, "or sent.by_itself:", "or False:", test_with_all_launches_looked_at_none_waits_and_each_is_checked_by_itself,
@@ -175,6 +190,10 @@ FAULTS: dict[str, tuple[Any, str, str, Any]] = {
     "what comes behind a long check waits": (
         in_flight_launch, "[each for each in found if not each.by_itself][:1]", "found[:1]",
         test_checks_that_others_need_come_first_and_wait_for_no_long_one,
+    ),
+    "a form is not listed": (
+        judging, "        self.modules.used[prepared.number] = prepared  # again", "        # again",
+        test_launches_of_both_forms_are_counted,
     ),
     "launches that repeat go on": (
         background, "self.on_left()", "pass", test_launches_made_while_one_is_checked_are_not_looked_at_and_later_ones_are,

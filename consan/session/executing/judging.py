@@ -288,6 +288,7 @@ class Judge:
     def concluded(self, prepared: Prepared, entry: str, started: LaunchCheck, examined: Examined) -> bool:
         """Keep what was found in a launch. Returns whether that is no more than notes."""
         checked, sites = examined.checked, self.sites_of(prepared)
+        self.modules.used[prepared.number] = prepared  # again, if another form took a launch while this one was made
         if self.keeper is not None:
             self.keeper.add(prepared, entry, started)
         self.watch.findings.add(filter(None, (examined.hang,)))
