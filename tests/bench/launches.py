@@ -10,10 +10,12 @@ Needs torch and Triton, or CuPy, on a GPU. `launches.cu` does the same in a nati
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 FIRST, BATCHES, BATCH = 150, 20, 50
 
@@ -62,6 +64,24 @@ def microseconds(launch: Callable[[], object], wait: Callable[[], object], times
     return 1e6 * took / times
 
 
+@contextlib.contextmanager
+def searches_for_cycles() -> Iterator[list[float]]:
+    """The milliseconds of each search that Python makes inside the block, in any thread."""
+    found, began = list[float](), [0.0]
+
+    def searched(phase: str, _: object) -> None:
+        if phase == "start":
+            began[0] = time.perf_counter()
+        else:
+            found.append(1e3 * (time.perf_counter() - began[0]))
+
+    gc.callbacks.append(searched)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(searched)
+
+
 def _one(launch: Callable[[], object]) -> float:
     """The host's time of one launch, in microseconds."""
     began = time.perf_counter()
@@ -76,7 +96,8 @@ def main() -> None:
         launch()
         wait()
         first = time.perf_counter() - began
-        early = [_one(launch) for _ in range(FIRST - 1)]
+        with searches_for_cycles() as searches:
+            early = [_one(launch) for _ in range(FIRST - 1)]
         wait()
         longest = ", ".join(f"{time:.0f} the {number}th" for time, number in sorted(zip(early, range(2, FIRST + 1), strict=True))[:-5:-1])
         time.sleep(1)  # for the thread that checks
@@ -84,7 +105,8 @@ def main() -> None:
         batches = [microseconds(launch, wait, BATCH) for _ in range(BATCHES)]
         print(
             f"{name}: first launch {first:.3f} s, launches 2 to {FIRST} median {statistics.median(early):.1f}, "
-            f"mean {statistics.mean(early):.1f} us (longest {longest}), then {statistics.median(batches):.1f} us "
+            f"mean {statistics.mean(early):.1f} us (longest {longest}; {len(searches)} searches for cycles, "
+            f"{sum(searches):.1f} ms), then {statistics.median(batches):.1f} us "
             f"(least {min(batches):.1f})",
             file=sys.stderr,
             flush=True,
