@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError, UsageError
 from consan.backends.base import Dim3
+from consan.backends.cost import COST
 from consan.backends.cuda import CudaModule
 from consan.dataclass import dataclass
 from consan.libcuda.texts.built import know_source
@@ -32,6 +33,7 @@ from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, S
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
 from consan.session.modules.variables import bound
+from consan.session.repeated_launch import NOT_REPEATED, RepeatedLaunch
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
@@ -45,6 +47,7 @@ _UNFOLLOWED: Final = {
     OF_THREAD: "in a thread's own default stream: launch them in a stream that the program makes",
     OF_DEVICES: "by one call for several devices: launch them on each device by itself",
 }
+_MOST_REPEATED: Final = 1 << 12
 _RECORDED: Final = 1
 _BUFFER: Final = 2  # an answer with all parameters in one buffer
 _OWN: Final = Message(MessageKind.ANSWER)  # launch what the program has named
@@ -96,6 +99,8 @@ class RecordedModules:
     _known: dict[int, tuple[Prepared, NativeModule]] = field(default_factory=dict)
     _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
     _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by number and context
+    # Launches that were made, and how those like them are made that need no log.
+    _repeated: dict[tuple[Prepared, FrameworkLaunch], RepeatedLaunch | None] = field(default_factory=dict)
 
     def add(self, prepared: Prepared, handle: int, *, library: bool) -> None:
         """A module was loaded."""
@@ -103,6 +108,9 @@ class RecordedModules:
 
     def forget(self, handles: Iterable[int] | None = None) -> None:
         """Modules were unloaded, or all of them."""
+        for each in filter(None, self._repeated.values()):
+            each.tell()
+        self._repeated.clear()
         for handle in list(self._known) if handles is None else handles:
             self._known.pop(handle, None)
 
@@ -165,15 +173,29 @@ class RecordedModules:
         self, session: Session, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule
     ) -> None:
         args = functools.partial(self._parameters, backend, prepared, entry)
-        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, asked.stream, module, asked.shared, args)
+        stream = asked.stream
+        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args, replaceable=True)
         answered = False
+
+        def answer(function: int) -> int:
+            """Let the program launch, and give the driver's status."""
+            nonlocal answered
+            session.followed.own.programmatic = asked.programmatic
+            backend.settle()
+            answered = True
+            return self._status(self.ask(Message(MessageKind.ANSWER, function, _RECORDED)))
+
         try:
+            key = prepared, launch.without_arguments
+            known = self._repeated.get(key)
+            with COST.outside():  # it counts by itself
+                if known is not None and known.make(args, answer, (0,), gives_status=True) is not NOT_REPEATED:
+                    return
             with session.framework_launch(prepared, launch) as other:
-                session.followed.own.programmatic = asked.programmatic
-                function = 0 if other is None else backend.function(other, entry, asked.shared, asked.cluster)
-                backend.settle()
-                answered = True
-                self._made(self.ask(Message(MessageKind.ANSWER, function, _RECORDED)))
+                if status := answer(0 if other is None else backend.function(other, entry, asked.shared, asked.cluster)):
+                    raise _Refused(f"CUDA error {status}")
+            if len(self._repeated) < _MOST_REPEATED:  # of one that is made once nothing more is loaded
+                self._repeated[key] = session.frameworks.repeated(prepared, launch) if key in self._repeated else None
         except _Refused:
             pass
         except Exception as error:  # whatever it is, the kernel must not run with the log of another launch
@@ -192,11 +214,10 @@ class RecordedModules:
         return declared.packed(answer.data) if answer.a == _BUFFER else declared.divided(answer.data)
 
     @staticmethod
-    def _made(done: Message) -> None:
+    def _status(done: Message) -> int:
         if done.kind is not MessageKind.LAUNCHED:
             raise Malformed("no end of a launch")
-        if done.a:
-            raise _Refused(f"CUDA error {done.a}")
+        return done.a
 
 
 def prepare(session: Session, ptx: str, name: str, cluster: int) -> Prepared:

@@ -170,7 +170,7 @@ class KnownLaunches(PlainLaunches):
         """Those of a shape. None: none is known, or most are not."""
         background = frameworks.background
         decided = background.repeating.decided(shape) if launch.replaceable else None
-        if decided is None or background.work.vanishes or frameworks.judge.may_stop(prepared, launch.entry, decided=True):
+        if decided is None or frameworks.judge.may_stop(prepared, launch.entry, decided=True):
             return None
         if not (isinstance(before, KnownLaunches) and before.decided is decided):
             instead = frameworks.plain(prepared, launch)

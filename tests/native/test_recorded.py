@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from native_case import STATUS, Case, options
@@ -11,6 +12,9 @@ from consan.instrument.record import module
 from consan.native import calls
 from consan.options import INLINE, RECORD
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
+from consan.session.framework_launch import FrameworkLaunch
+from consan.session.frameworks import Frameworks
+from consan.session.modules.prepared import Prepared
 from consan.toolchain.host_library import C
 
 pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
@@ -66,6 +70,24 @@ def test_both_kinds_of_logs(image: str, compact: bool, case: Case, monkeypatch: 
     _, report, _ = case.run("asked", "cuModuleLoadData", case.image(image), given=options(engine=RECORD))
     assert (report.verdict, engines(report)) == (CLEAN if image == "clean" else VIOLATIONS, {"record": 1})
     assert sum(finding.count for finding in report.findings) == (0 if image == "clean" else 4 * 256 * 255)
+
+
+@pytest.mark.parametrize(("image", "long"), [("clean", 2), ("ptx", 6)])
+def test_a_launch_that_is_known_takes_the_short_way(image: str, long: int, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parameters say what it does, and a launch with these was checked: it has no log. One with a finding is no such launch."""
+    took, recorded = list[str](), Frameworks.recorded
+
+    def counted(frameworks: Frameworks, prepared: Prepared, launch: FrameworkLaunch) -> Any:
+        took.append(launch.entry)
+        return recorded(frameworks, prepared, launch)
+
+    monkeypatch.setattr(Frameworks, "recorded", counted)
+    words = "asked", "cuModuleLoadData", case.image(image), "cuLaunchKernel", "packed", *["again"] * 5
+    status, report, handed = case.run(*words)
+    assert (status, engines(report), len(took)) == (STATUS, {"record": 6}, long), report.incomplete
+    assert handed.count("cuLaunchKernel sums") == 6
+    assert report.verdict == (CLEAN if image == "clean" else VIOLATIONS)
+    assert sum(finding.count for finding in report.findings) == (0 if image == "clean" else 6 * 4 * 256 * 255)
 
 
 def test_a_launch_in_another_context_takes_the_programs_own_kernel(case: Case) -> None:
