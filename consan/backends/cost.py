@@ -88,7 +88,7 @@ class CostMeter:
 
     @property
     def busy(self) -> float:
-        """Of these, those in which the process can have computed: one that waits for requests, or for its turn, saves up none."""
+        """Seconds of these in which the process can have computed: one that waits for requests, or for its turn, saves up none."""
         return min(self.elapsed, self.computed() - self._computed)
 
     def took(self, owner: object, address: int, nbytes: int) -> int:

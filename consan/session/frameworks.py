@@ -70,7 +70,7 @@ class Frameworks:
     _repeated: dict[tuple[Hashable, ...], RepeatedLaunch] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.background.on_left = self.look_again
+        self.background.repeating.on_left = self.look_again
 
     def look_again(self) -> None:
         """Launches that repeat take the long way once, so that it is seen that earlier ones have left something to them."""

@@ -125,9 +125,10 @@ class GlobalLooks:
         extents = launch.grid, launch.block, launch.cluster
         if is_looked_at(list(self.background.sent), whole.number, launch.entry, extents):
             return False
-        return self._owes(whole, (whole.number_of(launch.entry), *extents))
+        return self.owes(whole, (whole.number_of(launch.entry), *extents))
 
-    def _owes(self, whole: Prepared, shape: LogShape) -> bool:
+    def owes(self, whole: Prepared, shape: LogShape) -> bool:
+        """The same for launches of the form that records global memory."""
         pairs = whole.logs.slices.get(shape) or self.judge.recording.pairs.of((whole.number, *shape))
         if pairs is None or not pairs.left:
             return False

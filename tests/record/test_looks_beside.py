@@ -143,7 +143,7 @@ def looks_again(monkeypatch: pytest.MonkeyPatch) -> tuple[list[bool], bool]:
     """
     monkeypatch.setattr(Checked, "compares_all_pairs", property(lambda checked: False))
     framework, gate = Framework(), Gate(monkeypatch)
-    monkeypatch.setattr(GlobalLooks, "_owes", lambda looks, whole, shape: True)
+    monkeypatch.setattr(GlobalLooks, "owes", lambda looks, whole, shape: True)
     for _ in range(3):
         framework.launch("scatters", 1)
         framework.backend.advance(0)
@@ -196,7 +196,7 @@ FAULTS: dict[str, tuple[Any, str, str, Any]] = {
         test_launches_of_both_forms_are_counted,
     ),
     "launches that repeat go on": (
-        background, "self.on_left()", "pass", test_launches_made_while_one_is_checked_are_not_looked_at_and_later_ones_are,
+        background, "self.repeating.on_left()", "pass", test_launches_made_while_one_is_checked_are_not_looked_at_and_later_ones_are,
     ),
     "all are looked at meanwhile": (
         global_looks, "if is_looked_at(", "if False and is_looked_at(",

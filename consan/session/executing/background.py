@@ -19,7 +19,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import field
 from queue import PriorityQueue
 from typing import Final
@@ -60,7 +60,6 @@ class Background:
     _bytes: dict[Shape, int] = field(default_factory=dict)  # of their logs
     last: dict[int, InFlightLaunch | Slot] = field(default_factory=dict)  # by the address of its module's variable
     lock: threading.RLock = field(default_factory=threading.RLock)
-    on_left: Callable[[], None] = lambda: None  # later launches of a shape are to be looked at, too; a thread of consan's calls it
     _seen: set[Shape] = field(default_factory=set)  # of a program that may end at any time
     _checks: PriorityQueue[CheckInTurn] | None = None
 
@@ -276,7 +275,7 @@ class Background:
                 if not self.device.lost:
                     sent.started.free()
                 if sent.by_itself and not account.examined.checked.compares_all_pairs:
-                    self.on_left()
+                    self.repeating.on_left()
         except Exception as error:  # _conclude reports it
             account.error = error
         finally:

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.base import Dim3
-from consan.checker.judging.checked import Checked
+from consan.checker.judging.checked import Checked, Histories
 from consan.checker.judging.tally import ProvenLaunches, Tally
 from consan.checker.logs.shares import Pairs, Slices
 from consan.dataclass import dataclass
@@ -53,6 +53,7 @@ class CheckedKernels:
 
     shapes: LaunchShapes = field(default_factory=LaunchShapes)
     of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
+    silent: Histories = field(default_factory=dict)  # of launches that record nothing: they wait for no other check
     _kernels: dict[tuple[int, str], CheckedKernel] = field(default_factory=dict)
     _shown: set[Hashable] = field(default_factory=set)  # launches of proven kernels that were recorded: what others like them do
     _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
@@ -202,4 +203,5 @@ class CheckedKernels:
         self.of_streams = ()
         self._shown.clear()
         self._kernels.clear()
+        self.silent.clear()
         self._alike.clear()

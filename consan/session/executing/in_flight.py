@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
@@ -226,6 +226,7 @@ class Repeating:
     """Those of one session. Work that they cannot do is left to `background`."""
 
     background: Background
+    on_left: Callable[[], None] = lambda: None  # later launches of a shape are to be looked at, too; a thread of consan's calls it
     # The last receipt that served, behind its number, unless it has findings other than notes.
     _usual: dict[Shape, tuple[bytes, ReceiptGroup]] = field(default_factory=dict)
     _repeats: dict[tuple[Shape, StreamKey], Repeats] = field(default_factory=dict)

@@ -111,7 +111,6 @@ class Recording:
 
     options: SessionOptions
     histories: Histories = field(default_factory=dict)  # since the last report
-    silent_histories: Histories = field(default_factory=dict)  # of launches that record nothing: they wait for no other check
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
     left: LeftHistories = field(default_factory=LeftHistories)
@@ -178,7 +177,7 @@ class Recording:
         patience = Patience(min(log.seconds, _LONGEST_AWAITED) if awaited else log.seconds, log.hurried)
         slices = None if room.some is None else (prepared.logs.slices[shape], room.some)
         choice = ReplayChoice(self.options.exhaustive, log.sample, log.together, self.accesses.keep, self.pairs, slices, log.divides)
-        known = self.silent_histories if launch.silent else self.histories
+        known = self.kernels.silent if launch.silent else self.histories
         started = LaunchCheck(launch, launched, prepared.recorded, known, choice, patience=patience, memory=launch)
         started.earlier = None if launch.silent else self._earlier_of(prepared)
         return started
@@ -262,7 +261,6 @@ class Recording:
         for slices in self.sliced:
             slices.restart()
         self.histories.clear()
-        self.silent_histories.clear()
         self.notes.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
