@@ -67,7 +67,7 @@ class ConditionalNode(NestedWork):
                 break
             if limit is not None and time.monotonic() - begin > limit:
                 self._driver.session.streams.comparisons.incomplete(_ENDLESS.format(f"{limit:g}"))
-                raise CallFailed(calls.LAUNCH_FAILED)
+                raise CallFailed(calls.UNKNOWN)
 
     def _chosen(self, bodies: list[GraphExecutable | None], stream: Any) -> GraphExecutable | None:
         if self._reads:

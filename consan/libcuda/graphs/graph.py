@@ -138,8 +138,8 @@ class GraphExecutable:
         """Do the work of all nodes, behind what a stream was given so far."""
         if self._end is not None:
             origin.wait(self._end)
-        for each in self._set_at_launch:
-            each.set(origin)
+        for value in self._set_at_launch:
+            value.set(origin)
         self._make_streams(streams, origin.edge or EDGE)
         begin, ends = origin.record(), dict[DriverNode, Any]()
         for node, work in self.works.items():

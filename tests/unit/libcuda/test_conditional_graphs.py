@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from reversed_tile import HEADER
@@ -256,3 +257,15 @@ def test_edges_of_programmatic_dependents_are_refused(program: ConditionalGraphs
     ends = (Word * 1)(first), (Word * 1)(second)
     assert program.code("cuGraphAddDependencies_v2", program.graph, *ends, (ctypes.c_ubyte * 8)(1, 0, 1), 1) == calls.NOT_SUPPORTED
     assert session.report().verdict == "incomplete"
+
+
+def test_a_while_node_that_does_not_end(program: ConditionalGraphs, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing sets the condition: the time limit of a launch ends it."""
+    monkeypatch.setattr(session, "options", replace(session.options, timeout=0.2))
+    (body,) = program.conditional(WHILE, 1)
+    program.add_kernel(body, program.kernel, program.memory)
+    executable = program("cuGraphInstantiateWithFlags", program.graph, 0)
+    assert program.code("cuGraphLaunch", executable, program.origin) == calls.UNKNOWN
+    report = session.report()
+    assert report.verdict == "incomplete"
+    assert any("did not end within --timeout (0.2 s)" in why for why in report.incomplete), report.incomplete
