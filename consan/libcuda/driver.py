@@ -157,11 +157,12 @@ class KeptPtx:
 class FrameworkMemory:
     """The memory of the launch that a framework is about to make: buffers with names, and the host's arrays that it has copied for it.
 
-    Without `copies` its parameters are the program's own.
+    Without `copies` its parameters are the program's own. `cooperative`: what the framework launches on a GPU is so.
     """
 
     buffers: tuple[Argument, ...] = ()
     copies: Memory | None = None
+    cooperative: bool = False
 
 
 @dataclass(eq=False)

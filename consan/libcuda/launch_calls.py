@@ -100,9 +100,10 @@ def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params:
     recorded = [(driver.of(event, EventHandle), waited) for event, waited in asked.events]
     names = name_addresses(prepared, entry, list(_buffers(driver, entry, values)))
     shape = LaunchShape(entry, grid, asked.block, driver.of_framework.copies or Memory([], shared=True))
+    cooperative = asked.cooperative or driver.of_framework.cooperative
 
     def work(stream: Any) -> None:
-        options = {"shared": asked.shared, "cluster": asked.cluster, "cooperative": asked.cooperative, "address_name": names}
+        options = {"shared": asked.shared, "cluster": asked.cluster, "cooperative": cooperative, "address_name": names}
         with session.streams.lock:
             before_launch(driver, _addresses(values), stream)
             if session.launch(prepared, entry, grid, asked.block, values, **options):

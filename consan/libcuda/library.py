@@ -95,10 +95,10 @@ def driver() -> StandInDriver:
 
 
 @contextlib.contextmanager
-def launching(buffers: Iterable[Argument], copies: Memory | None = None) -> Iterator[None]:
+def launching(buffers: Iterable[Argument], copies: Memory | None = None, *, cooperative: bool = False) -> Iterator[None]:
     """Inside the block the framework launches with these buffers: reports name memory by them. `copies`: those of arrays."""
     inner = driver()
-    inner.of_framework = FrameworkMemory(tuple(buffers), copies)
+    inner.of_framework = FrameworkMemory(tuple(buffers), copies, cooperative)
     try:
         yield
     finally:

@@ -51,16 +51,13 @@ def _row(
 
 
 # The wait for an asynchronous operation, by kind. The PTX is in `situations.WAITS`.
-_CONSUMER_WAIT: Final = "pipeline.consumer_wait(), or cute.arch.mbarrier_wait with parity {parity}"
-_PALLAS_WAIT: Final = "plgpu.barrier_wait"
-_BARRIER_WAIT: Final = "T.barrier_wait with parity {parity}"
 _MBARRIER_WAIT = _row(
     "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity",
     "ClusterBarrier::wait({parity})",
     "mbarrier.wait",
-    dsl=_CONSUMER_WAIT,
-    tile=_BARRIER_WAIT,
-    pallas=_PALLAS_WAIT,
+    dsl="pipeline.consumer_wait(), or cute.arch.mbarrier_wait with parity {parity}",
+    tile="T.barrier_wait with parity {parity}",
+    pallas="plgpu.barrier_wait",
 )
 WAITS: Final[dict[str, _Spellings]] = {
     "cp.async": _row(
@@ -91,14 +88,7 @@ WAITS: Final[dict[str, _Spellings]] = {
     ),
     **dict.fromkeys(
         ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
-        _row(
-            "cuda::ptx::mbarrier_try_wait_parity",
-            "ClusterBarrier::wait({parity})",
-            "mbarrier.wait",
-            dsl=_CONSUMER_WAIT,
-            tile=_BARRIER_WAIT,
-            pallas=_PALLAS_WAIT,
-        ),
+        _MBARRIER_WAIT | dict.fromkeys((CUDA, WARP), "cuda::ptx::mbarrier_try_wait_parity"),
     ),
     "tcgen05.ld": _row("cuda::ptx::tcgen05_wait_ld", "cutlass::arch::fence_view_async_tmem_load()"),
     "tcgen05.st": _row("cuda::ptx::tcgen05_wait_st", "cutlass::arch::fence_view_async_tmem_store()"),
@@ -156,6 +146,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         dsl="cute.arch.sync_threads() (bar.sync 0)",
         warp="a barrier of the block",
         tile="T.sync_threads() (bar.sync 0)",
+        pallas="plgpu.barrier_arrive and plgpu.barrier_wait of a plgpu.Barrier (bar.sync 0)",
     ),
     "warp_barrier": _row(
         "__syncwarp()",
@@ -219,10 +210,18 @@ _ALONE: Final[dict[str, _Spellings]] = {
         *["bar.sync 1, 128"] * 4,
         dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
     ),
-    "atomic_add": _row(*_ATOMIC_ADD, dsl="cute.arch.atomic_add", warp="wp.atomic_add", tile="T.atomic_add", helion="hl.atomic_add"),
+    "atomic_add": _row(
+        *_ATOMIC_ADD,
+        dsl="cute.arch.atomic_add",
+        warp="wp.atomic_add",
+        tile="T.atomic_add",
+        pallas="plgpu.atomic_add",
+        helion="hl.atomic_add",
+    ),
     "compare_and_swap": _row(*_COMPARE_AND_SWAP, dsl="cute.arch.atomic_cas", warp="wp.atomic_cas"),
     "grid_barrier": dict.fromkeys(FRAMEWORKS, "a barrier of the grid between the two (cooperative launch)")
-    | {HELION: "hl.barrier() between the two loops over tiles"},
+    | {HELION: "hl.barrier() between the two loops over tiles", TILELANG: "T.sync_grid() between the two (cooperative launch)"}
+    | {PALLAS: "a semaphore between the two (pl.semaphore_signal, pl.semaphore_wait)"},
     "gpu_fence": _row(
         "__threadfence()",
         "__threadfence()",
@@ -241,23 +240,21 @@ _ALONE: Final[dict[str, _Spellings]] = {
         dsl="cute.arch.fence_acq_rel_cta() (fence.acq_rel.cta)",
     ),
     "flag_release": _row(
-        "cuda::atomic_ref with cuda::memory_order_release",
-        "cuda::atomic_ref with cuda::memory_order_release",
-        "atom.release",
-        "atom.release",
+        *["cuda::atomic_ref with cuda::memory_order_release"] * 2,
+        *["atom.release"] * 2,
         'tl.atomic_xchg or tl.atomic_add with sem="release"',
         "st.release or atom.release",
         dsl='cute.arch.atomic_exch or cute.arch.atomic_add with sem="release"',
+        pallas="pl.semaphore_signal; st.release or atom.release",
         helion='hl.atomic_xchg or hl.atomic_add with sem="release"',
     ),
     "flag_acquire": _row(
-        "cuda::atomic_ref with cuda::memory_order_acquire",
-        "cuda::atomic_ref with cuda::memory_order_acquire",
-        "atom.acquire",
-        "atom.acquire",
+        *["cuda::atomic_ref with cuda::memory_order_acquire"] * 2,
+        *["atom.acquire"] * 2,
         'tl.atomic_add or tl.atomic_cas with sem="acquire"',
         "ld.acquire or atom.acquire",
         dsl='cute.arch.atomic_add or cute.arch.atomic_cas with sem="acquire"',
+        pallas="pl.semaphore_wait; ld.acquire or atom.acquire",
         helion='hl.atomic_add or hl.atomic_cas with sem="acquire"',
     ),
     "plain_load": _row(
@@ -303,6 +300,7 @@ _PTX_BEHIND: Final = {
     "warp_barrier": "bar.warp.sync",
     "cluster_barrier": "barrier.cluster.arrive and barrier.cluster.wait",
 }
+_SUMMED: Final = (TRITON, PALLAS, TILELANG, HELION)  # whose users add up by an atomic operation
 # Words in parentheses after the PTX.
 _BEHIND: Final[dict[str, _Spellings]] = {
     "wgmma_fence": _row("CUTLASS warpgroup_arrive()", "warpgroup_arrive()", dsl="warpgroup.fence()", tile="T.warpgroup_arrive()"),
@@ -324,7 +322,7 @@ _BEHIND: Final[dict[str, _Spellings]] = {
     "map_acquire": _row(
         "cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire", dsl="cpasync.fence_tma_desc_acquire"
     ),
-    "by_an_atomic": _row(triton="for a sum: tl.atomic_add", helion="for a sum: hl.atomic_add"),
+    "by_an_atomic": {name: f"for a sum: {word}" * (name in _SUMMED) for name, word in _ALONE["atomic_add"].items()},
     "mbarrier_wait": _row(
         "cuda::ptx::mbarrier_try_wait_parity",
         "producer_acquire, consumer_wait",

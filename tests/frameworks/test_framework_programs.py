@@ -56,6 +56,7 @@ CASES = [
     FrameworkProgram("warp_graph.py", "warp-lang", "global-race", "(second.wait_stream(first))"),
     FrameworkProgram("warp_conditions.py", "warp-lang", "global-race", "(second.wait_stream(first))"),
     FrameworkProgram("tilelang_roles.py", "tilelang", "missing-wait", "T.barrier_wait with parity 0"),
+    FrameworkProgram("tilelang_halves.py", "tilelang", "global-race", "T.sync_grid()"),
     FrameworkProgram("pallas_scale.py", "jax-cuda13-plugin", "missing-wait", "plgpu.wait_smem_to_gmem(0)"),
     FrameworkProgram("pallas_triton_rows.py", "jax-cuda13-plugin", "global-race", "give each CTA bytes of its own", "argument 2 (out)"),
     FrameworkProgram("cute_tensors.py", "nvidia-cutlass-dsl torch apache-tvm-ffi", "data-race", "cute.arch.sync_threads()"),

@@ -19,6 +19,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -47,8 +48,11 @@ _LOWERINGS: Final = {
 }
 _FUNCTION: Final = re.compile(r" at (.+):(\d+)$")
 _ACCESSES: Final = {
-    **dict.fromkeys(("get", "masked_load"), "loads"),
-    **dict.fromkeys(("swap", "masked_swap", "addupdate", "atomic_rmw", "atomic_cas"), "stores"),
+    **dict.fromkeys(("get", "masked_load"), ("loads",)),
+    **dict.fromkeys(("swap", "masked_swap"), ("stores",)),
+    "addupdate": ("loads", "stores"),
+    "atomic_rmw": ("atomics",),
+    "atomic_cas": ("compares",),
 }
 _ASSEMBLER: Final = """#!/bin/sh
 # In the place of ptxas: INPUT -o OUTPUT options
@@ -183,19 +187,17 @@ def _named(sanitized: Callable[[str], str], original: Callable[..., Any], *args:
 
 
 def places_of(jaxpr: Any) -> KernelPlaces | None:
-    """The place of the function of a Pallas kernel, and its lines that load and store. Lines of other files do not count."""
+    """The place of the function of a Pallas kernel, and the lines that access memory. Lines of other files do not count."""
     at = _FUNCTION.search(jaxpr.debug_info.func_src_info or "")
     if at is None:
         return None
     frames: Any = importlib.import_module("jax._src.source_info_util")
-    lines: dict[str, set[int]] = {"loads": set(), "stores": set()}
+    lines: dict[str, set[int]] = defaultdict(set)
     for equation in _equations(jaxpr):
         frame = frames.user_frame(equation.source_info.traceback)
-        kind = _ACCESSES.get(equation.primitive.name)
-        if kind is not None:
+        for kind in _ACCESSES.get(equation.primitive.name, ()):
             lines[kind].add(frame.start_line if frame is not None and frame.file_name == at[1] else 0)
-    kept = {kind: frozenset() if 0 in found else frozenset(found) for kind, found in lines.items()}
-    return KernelPlaces(at[1], int(at[2]), **kept)
+    return KernelPlaces(at[1], int(at[2]), {kind: frozenset(found) for kind, found in lines.items() if 0 not in found})
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:

@@ -40,6 +40,7 @@ HOST_TYPES: Final = "typedef unsigned short ushort; typedef unsigned int uint; t
 _OF_NVCC: Final = re.compile(r"-O\d|-W\w|--?expt-(?:relaxed-constexpr|extended-lambda)|--?ptxas-options|-Xptxas|-Xcompiler")
 _DIRECTIVE: Final = re.compile(r"^#line \d+ .*$")
 _KERNEL: Final = re.compile(r'^extern "C" __global__ .*\{$')
+_GRID_BARRIER: Final = "this_grid().sync()"  # of T.sync_grid: this back end leaves out that the launch is cooperative, and others do not
 _NEEDS: Final = {
     "tilelang.backend.target": ("auto_detect_target",),
     "tilelang.backend.module": ("BackendModule.resolve_execution_backend",),
@@ -134,7 +135,8 @@ class TilelangStandIn(Seam):
             memory = HostMemory(placement, [each for each in blocks if each is not None])
             given = [_OnDevice(each, memory.address(each.data_ptr())) if hasattr(each, "data_ptr") else each for each in args]
             copies = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)
-            with library.launching(buffers(given, names), copies):
+            cooperative = _GRID_BARRIER in adapter.device_kernel_source
+            with library.launching(buffers(given, names), copies, cooperative=cooperative):
                 return original(adapter, *given, stream=self._driver.now.get().handle)
 
 

@@ -1,7 +1,7 @@
 """Lines for a kernel whose PTX has none, where a framework knows them: XLA drops those of the kernels of Pallas that it compiles by Triton.
 
-A load or a store of global memory has the line of the only statement of the kernel that loads, or stores. Where there are several, and for
-all other instructions, it is the line where the kernel's function begins.
+An access of global memory has the line of the only statement of the kernel that loads, stores, compares and swaps, or makes another atomic
+operation. Where there are several, and for all other instructions, it is the line where the kernel's function begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Final
 from consan.dataclass import dataclass
 
 _ENTRY: Final = re.compile(r"^[^/\n]*\.entry\s+([\w$]+)")
-_ACCESS: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?(ld|st|atom|red)\.[\w.:]*global")
+_ACCESS: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?(ld|st|atom|red)\.(?=[\w.:]*global)(?:[\w.:]*(\.cas)\.)?")
+_KINDS: Final = {"ld": "loads", "st": "stores", "atom": "atomics", "red": "atomics", ".cas": "compares"}
 _INSTRUCTION: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?[a-z][\w.:]*(?:\s[^:]*)?;")
 _FILE: Final = re.compile(r"^\s*\.(?:file|loc)\b", re.M)
 _BEGIN, _END = "// begin inline asm", "// end inline asm"
@@ -24,27 +25,26 @@ _HEADER: Final = re.compile(r"^\s*\.address_size\s+\d+.*$", re.M)
 
 @dataclass(frozen=True)
 class KernelPlaces:
-    """The file of a kernel's function, the line where it begins, and those of statements that load or store."""
+    """The file of a kernel's function, the line where it begins, and those of statements that access memory, by what they do."""
 
     file: str
     line: int
-    loads: frozenset[int] = field(default_factory=frozenset)
-    stores: frozenset[int] = field(default_factory=frozenset)
+    accesses: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @classmethod
     def stored(cls, text: str) -> KernelPlaces:
         """Those that `store` gave."""
-        file, line, loads, stores = json.loads(text)
-        return cls(file, line, frozenset(loads), frozenset(stores))
+        file, line, accesses = json.loads(text)
+        return cls(file, line, {kind: frozenset(lines) for kind, lines in accesses.items()})
 
     def store(self) -> str:
         """As text."""
-        return json.dumps([self.file, self.line, sorted(self.loads), sorted(self.stores)])
+        return json.dumps([self.file, self.line, {kind: sorted(lines) for kind, lines in self.accesses.items()}])
 
     def of(self, text: str) -> int:
         """The line of an instruction."""
         access = _ACCESS.match(text)
-        lines = frozenset[int]() if access is None else self.loads if access[1] == "ld" else self.stores
+        lines = frozenset[int]() if access is None else self.accesses.get(_KINDS[access[2] or access[1]], frozenset())
         return next(iter(lines)) if len(lines) == 1 else self.line
 
 
