@@ -23,7 +23,7 @@ class ExitFunctions:
     def __init__(self) -> None:
         self._kept: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = []
         self._plain = atexit.register, atexit.unregister
-        atexit.register, atexit.unregister = self._register, self._unregister  # type: ignore[assignment]
+        atexit.register, atexit.unregister = self._register, self._unregister
 
     def _register(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         if sys._getframe(1).f_code.co_filename.startswith(_OWN):
