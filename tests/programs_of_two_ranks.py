@@ -17,13 +17,22 @@ rank = dist.get_rank(); torch.cuda.set_device(rank)
 FLAGS = (
     BEGIN
     + '''
-SEND = "st.release.sys.global.u32 [$1], $2; mov.u32 $0, 0;"
+SEND = """{
+    .reg .pred %p; .reg .u32 %me;
+    mov.u32 %me, %tid.x;
+    setp.eq.u32 %p, %me, 0;
+    @%p st.release.sys.global.u32 [$1], $2;
+    mov.u32 $0, 0;
+}"""
 WAIT = """{
-    .reg .pred %p; .reg .u32 %seen;
+    .reg .pred %p; .reg .u32 %me, %seen;
+    mov.u32 %me, %tid.x;
+    setp.ne.u32 %p, %me, 0;
+    @%p bra done;
     again: ld.acquire.sys.global.u32 %seen, [$1];
     setp.lt.u32 %p, %seen, $2;
     @%p bra again;
-    mov.u32 $0, 0;
+    done: mov.u32 $0, 0;
 }"""
 
 @triton.jit
