@@ -128,7 +128,7 @@ class InstructionEvent(OrderTraits):
         """The first access. For an instruction that touches no memory: only its semantics and scope."""
         if self.accesses:
             return self.accesses[0]
-        return MemoryAccess("none", "none", 0, 0, 0, self.sem, self.scope, self.sem != "weak", "none", None, None)
+        return MemoryAccess("none", "none", 0, 0, 0, self.sem, self.scope, self.sem != "weak", "none", None)
 
     def operand(self, role: str) -> Operand | None:
         """The operand with a role; None if the instruction lacks it."""
@@ -136,7 +136,7 @@ class InstructionEvent(OrderTraits):
 
 
 _ORDERS = {"acquire": ("acquire",), "release": ("release",), "acq_rel": ("acquire", "release"), "sc": ("acquire", "release", "sc")}
-NO_ACCESS = MemoryAccess("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
+NO_ACCESS = MemoryAccess("none", "none", 0, 0, 0, "weak", "none", False, "none", None)
 
 
 class Semantics(NamedTuple):
