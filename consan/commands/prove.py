@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ from consan.dataclass import dataclass
 from consan.launching.source import add_compile_options, load_module
 from consan.prove.counterexample import RacyLaunch, launches
 from consan.prove.environment import shared_sizes
+from consan.prove.numbers import Base
 from consan.prove.proof import COUNTEREXAMPLE, PROVEN, UNKNOWN, KernelProof
 from consan.prove.solver import require
 from consan.reports.formats.visible import visible
@@ -95,12 +97,16 @@ def _run(args: argparse.Namespace, subject: ProofSubject, proof: KernelProof) ->
         tried.append(launch)
         if (found := _of_launch(args, subject, launch, 0.0)).shown:
             return found
-    return _of_launch(args, subject, _counted(tried[0]), EXPLORES) if tried else None
+    bases = set() if proof.environment is None else proof.environment.symbols.shared.zeros
+    return _of_launch(args, subject, _counted(tried[0], bases), EXPLORES) if tried else None
 
 
-def _counted(launch: RacyLaunch) -> RacyLaunch:
-    """The same launch with arrays of unequal elements: threads that store what they have loaded store other values."""
-    return replace(launch, arguments=tuple(each.replace("=zeros", "=arange") for each in launch.arguments))
+def _counted(launch: RacyLaunch, zeros: Collection[Base]) -> RacyLaunch:
+    """The same launch with arrays of unequal elements: threads that store what they have loaded store other values. `zeros`: but these."""
+    pairs = enumerate(launch.arguments)
+    return replace(
+        launch, arguments=tuple(each if ("param", f"{place}+0") in zeros else each.replace("=zeros", "=arange") for place, each in pairs)
+    )
 
 
 def _of_launch(args: argparse.Namespace, subject: ProofSubject, launch: RacyLaunch, explore: float) -> Run:

@@ -15,6 +15,9 @@ from consan.instrument.control_flow import Graph
 from consan.instrument.control_flow.paths import behind
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import Function, Instruction
+from consan.prove.atomics.broadcasts import shared_loads
+from consan.prove.atomics.order import WordOrder
+from consan.prove.atomics.published import Published
 from consan.prove.copies import CopyProgress, InFlight
 from consan.prove.environment import Environment, has_one_value
 from consan.prove.kernel import ProvedKernel, Unproven
@@ -71,7 +74,7 @@ class Intervals:
         self._edges = list(graph.successors)
         self._cut = [() if number in kernel.barriers else each for number, each in enumerate(self._edges)]
         self._lines = [_line(graph, number) for number in range(len(graph.nodes))]
-        parameters, read_only = {each.name for each in function.params}, read_only_loads(function, environment)
+        parameters, read_only = {each.name for each in function.params}, read_only_loads(function, environment) | shared_loads(function)
         self._uniform = Uniformity(graph, has_one_value, parameters, read_only)
         self._cut_finer = [() if number in kernel.warp_barriers else each for number, each in enumerate(self._cut)]
         self._steps = SymbolicSteps(kernel, function, environment)
@@ -113,6 +116,7 @@ class Intervals:
         graph = self._kernel.graph
         if any(map(_is_asynchronous, self._function.instructions())):
             raise Unproven(_SEPARATE, lines[0])
+        self._steps.spread.clear()  # the first thread may have left
         stays = staying(graph, self._kernel.barriers)
         among = self._uniform.among(stays)
         self._in_arms = bool(self._separating(among))
@@ -158,7 +162,9 @@ class Intervals:
             whole.walk(0, start)
             with_events(arrays, whole.accesses, tables)
             self._order = PhaseOrder(model_of(arrays, self._kernel.graph, whole.accesses, self._questions), whole.exits)
-            self._questions.unordered = self._order.unordered
+        published = Published(self._uniform, self._cut, view, self._steps.first)
+        words = WordOrder(whole.accesses, published, self._steps, self._questions)
+        self._questions.unordered = lambda pair: [*self._order.unordered(pair), *words.unordered(pair)]
         of_warps = self._uniform.of_warps(whole_branches(whole.guards, tables))
         if self._in_arms and (lines := self._separating(of_warps)):
             raise Unproven(_SEPARATE, lines[0])

@@ -9,7 +9,8 @@ Their results are not known. A call through a pointer is taken to reach a functi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
 from typing import Final
 
 from consan.dataclass import dataclass
@@ -21,6 +22,7 @@ from consan.instrument.isa import Row, lookup, observing, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol, Variable
 from consan.instrument.rewriting.matrix_operands import operands_in_memory
+from consan.prove.atomics.broadcasts import broadcasts_of
 from consan.prove.phases.counters import is_bulk_store, is_followed, measure_of
 
 _OF_COPIES: Final = (CopyCommit, CopyWait, BulkCommit, BulkWait)
@@ -39,7 +41,7 @@ class Unproven(Exception):  # noqa: N818
 @dataclass(frozen=True)
 class ProvedKernel:
     """The nodes of a kernel. `barriers`: those that end with a barrier of all threads of the CTA; `warp_barriers`: of all lanes of a warp.
-    `live`: what a node's begin may need.
+    `live`: what a node's begin may need. `broadcasts`: loads of what the first thread has stored, each with that store.
     """
 
     graph: Graph
@@ -47,6 +49,7 @@ class ProvedKernel:
     warp_barriers: frozenset[int]
     needed: frozenset[Key]
     live: tuple[frozenset[Key], ...]
+    broadcasts: Mapping[int, Instruction] = field(default_factory=dict)
 
     def counting(self, counters: frozenset[Key]) -> ProvedKernel:
         """The same, with counters that all nodes may need."""
@@ -56,6 +59,13 @@ class ProvedKernel:
 def has_strong_accesses(function: Function) -> bool:
     """Whether a kernel has accesses whose order matters beyond races, which a proof does not judge."""
     return any(map(_is_strong, function.instructions()))
+
+
+def is_observed(instruction: Instruction) -> bool:
+    """Whether an instruction reads global memory that others may write meanwhile, without a race."""
+    row = lookup(instruction.parts)
+    touches = [] if row is None else row.accesses(instruction)
+    return row is not None and observing.observes_strongly(instruction, row) and not any(each.in_shared for each in touches)
 
 
 def _is_strong(instruction: Instruction) -> bool:
@@ -72,13 +82,16 @@ def kernel_of(function: Function, module: Module, threads: int) -> ProvedKernel:
         if instruction not in calls:
             _check(instruction, threads)
     graph = _cut(graph_of(function), threads)
-    needed = _needed(function)
-    uses, makes = zip(*(_reads(node, needed) for node in graph.nodes), strict=True)
-    later = read_later(graph.successors, uses, makes)
-    live = tuple(frozenset(use | (after - make)) for use, make, after in zip(uses, makes, later, strict=True))
     ends = [(number, node.steps[-1].instruction) for number, node in enumerate(graph.nodes) if node.steps]
     barriers = frozenset(number for number, each in ends if is_barrier(each, threads))
-    return ProvedKernel(graph, barriers, frozenset(number for number, each in ends if is_of_all_lanes(each)), needed, live)
+    broadcasts = broadcasts_of(function, graph, barriers)
+    needed = _needed(function, broadcasts)
+    spread = {each.start for each in broadcasts.values()}
+    uses, makes = zip(*(_reads(node, needed, spread) for node in graph.nodes), strict=True)
+    later = read_later(graph.successors, uses, makes)
+    live = tuple(frozenset(use | (after - make)) for use, make, after in zip(uses, makes, later, strict=True))
+    warps = frozenset(number for number, each in ends if is_of_all_lanes(each))
+    return ProvedKernel(graph, barriers, warps, needed, live, broadcasts)
 
 
 def _check(instruction: Instruction, threads: int) -> None:
@@ -193,12 +206,21 @@ def _pieces(node: BasicBlock, threads: int) -> list[list[PathStep]]:
     return pieces
 
 
-def _needed(function: Function) -> frozenset[Key]:
+def _needed(function: Function, broadcasts: Mapping[int, Instruction]) -> frozenset[Key]:
     """The registers that addresses, guards and branches follow from."""
     made = definitions(function)
     seeds = [key for each in function.instructions() for key in _seeds(each)]
-    found = backward_slice(made, seeds, sources)
-    return frozenset([*seeds, *(key for each in found for key in (*written(each), *sources(each)))])
+
+    def through(each: Instruction) -> list[Key]:
+        return stored_by(broadcasts[each.start]) if each.start in broadcasts else sources(each)
+
+    found = backward_slice(made, seeds, through)
+    return frozenset([*seeds, *(key for each in found for key in (*written(each), *through(each)))])
+
+
+def stored_by(store: Instruction) -> list[Key]:
+    """The registers whose values a store writes."""
+    return _keys(store, [name for each in store.operands[1:] for name in names(each)])
 
 
 def _seeds(instruction: Instruction) -> list[Key]:
@@ -210,6 +232,8 @@ def _seeds(instruction: Instruction) -> list[Key]:
         wanted += [name for each in operands_in_memory(instruction) for name in names(each.descriptor)]
     if (row.is_mbarrier or row.is_bulk) and (measure := measure_of(instruction)) is not None:
         wanted += names(measure)
+    if _is_strong(instruction) and instruction.parts[-1][0] in "usb":
+        wanted += read(instruction)
     return _keys(instruction, wanted)
 
 
@@ -225,11 +249,12 @@ def _keys(instruction: Instruction, wanted: list[str]) -> list[Key]:
     return [key_of(instruction.scope, name) for name in wanted if instruction.scope.is_register(name)]
 
 
-def _reads(node: BasicBlock, needed: frozenset[Key]) -> tuple[set[Key], set[Key]]:
-    """The registers that a node reads before it writes them, and those that it writes in any case."""
+def _reads(node: BasicBlock, needed: frozenset[Key], spread: Collection[int]) -> tuple[set[Key], set[Key]]:
+    """The registers that a node reads before it writes them, and those that it writes in any case. `spread`: stores that are broadcast."""
     uses, makes = set[Key](), set[Key]()
     for step in node.steps:
-        uses |= {*sources(step.instruction), *_seeds(step.instruction)} - makes
+        more = stored_by(step.instruction) if step.instruction.start in spread else ()
+        uses |= {*sources(step.instruction), *_seeds(step.instruction), *more} - makes
         own = set(written(step.instruction))
         if step.guard is None:
             makes |= own

@@ -149,10 +149,11 @@ def larger(one: Number, other: Number) -> Number:
 
 @dataclass
 class SharedMemory:
-    """The alignment of its variables, and what a proof assumes of them and of the copies into them, in words."""
+    """The alignment of its variables, and what a proof assumes of them and of others, in words. `zeros`: words that begin at 0."""
 
     aligned: dict[str, int] = field(default_factory=dict)
     premises: dict[str, None] = field(default_factory=dict)
+    zeros: set[Base] = field(default_factory=set)
 
 
 class Symbols:

@@ -12,8 +12,9 @@ from consan.instrument.isa import MemoryAccess, Row, chooses, compares, is_exact
 from consan.instrument.ptx import Function, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
 from consan.instrument.rewriting.matrix_operands import operands_in_memory
+from consan.prove.atomics.first import FirstThread
 from consan.prove.environment import Environment
-from consan.prove.kernel import ProvedKernel, Unproven
+from consan.prove.kernel import ProvedKernel, Unproven, is_observed
 from consan.prove.numbers import Base, Number, chosen, larger, limits, number, plus, within
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
 from consan.prove.phases.counters import PhaseCounters, committed, completed, is_bulk_store, is_followed, is_tensor_load, measure_of
@@ -90,6 +91,19 @@ class ThreadAccess:
         return self.instruction.line
 
 
+@dataclass(frozen=True, eq=False)
+class StrongThreadAccess(ThreadAccess):
+    """A strong access of global memory. `given`: its operands behind the address; `seen`: its result."""
+
+    given: tuple[Number | None, ...] = ()
+    seen: Number | None = None
+
+
+def _spread(store: Instruction) -> Key:
+    """The key of the value of a store in the first thread, among registers."""
+    return -1, f"spread {store.start}"
+
+
 class SymbolicSteps:
     """Executes the instructions of a kernel one by one."""
 
@@ -99,6 +113,11 @@ class SymbolicSteps:
         self.uniform_loads: Collection[int] = ()
         self.boxes: Mapping[int, int] = {}  # the bytes of tensor copies
         self.repeats = False  # whether threads may be in different iterations
+        self.first = FirstThread(environment)
+        self.spread = {store.start: _spread(store) for store in kernel.broadcasts.values()}
+        self._seen = dict[int, Number]()  # the results of strong accesses
+        self.results = dict[str, tuple[int, Formula]]()  # the variables of all of these: the start of the instruction, and the address
+        self.observes = any(map(is_observed, function.instructions()))
         self._widths: dict[Key, int] = {}
         for instruction in function.instructions():
             for key in written(instruction):
@@ -146,6 +165,10 @@ class SymbolicSteps:
             counter = completed(wait.commit)
             most = larger(registers[counter], plus(registers[committed(wait.commit)], number(-wait.left)))
             registers[counter] = self._guarded(held, most, registers[counter])
+        if instruction.start in self.spread:
+            value = self._source(instruction, instruction.operands[1], registers)
+            known = isinstance(value, Number) and self.first.holds(held)
+            registers[self.spread[instruction.start]] = self.first.value(value) if known else None
         wanted = [key for key in written(instruction) if key in self._kernel.needed]
         if wanted and not row.turns:
             for key, value in zip(wanted, self._results(instruction, row, wanted, registers), strict=True):
@@ -166,6 +189,12 @@ class SymbolicSteps:
     def _results(self, instruction: Instruction, row: Row, wanted: Sequence[Key], registers: dict[Key, Value]) -> list[Value]:
         """The values of the registers that an instruction writes; None: not known."""
         unknown: list[Value] = [None] * len(wanted)
+        if row.is_load and (store := self._kernel.broadcasts.get(instruction.start)) is not None:
+            value = registers.get(_spread(store))
+            if value is not None:
+                return [value]
+        if instruction.start in self._seen:
+            return [self._seen.pop(instruction.start)]
         if row.is_load:
             if instruction.start in self.uniform_loads and not self.repeats:
                 return [self.symbols.unknown("u", "loaded", self.width(key)) for key in wanted]
@@ -303,14 +332,25 @@ class SymbolicSteps:
             path = both(path, self.environment.lane.term < row.address_lanes(instruction.parts))
         counts = {key: registers[key] for key in self.counters.keys}
         element = size if late else touch.width_bytes
-        return [
-            ThreadAccess(
-                *(instruction, path, base, offset, size, element, touch.writes, strong, own, touch.space),
-                counts=counts,
-                measure=measure,
-                late=late,
-            )
-        ]
+        words = instruction, path, base, offset, size, element, touch.writes, strong, own, touch.space
+        if touch.is_strong and not touch.in_shared and touch.address in instruction.operands:
+            given, seen = self._strongly(instruction, touch, offset, registers)
+            return [StrongThreadAccess(*words, counts=counts, measure=measure, late=late, given=given, seen=seen)]
+        return [ThreadAccess(*words, counts=counts, measure=measure, late=late)]
+
+    def _strongly(
+        self, instruction: Instruction, touch: MemoryAccess, offset: Number, registers: dict[Key, Value]
+    ) -> tuple[tuple[Number | None, ...], Number | None]:
+        """The operands behind the address of a strong access of global memory, and its result."""
+        place = instruction.operands.index(touch.address)
+        operands = [each for operand in instruction.operands[place + 1 :] for each in getattr(operand, "elements", (operand,))]
+        values = [self._source(instruction, each, registers) for each in operands]
+        made = [key for key in written(instruction) if key in self._kernel.needed]
+        seen = None
+        if len(written(instruction)) == len(made) == 1 and self.width(made[0]) > 1 and instruction.start not in self.uniform_loads:
+            seen = self._seen[instruction.start] = self.symbols.unknown("t", "seen", self.width(made[0]))
+            self.results[str(seen.term)] = instruction.start, offset.term
+        return tuple(each if isinstance(each, Number) else None for each in values), seen
 
     def _operands(self, instruction: Instruction, registers: dict[Key, Value]) -> list[ThreadAccess]:
         """The reads of a product."""

@@ -125,9 +125,10 @@ class Walker:
     def _path(self, node: int, states: list[PathState]) -> Formula:
         """The condition under which one of some states holds: that of the node before them, if all of its paths come here.
 
-        Behind a loop it is not shortened where there are counters: the condition that ended the loop says what a thread has waited for.
+        Behind a loop it is not shortened where there are counters, or strong loads: the condition that ended the loop says what a thread
+        has waited for.
         """
-        if self.steps.counters.keys and any(state.behind_loop for state in states):
+        if (self.steps.counters.keys or self.steps.observes) and any(state.behind_loop for state in states):
             return either(*(state.path for state in states))
         nearest = self.view.before[node]
         passes = self._uniform.after.sets[nearest] >> node & 1

@@ -12,8 +12,8 @@ from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.table import lookup
 
 __all__ = [
-    "commutes", "gives_a_value", "gives_who_is_there", "is_of_system", "is_steady", "observes_strongly", "orders_others", "update_of",
-    "writes_strongly",
+    "commutes", "gives_a_value", "gives_who_is_there", "is_of_system", "is_steady", "observes_strongly", "operation_of", "orders_others",
+    "update_of", "writes_strongly",
 ]  # fmt: skip
 
 _OF_THREAD: Final = frozenset({"arithmetic", "address", "cluster-address", "load", "texture", "store", "mma", "control", "cache", "debug"})
@@ -22,6 +22,7 @@ _STEADY: Final = _OF_THREAD | {
     *("cp.async", "cp.async.commit", "cp.async.wait", "bulk", "tensor", "atomic", "reduction", "surface", "call", "special"),
 }
 _COMMUTES: Final = frozenset({"add", "min", "max", "and", "or", "xor"})
+_UPDATES: Final = _COMMUTES | {"exch", "cas", "inc", "dec"}
 _SAME_IN_ALL: Final = (
     *("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%lanemask", "%cluster", "%ncluster", "%is_explicit", "%envreg"),
     *("%dynamic_smem", "%total_smem", "%aggr_smem", "%reserved_smem", "%nwarpid", "%nsmid"),
@@ -69,6 +70,11 @@ def update_of(instruction: InstructionLike, row: Row) -> tuple[str, str]:
     """The operation of an atomic, if it is one that commutes, and its type."""
     words = row.modifiers(instruction.parts)
     return next((each for each in words.values() if each in _COMMUTES), ""), words.get("type", "")
+
+
+def operation_of(instruction: InstructionLike, row: Row) -> str:
+    """The operation of an atomic or a reduction, such as "add" or "exch"; empty: it is none of integers."""
+    return next((each for each in row.modifiers(instruction.parts).values() if each in _UPDATES), "")
 
 
 def commutes(instruction: InstructionLike, row: Row) -> bool:

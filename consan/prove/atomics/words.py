@@ -1,0 +1,142 @@
+"""Words of global memory that a kernel accesses by strong operations alone, and how it uses them.
+
+A flag: all that write it store one number that is not 0, by one instruction; where a comparison decides, only one that finds 0 can be the
+first to store it. A lock: taken where a compare-and-swap finds 0, and set to 0 by one store of the thread that holds it. A counter: 1 is
+added and nothing else. So no two additions find one number, and each holds for all words that one pointer leads to. Accesses of other sizes
+or scopes, and plain ones, race with these where they meet, and then nothing is proven.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Final
+
+from consan.dataclass import dataclass
+from consan.instrument.isa import MemoryAccess, observing, row_of
+from consan.prove.numbers import Base
+from consan.prove.step import StrongThreadAccess, ThreadAccess
+
+
+class WordUse(Enum):
+    """Uses of a word."""
+
+    FLAG = "flag"
+    LOCK = "lock"
+    COUNTER = "counter"
+
+
+class WordAccess(Enum):
+    """Ways to access a word."""
+
+    READS = "reads"
+    STORES = "stores"
+    SWAPS = "swaps where it finds a number"
+    ADDS = "adds 1"
+
+
+@dataclass(frozen=True)
+class SyncWord:
+    """The words that one pointer leads to. `value`: what a flag is set to, or a lock where it is taken. `writer`: what sets a flag, frees a
+    lock, or adds. `readers`: the accesses whose results tell something, all of which acquire.
+    """
+
+    base: Base
+    use: WordUse
+    value: int
+    writer: StrongThreadAccess
+    readers: tuple[StrongThreadAccess, ...]
+
+
+def sync_words(accesses: Sequence[ThreadAccess]) -> list[SyncWord]:
+    """The words that order others, among the accesses of a thread's life."""
+    if any(each.base is None and each.space not in ("shared", "shared::cta") for each in accesses):
+        return []
+    by_base = defaultdict[Base, list[ThreadAccess]](list)
+    for each in accesses:
+        if each.base is not None and each.base[0] != "shared":
+            by_base[each.base].append(each)
+    strong = {base: [each for each in its if isinstance(each, StrongThreadAccess)] for base, its in by_base.items()}
+    found = (_word(base, its) for base, its in strong.items() if its and len(its) == len(by_base[base]))
+    return [each for each in found if each is not None]
+
+
+def _word(base: Base, accesses: list[StrongThreadAccess]) -> SyncWord | None:
+    kinds = [_kind(each) for each in accesses]
+    if None in kinds:
+        return None
+    own = {kind: [each for each, its in zip(accesses, kinds, strict=True) if its is kind] for kind in WordAccess}
+    return _counter(base, own) or _lock(base, own) or _flag(base, own)
+
+
+_ATOMICS: Final = {"exch": WordAccess.STORES, "cas": WordAccess.SWAPS, "add": WordAccess.ADDS}
+
+
+def _kind(access: StrongThreadAccess) -> WordAccess | None:
+    """None: it does something else."""
+    row, constants = row_of(access.instruction), [None if each is None else each.constant for each in access.given]
+    if row.is_load:
+        return WordAccess.READS
+    found = WordAccess.STORES if row.is_store else _ATOMICS.get(observing.operation_of(access.instruction, row))
+    if found is WordAccess.ADDS:
+        known = observing.commutes(access.instruction, row) and len(constants) == 1 and constants[0] in (0, 1)
+        return (found if constants[0] else WordAccess.READS) if known else None
+    count = 2 if found is WordAccess.SWAPS else 1
+    return found if len(constants) == count and constants[-1] is not None else None
+
+
+def _counter(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWord | None:
+    adds = own[WordAccess.ADDS]
+    alone = len(adds) == 1 and not (own[WordAccess.READS] or own[WordAccess.STORES] or own[WordAccess.SWAPS])
+    return SyncWord(base, WordUse.COUNTER, 1, adds[0], tuple(_with_results(adds))) if alone else None
+
+
+def _lock(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWord | None:
+    """Taken by compare-and-swaps that find 0, and freed by one store of 0."""
+    frees, locks = own[WordAccess.STORES], own[WordAccess.SWAPS]
+    if own[WordAccess.ADDS] or len(frees) != 1 or not locks or frees[0].given[0] is None or frees[0].given[0].constant != 0:
+        return None
+    compared = [each.given[0].constant if each.given[0] is not None else None for each in locks]
+    if any(each != 0 for each in compared) or any(_stored(each) == 0 for each in locks):
+        return None
+    acquire = all(_access(each).acquires and each.seen is not None for each in locks)
+    return SyncWord(base, WordUse.LOCK, 0, frees[0], tuple(locks)) if acquire and _access(frees[0]).releases else None
+
+
+def _flag(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWord | None:
+    writers = [*own[WordAccess.STORES], *own[WordAccess.SWAPS]]
+    if own[WordAccess.ADDS] or len(writers) != 1 or not (value := _stored(writers[0])) or not _access(writers[0]).releases:
+        return None
+    readers = tuple(_with_results([*own[WordAccess.READS], *writers]))
+    return SyncWord(base, WordUse.FLAG, value, writers[0], readers)
+
+
+def _with_results(accesses: Iterable[StrongThreadAccess]) -> Iterable[StrongThreadAccess]:
+    """Those whose results tell something."""
+    return (each for each in accesses if each.seen is not None)
+
+
+def _stored(access: StrongThreadAccess) -> int | None:
+    """The number that an access stores, where it does."""
+    last = access.given[-1]
+    return None if last is None else last.constant
+
+
+def _access(access: StrongThreadAccess) -> MemoryAccess:
+    return row_of(access.instruction).accesses(access.instruction)[0]
+
+
+def acquires(access: StrongThreadAccess) -> bool:
+    """Whether what comes behind an access is ordered behind what it has read."""
+    return bool(_access(access).acquires)
+
+
+def releases(access: StrongThreadAccess) -> bool:
+    """Whether what comes before an access is ordered before those that read what it writes."""
+    return bool(_access(access).releases)
+
+
+def swaps(access: StrongThreadAccess) -> bool:
+    """Whether an access stores only where it finds a number."""
+    return _kind(access) is WordAccess.SWAPS
