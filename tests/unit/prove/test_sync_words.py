@@ -23,7 +23,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "flags release": (words, " or not _access(writers[0]).releases", "", "a flag that is set by a relaxed operation"),
     "one store frees": (words, "len(frees) != 1", "not frees", "a lock that CTAs free without it, too"),
     "locks are taken at 0": (words, "any(each != 0 for each in compared) or", "", "a lock that is freed where it is 1"),
-    "locks are marked": (words, " or any(_stored(each) == 0 for each in takes)", "", "a lock that is not marked"),
+    "locks are marked": (words, " or any(_stored(each) == 0 for each in locks)", "", "a lock that is not marked"),
     "counters alone": (words, "len(adds) == 1 and not", "len(adds) == 1 or not", "tickets of a counter that is cleared"),
     "one addition": (words, "alone = len(adds) == 1 and", "alone = bool(adds) and", "two additions"),
     "additions of 1": (words, "in (0, 1)", "in (0, 1, 2)", "additions of 2"),
