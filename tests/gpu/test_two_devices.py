@@ -209,7 +209,7 @@ def test_other_frameworks_on_two_devices_in_turn(tmp_path: Path, framework: str,
     pytest.importorskip(framework)
     status, report = run(tmp_path, script)
     assert (status, report["verdict"]) == (0, "clean"), report
-    assert launches(report)["fill"] == 4
+    assert sum(count for name, count in launches(report).items() if "fill" in name) == 4  # Numba has longer names
     assert set(engines(report)) == {"record"}
 
 
@@ -221,7 +221,7 @@ def test_a_native_program_on_two_devices(tmp_path: Path, words: tuple[str, ...],
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     report = json.loads(output.read_text())
-    assert launches(report) == {"fill": 2}
+    assert sum(launches(report).values()) == 2
     assert {finding["kind"] for finding in report["findings"]} == ({"global-race"} if status else set())
 
 
