@@ -39,6 +39,7 @@ __syncthreads();
 """
 WRITE = "values[i] = 0;"
 NOTHING = "if (i > 99) mine[i] = 0;"
+OF_0, OF_1 = "/* of rank 0 alone */", "/* of rank 1 alone */"
 RACE = ("global-race", "no-rank-edge")
 
 
@@ -53,6 +54,7 @@ def launches(
     """The report of a program: each step is the body of a launch, or what the host does.
 
     `dependent`: steps that are programmatic dependent launches.
+    A step for one rank alone begins with OF_0 or OF_1.
     `more`: gives other steps of the host, for torch, the rank's buffer and the handle.
     """
 
@@ -90,6 +92,7 @@ def launches(
             "broadcast from 0": lambda: dist.broadcast(torch.zeros(1), 0),
             "broadcast from 1": lambda: dist.broadcast(torch.zeros(1), 1),
             "reduce to 0": lambda: dist.reduce(torch.zeros(1), 0),
+            "a signal from 0": lambda: handle.wait_signal(0) if rank else handle.put_signal(1),
             "send": lambda: dist.send(torch.zeros(1), (rank - 1) % count),
             "receive": lambda: dist.recv(torch.zeros(1), (rank + 1) % count),
             "receive later": lambda: works.append(dist.irecv(torch.zeros(1), (rank + 1) % count)),
@@ -100,7 +103,7 @@ def launches(
         for step in steps:
             if step in host:
                 host[step]()
-            else:
+            elif f"of rank {1 - rank} alone" not in step:
                 source = KERNEL.replace("BODY", step).replace("SCOPE", scope)
                 kernel = Compiled(session, {"RANK": rank, "WORLD": count}, source, step in dependent)
                 kernel(data, values, handle.buffer_ptrs_dev, handle.signal_pad_ptrs_dev)
@@ -175,11 +178,66 @@ def test_two_launches(program: str) -> None:
     assert report.verdict == ("clean" if right else "violations"), str(report)
 
 
-@pytest.mark.parametrize(("dependent", "verdict"), [((), "clean"), ((TAKE,), "incomplete")], ids=["in turn", "dependent"])
-def test_a_programmatic_dependent_launch_is_not_compared(dependent: tuple[str, ...], verdict: str) -> None:
-    report = launches(FILL, "barrier", TAKE, "barrier", dependent=dependent)
-    assert (report.verdict, [why for why in report.incomplete if "programmatic dependent" in why]) == (verdict, list(report.incomplete))
-    assert len(report.incomplete) == len(dependent)
+WAIT, OWN = 'asm volatile("griddepcontrol.wait;" ::: "memory");', "values[i] = mine[i];"
+NO_WAIT, NO_CHAIN = ("global-race", "no-grid-wait"), ("global-race", "no-chained-wait")
+# Of each program: the launch before, programmatic dependent launches, and what is found.
+DEPENDENTS: dict[str, tuple[str, tuple[str, ...], set[tuple[str, str]]]] = {
+    "a wait": (FILL, (WAIT + OWN,), set()),
+    "a wait too late": (FILL, (OWN + WAIT,), {NO_WAIT}),
+    "no wait": (FILL, (OWN,), {NO_WAIT}),
+    "a write without a wait": (OWN, (FILL,), {NO_WAIT}),
+    "all wait, then meet": (FILL, (WAIT + MEET + TAKE,), set()),
+    "one thread of each waits, then they meet": (FILL, ("if (i == 3) " + WAIT + MEET + TAKE + OWN,), set()),
+    "they meet, then wait": (FILL, (MEET + WAIT + TAKE,), {RACE}),
+    "one rank waits": (FILL, ("if (RANK == 0) " + WAIT + MEET + OWN,), {NO_WAIT}),
+    "the other rank's wait": (FILL, ("if (RANK == 0) " + WAIT + MEET + "if (RANK == 0)" + OWN,), set()),
+    "a chain": (FILL, (WAIT + NOTHING, WAIT + OWN), set()),
+    "a chain without a wait": (FILL, (NOTHING, WAIT + OWN), {NO_CHAIN}),
+    "a chain to the peer": (FILL, (WAIT + MEET, WAIT + TAKE), set()),
+    "a chain that meets before it waits": (FILL, (MEET + WAIT, WAIT + TAKE), {RACE}),
+}
+
+
+@pytest.mark.parametrize("program", DEPENDENTS)
+def test_programmatic_dependent_launches(program: str) -> None:
+    first, later, found = DEPENDENTS[program]
+    report = launches(first, *later, "barrier", dependent=later)
+    assert situations(report) == found, str(report)
+    assert report.verdict == ("violations" if found else "clean"), str(report)
+
+
+def test_a_launch_behind_a_barrier_depends_on_none() -> None:
+    assert launches(FILL, "barrier", OWN, "barrier", dependent=(OWN,)).verdict == "clean"
+
+
+def test_a_launch_that_all_know_to_be_over_is_kept_for_its_dependent() -> None:
+    """Rank 1 comes behind it by a signal, rank 0 launches the dependent."""
+    steps = (OF_0 + FILL, "a signal from 0", OF_1 + OWN, "rendezvous", OF_0 + OWN, "barrier")
+    assert launches(*steps).verdict == "clean"
+    assert situations(launches(*steps, dependent=(OF_0 + OWN,))) == {NO_WAIT}
+
+
+WAITED = {
+    "a wait is that of all ranks": ("_ranks(waits) if rank in later.waited", "later.waited", "_Made.waited_for", "one rank waits"),
+    "an end without its waits": ("_ranks(before >> RankSets.WAITED)", "()", "RankLaunches._add", "a chain"),
+    "an end with all waits": ("_ranks(before >> RankSets.WAITED)", "made.waited", "RankLaunches._add", "a chain without a wait"),
+    "launches in turn": ("programmatic=rank in made.dependents", "programmatic=False", "RankLaunches._add", "no wait"),
+    "no access is behind a wait": ("begins >> RankSets.WAITED", "0", "RankLaunches._races", "all wait, then meet"),
+}
+
+
+@pytest.mark.parametrize("fault", WAITED)
+def test_planted_waits(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, where, program = WAITED[fault]
+    plant(monkeypatch, rank_launches, old, new, where)
+    with pytest.raises(AssertionError):
+        test_programmatic_dependent_launches(program)
+
+
+def test_planted_launches_that_are_kept_for_dependents(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, rank_launches, "if self._dependents else", "if False else", "RankLaunches._forget")
+    with pytest.raises(AssertionError):
+        test_a_launch_that_all_know_to_be_over_is_kept_for_its_dependent()
 
 
 # A rank uses its memory before an operation that it has begun is over. By program: whether it is right.

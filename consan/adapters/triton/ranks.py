@@ -36,7 +36,6 @@ from consan.session.comparing.program_streams import ProgramStream
 from consan.session.modules.layouts import NamedBuffers
 
 _ALIKE: Final = ("num_warps", "num_ctas")
-_DEPENDENT: Final = "{} is a programmatic dependent launch: it was not compared with the launch before it, beside which it may run"
 
 
 class LauncherLike(Protocol):
@@ -78,9 +77,7 @@ class RankLaunch:
         metadata, session = self.launcher.metadata, self.session
         kernels = [launches.get(rank) for rank in range(crew.count)]
         order = order_of(crew, session)
-        for each in launches.values() if order is not None else ():
-            if getattr(each.launcher.metadata, "launch_pdl", False):
-                session.comparisons.incomplete(_DEPENDENT.format(each.entry))
+        dependents = frozenset(rank for rank, each in launches.items() if getattr(each.launcher.metadata, "launch_pdl", False))
         windows = _windows(launches, crew.memory)
         modules = [None if each is None else (each.module(crew.count, stride_of(windows)), each.entry) for each in kernels]
         module, entry = joined(modules, self.grid)
@@ -100,7 +97,7 @@ class RankLaunch:
                 shape = LaunchShape(entry, (x * ctas, y, z * crew.count), (metadata.num_warps * 32, 1, 1), Memory(copies, shared=False))
                 owners = [arg for each in launches.values() for arg in each.args]
                 own = Memory([Copied(*each) for each in placement.copies], shared=False, owners=owners)
-                order.launched(prepared, shape, z, {rank: each.stream for rank, each in launches.items()}, own)
+                order.launched(prepared, shape, z, {rank: each.stream for rank, each in launches.items()}, own, dependents)
 
     def module(self, ranks: int, stride: int) -> Module:
         """Its module. With a `stride` its `multimem` instructions are accesses to the memory of each rank, so far apart."""

@@ -38,6 +38,13 @@ class RetainedFlag(enum.IntFlag):
     GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (session/comparing/freed_memory.py)
 
 
+class RankSets(enum.IntEnum):
+    """Two sets of ranks in a word, a bit for each: the lowest bits of each set."""
+
+    BEGUN = 0
+    WAITED = 16  # those that have executed a griddepcontrol.wait
+
+
 class Keep(enum.IntEnum):
     """Which of its accesses a launch gives for a comparison with others."""
 
@@ -69,7 +76,7 @@ class RetainedFlags:
 class Retained:
     """All accesses of a launch to global memory. `waited`: one of its threads has executed griddepcontrol.wait.
 
-    `begun`: of each rank, the ranks that have begun before its end, a bit for each; empty for a launch of one.
+    `begun`: of each rank, the ranks that have begun and waited before its end (RankSets); empty for a launch of one.
     `peer_flags`: its flags of other GPUs; None if they are not wanted, or not all are known.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from consan.checker.compiled import expanding
-from consan.checker.compiled.concurrent_launches import PeerFlagKind, RetainedFlag
+from consan.checker.compiled.concurrent_launches import PeerFlagKind, RankSets, RetainedFlag
 from consan.instrument import surfaces, textures
 from consan.instrument.effects import LANES
 from consan.instrument.effects.cpp import EventKind
@@ -148,7 +148,7 @@ RETAINED = record(
     u32 element  bytes of an element
     u32 scope    of a strong access
     u32 flags    RetainedFlag
-    u32 begins   of several ranks: those that have begun before it, a bit each; else the set of the acquires before it (PeerFlag)
+    u32 begins   of several ranks: RankSets of those before it; else the set of the acquires before it (PeerFlag)
     u32 ends     those that end behind it; else the set of the releases behind it
     """,
 )
@@ -269,7 +269,7 @@ GRID_INPUT = record(
     *mut:RetainedAccess retained  null: not wanted
     *mut:PeerFlag peer_flags flags of other GPUs; null: not wanted
     *mut:u32 peer_sets  the sets of their numbers: for each, how many it has, and these
-    *mut:u32 begun_before_end  of each rank: the ranks that have begun before its end; null: not wanted
+    *mut:u32 begun_before_end  of each rank: RankSets of those before its end; null: not wanted
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
     *TextureMemory textures  textures whose memory the launch has asked for
@@ -335,6 +335,7 @@ _ENUMERATIONS = (
     enumeration("OperationKind", "u32", Operation, "{}_OPERATION".format),
     enumeration("RetainedFlag", "u32", RetainedFlag, "RETAINED_{}".format),
     enumeration("PeerFlagKind", "u32", PeerFlagKind, "PEER_{}".format),
+    enumeration("RankSets", "u32", RankSets, "RANKS_{}".format),
     enumeration("Parted", "u32", Parted),
     enumeration("Status", "u32", Status),
     enumeration("Level", "u32", Level),

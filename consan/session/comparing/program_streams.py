@@ -79,6 +79,12 @@ class ProgramStream(Stream):
         self._begins()
         return self._over
 
+    @property
+    def before_dependent(self) -> Numbers:
+        """The same, if that is a programmatic dependent launch."""
+        last, before = self._last, self.before
+        return before if last is None or self._timeline is None or last[0] not in self._timeline.running else before & last[1].start
+
     def record(self) -> Event:
         """An event that is reached once all that the stream was given so far is over."""
         with self._lock:

@@ -26,7 +26,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import GPU_SCOPE, SYS_SCOPE, Conflict, RetainedFlag, Rows, may_signal, racing, widest
+from consan.checker.compiled.concurrent_launches import (
+    GPU_SCOPE,
+    SYS_SCOPE,
+    Conflict,
+    RankSets,
+    RetainedFlag,
+    Rows,
+    may_signal,
+    racing,
+    widest,
+)
 from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
@@ -46,6 +56,7 @@ if TYPE_CHECKING:
 _END: Final = "the end of rank {}"
 _FORGOTTEN: Final = "what all ranks have done before"
 _ALONE: Final = "what rank {} did before it had a second stream"
+_EACH: Final = (1 << RankSets.WAITED) - 1  # the bits of all ranks
 _NOT_KNOWN: Final = "the accesses of one are not known in full"
 
 
@@ -64,7 +75,9 @@ class _Made:
     shared: Rows | None
     own: Rows | None
     starts: dict[int, Numbers] = field(default_factory=dict)  # by rank: the ends that come before it
+    waited: dict[int, Numbers] = field(default_factory=dict)  # by rank: those that a `griddepcontrol.wait` waits for
     ends: dict[int, int] = field(default_factory=dict)  # by rank: the number of its own
+    dependents: frozenset[int] = frozenset()  # the ranks of which it is a programmatic dependent launch
     module: ModuleSites | None = None
     shape: LaunchShape | None = None
     names: AddressName | None = None
@@ -104,6 +117,11 @@ class _Made:
         numbers = [self.ends[rank] for rank in _ranks(ends) if rank in self.ends]
         return any(number in later.starts[rank] for rank in _ranks(begins) if rank in later.starts for number in numbers)
 
+    def waited_for(self, ends: int, later: _Made, waits: int) -> bool:
+        """Whether a `griddepcontrol.wait` of one of these ranks in a later launch waits for one of these ends of it."""
+        numbers = [self.ends[rank] for rank in _ranks(ends) if rank in self.ends]
+        return any(number in later.waited[rank] for rank in _ranks(waits) if rank in later.waited for number in numbers)
+
     def groups(self, bits: str, rank: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The accesses of a rank with the same ranks behind or before them, and these."""
         mine = rows[self._ranks_of(rows) == rank]
@@ -140,6 +158,7 @@ class RankLaunches:
     _made: dict[int, _Made] = field(default_factory=dict)  # by the numbers of their ends; those that may still run
     _alone: dict[int, int] = field(default_factory=dict)  # by rank: an operation that stands for others
     _names: dict[ProgramStream, str] = field(default_factory=dict)
+    _dependents: bool = False  # there were programmatic dependent launches
 
     def __post_init__(self) -> None:
         for rank in range(self.count):
@@ -162,8 +181,14 @@ class RankLaunches:
         """The host of the rank that runs has met one that knows them to be over."""
         self.streams.host_waits_for(event)
 
-    def launched(self, prepared: Prepared, shape: LaunchShape, rank_grid: int, streams: Mapping[int, ProgramStream], own: Memory) -> None:
-        """Compare a launch of some ranks, the last one that was made, with those before it, and keep it. `own`: memory of one rank."""
+    def launched(
+        self, prepared: Prepared, shape: LaunchShape, rank_grid: int, streams: Mapping[int, ProgramStream], own: Memory,
+        dependents: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
+        """Compare a launch of some ranks, the last one that was made, with those before it, and keep it. `own`: memory of one rank.
+
+        `dependents`: the ranks of which it is a programmatic dependent launch.
+        """
         retained = self.by.accesses.last
         shared = (
             rows_between((), ())
@@ -177,8 +202,9 @@ class RankLaunches:
         fences = max(widest(function.fence_scopes) for function in prepared.instrumented.reachable(shape.entry))
         made = _Made(
             streams, *self._with_room(shared, other), module=self.by.sites_of(prepared), shape=shape, names=prepared.address_name,
-            rank_grid=rank_grid, fences=fences, owners=own.owners,
+            rank_grid=rank_grid, fences=fences, owners=own.owners, dependents=dependents,
         )  # fmt: skip
+        self._dependents |= bool(dependents)
         self._add(made, () if retained is None else retained.begun)
 
     def ended(self, rank: int, arrays: Sequence[Placed]) -> None:
@@ -227,15 +253,18 @@ class RankLaunches:
 
     def _add(self, made: _Made, begun: Sequence[int] = ()) -> None:
         with self.streams.lock:
-            places = {rank: stream.place(self._timeline, programmatic=False) for rank, stream in made.streams.items()}
+            places = {rank: each.place(self._timeline, programmatic=rank in made.dependents) for rank, each in made.streams.items()}
             made.starts = {rank: place.start for rank, place in places.items()}
+            made.waited = {rank: place.waited for rank, place in places.items()}
             if self._is_repeated(made):
                 return
             ordered = functools.reduce(operator.and_, made.starts.values())
             for earlier in dict.fromkeys(self._made[number] for number in self._timeline.everything - ordered):
                 self._compare(earlier, made)
             for rank, place in places.items():
-                behind = [made.starts[each] for each in _ranks(begun[rank] if begun else 0) if each in made.starts]
+                before = begun[rank] if begun else 0
+                behind = [made.starts[each] for each in _ranks(before & _EACH) if each in made.starts]
+                behind += [made.waited[each] for each in _ranks(before >> RankSets.WAITED) if each in made.waited]
                 start = functools.reduce(operator.or_, behind, place.start)
                 made.ends[rank] = number = self._timeline.note(StreamPlace(start, start), waits=False)
                 made.streams[rank].launched(number, place)
@@ -259,7 +288,8 @@ class RankLaunches:
         Something stands for those that are not over for the hosts: a new stream may run at the same time.
         """
         all_streams = [each for rank in range(self.count) for each in self.streams.on(rank)]
-        known = functools.reduce(operator.and_, (each.before for each in all_streams), self._timeline.everything)
+        before = (each.before_dependent if self._dependents else each.before for each in all_streams)
+        known = functools.reduce(operator.and_, before, self._timeline.everything)
         gone = [each for each in dict.fromkeys(map(self._made.__getitem__, known)) if known >= Numbers(each.ends.values())]
         numbers = Numbers(number for each in gone for number in each.ends.values())
         of_hosts = functools.reduce(operator.and_, (self.known_to_host(rank).over for rank in range(self.count)))
@@ -303,8 +333,9 @@ class RankLaunches:
         one, other = ranks
         for ends, first in earlier.groups("ends", one, rows[0]):
             for begins, second in later.groups("begins", other, rows[1]):
-                ordered = earlier.comes_before(ends, later, begins)
-                if earlier.comes_before(1 << one, later, begins):
+                begins, waits = begins & _EACH, begins >> RankSets.WAITED
+                ordered = earlier.comes_before(ends, later, begins) or earlier.waited_for(ends, later, waits)
+                if earlier.comes_before(1 << one, later, begins) or earlier.waited_for(1 << one, later, waits):
                     continue
                 alone = first[first["flags"] & RetainedFlag.ASYNCHRONOUS != 0] if ordered else first
                 if not _meet(alone, second):
@@ -329,7 +360,9 @@ class RankLaunches:
         if ranks[0] == ranks[1]:
             one, other = first[0].streams[ranks[0]], second[0].streams[ranks[0]]
             spelled = next((each.edge for each in sorted((other, one), key=lambda each: not each.name) if each.edge), "")
-            situation, edge = words.NO_STREAM_EDGE, words.StreamEdge(self._named(one), self._named(other), spelled)
+            unordered = words.NO_CHAINED_WAIT if one is other else words.NO_STREAM_EDGE
+            situation = words.NO_GRID_WAIT if first[0].waited_for(1 << ranks[0], second[0], 1 << ranks[1]) else unordered
+            edge = words.StreamEdge(self._named(one), self._named(other), spelled)
         return words.launch_race(
             *sides, situation, edge, ahead=int(second[1]["address"]) - int(first[1]["address"]),
             count=each.count, ctas=each.ctas, same_value=each.same_value,

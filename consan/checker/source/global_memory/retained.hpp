@@ -14,19 +14,20 @@ class Retained {
   public:
     Retained(const GridInput &input, Views &views)
         : rows_(input.retained), capacity_(input.retained_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views),
-          ranks_(input, views), peers_(input, views), waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
+          ranks_(input, views), peers_(input, views), waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0), waited_(0) {}
 
     bool wanted() const { return rows_; }
     u64 count() const { return count_; }
     bool full() const { return full_; }
-    bool waited() const { return waited_; }
+    bool waited() const { return waited_ != 0; }
 
     // A thread executes griddepcontrol.wait.
     void wait(u32 cluster, u32 thread) {
-        waited_ = true;
-        if (!rows_ || behind_[place(cluster, thread)]) return;
+        u32 rank = ranks_.own(cluster);
+        waited_ |= rank;
+        if (!rows_ || behind_[place(cluster, thread)] & rank) return;
         waits_[cluster].push_back({thread, views_.clocks(cluster).time(thread)});
-        behind_[place(cluster, thread)] = true;
+        behind_[place(cluster, thread)] |= rank;
     }
 
     void add(RetainedAccess access) {
@@ -35,42 +36,43 @@ class Retained {
             full_ = true;
             return;
         }
-        if (decided<Edge::GRID_WAIT>(is_behind(access.cluster, access.thread))) access.flags |= RETAINED_BEHIND;
-        if (ranks_.wanted()) access.begins = ranks_.begun(access.cluster, access.thread), access.ends = ranks_.time(access.cluster, access.thread);
+        u32 waits = behind(access.cluster, access.thread);
+        if (decided<Edge::GRID_WAIT>(waits & ranks_.own(access.cluster))) access.flags |= RETAINED_BEHIND;
+        if (ranks_.wanted())
+            access.begins = ranks_.begun(access.cluster, access.thread) | waits << RANKS_WAITED, access.ends = ranks_.time(access.cluster, access.thread);
         if (peers_.wanted()) access.begins = peers_.begun(access.cluster, access.thread), access.ends = peers_.time(access.cluster, access.thread);
         rows_[count_++] = access;
     }
 
     PeerOrder &peers() { return peers_; }
 
-    // All threads have come to their ends. `begun_before_end`: of each rank, the ranks that have begun before its end.
+    // All threads have come to their ends. `begun_before_end`: of each rank, the ranks that have begun before its end, and those that have waited.
     void end(u32 *begun_before_end) {
-        if (rows_ && ranks_.wanted()) ranks_.end(rows_, count_, begun_before_end);
+        if (rows_ && ranks_.wanted()) ranks_.end(rows_, count_, waits_, begun_before_end);
         if (rows_ && peers_.wanted()) peers_.end(rows_, count_);
     }
 
   private:
-    struct Wait {
-        u32 thread, time;
-    };
     size_t place(u32 cluster, u32 thread) const { return (size_t)cluster * threads_ + thread; }
 
-    // Whether a wait is before what the thread does next. That stays so.
-    bool is_behind(u32 cluster, u32 thread) {
-        if (behind_[place(cluster, thread)]) return true;
+    // The ranks of which a wait is before what the thread does next. That stays so.
+    u32 behind(u32 cluster, u32 thread) {
+        u32 &known = behind_[place(cluster, thread)];
+        if (known == waited_) return known;
         for (u32 other = synced_ ? 0 : cluster; other < (synced_ ? (u32)waits_.size() : cluster + 1); ++other)
-            for (const Wait &wait : waits_[other])
-                if (views_.before(other, wait.thread, wait.time, cluster, thread)) return behind_[place(cluster, thread)] = true;
-        return false;
+            for (const GridWait &wait : waits_[other])
+                if (!(known & ranks_.own(other)) && views_.before(other, wait.thread, wait.time, cluster, thread)) known |= ranks_.own(other);
+        return known;
     }
 
     RetainedAccess *rows_;
     u64 capacity_, count_ = 0;
     u32 threads_;
-    bool synced_, full_ = false, waited_ = false;
+    bool synced_, full_ = false;
     Views &views_;
     RankOrder ranks_;
     PeerOrder peers_;
-    std::vector<std::vector<Wait>> waits_;  // by cluster
-    std::vector<bool> behind_;  // by thread
+    std::vector<std::vector<GridWait>> waits_;  // by cluster
+    std::vector<u32> behind_;  // by thread: ranks
+    u32 waited_;  // ranks
 };
