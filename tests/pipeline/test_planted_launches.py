@@ -116,12 +116,12 @@ def waiting_chain() -> Any:
 
 # The same in a Python module: the function that changes.
 OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
-    "events": (streams, "Stream.wait", "self._over |= over if", "over if", by_event),
+    "events": (streams, "Stream.wait", "self._over |= reached.over if", "reached.over if", by_event),
     "the host waits": (streams, "Stream.synchronize", "self._timeline.host_waits(self._over)", "pass", by_host),
     "streams are apart": (
         streams,
         "Stream.place",
-        "StreamPlace(self._over, self._over)",
+        "StreamPlace(self._over, self._over | self._waited if self._waited else self._over)",
         "StreamPlace(timeline.everything, timeline.everything)",
         by_nothing,
     ),

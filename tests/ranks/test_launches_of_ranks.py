@@ -212,7 +212,7 @@ def test_a_launch_behind_a_barrier_depends_on_none() -> None:
 
 def test_a_launch_that_all_know_to_be_over_is_kept_for_its_dependent() -> None:
     """Rank 1 comes behind it by a signal, rank 0 launches the dependent."""
-    steps = (OF_0 + FILL, "a signal from 0", OF_1 + OWN, "rendezvous", OF_0 + OWN, "barrier")
+    steps = (OF_0 + FILL, "a signal from 0", OF_1 + OWN, "rendezvous of another buffer", OF_0 + OWN, "barrier")
     assert launches(*steps).verdict == "clean"
     assert situations(launches(*steps, dependent=(OF_0 + OWN,))) == {NO_WAIT}
 
@@ -235,7 +235,7 @@ def test_planted_waits(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_planted_launches_that_are_kept_for_dependents(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, rank_launches, "if self._dependents else", "if False else", "RankLaunches._forget")
+    plant(monkeypatch, rank_launches, "each.before_dependent", "each.before", "RankLaunches._forget")
     with pytest.raises(AssertionError):
         test_a_launch_that_all_know_to_be_over_is_kept_for_its_dependent()
 

@@ -158,7 +158,6 @@ class RankLaunches:
     _made: dict[int, _Made] = field(default_factory=dict)  # by the numbers of their ends; those that may still run
     _alone: dict[int, int] = field(default_factory=dict)  # by rank: an operation that stands for others
     _names: dict[ProgramStream, str] = field(default_factory=dict)
-    _dependents: bool = False  # there were programmatic dependent launches
 
     def __post_init__(self) -> None:
         for rank in range(self.count):
@@ -204,7 +203,6 @@ class RankLaunches:
             streams, *self._with_room(shared, other), module=self.by.sites_of(prepared), shape=shape, names=prepared.address_name,
             rank_grid=rank_grid, fences=fences, owners=own.owners, dependents=dependents,
         )  # fmt: skip
-        self._dependents |= bool(dependents)
         self._add(made, () if retained is None else retained.begun)
 
     def ended(self, rank: int, arrays: Sequence[Placed]) -> None:
@@ -288,8 +286,7 @@ class RankLaunches:
         Something stands for those that are not over for the hosts: a new stream may run at the same time.
         """
         all_streams = [each for rank in range(self.count) for each in self.streams.on(rank)]
-        before = (each.before_dependent if self._dependents else each.before for each in all_streams)
-        known = functools.reduce(operator.and_, before, self._timeline.everything)
+        known = functools.reduce(operator.and_, (each.before_dependent for each in all_streams), self._timeline.everything)
         gone = [each for each in dict.fromkeys(map(self._made.__getitem__, known)) if known >= Numbers(each.ends.values())]
         numbers = Numbers(number for each in gone for number in each.ends.values())
         of_hosts = functools.reduce(operator.and_, (self.known_to_host(rank).over for rank in range(self.count)))
@@ -306,7 +303,7 @@ class RankLaunches:
         number = self._timeline.note(StreamPlace(NONE, NONE), waits=False)
         made.ends, self._made[number] = dict.fromkeys(range(self.count), number), made
         for each in all_streams:
-            each.wait(Event(Numbers((number,))))
+            each.put_behind(number)
 
     def _compare(self, earlier: _Made, later: _Made) -> None:
         for one in earlier.streams:
