@@ -218,10 +218,10 @@ def test_a_launch_that_all_know_to_be_over_is_kept_for_its_dependent() -> None:
 
 
 WAITED = {
-    "a wait is that of all ranks": ("_ranks(waits) if rank in later.waited", "later.waited", "_Made.waited_for", "one rank waits"),
+    "a wait is that of all ranks": ("_ranks(waits) if rank in later.places", "later.places", "_Made.waited_for", "one rank waits"),
     "an end without its waits": ("_ranks(before >> RankSets.WAITED)", "()", "RankLaunches._add", "a chain"),
-    "an end with all waits": ("_ranks(before >> RankSets.WAITED)", "made.waited", "RankLaunches._add", "a chain without a wait"),
-    "launches in turn": ("programmatic=rank in made.dependents", "programmatic=False", "RankLaunches._add", "no wait"),
+    "an end with all waits": ("_ranks(before >> RankSets.WAITED)", "made.places", "RankLaunches._add", "a chain without a wait"),
+    "launches in turn": ("programmatic=rank in dependents", "programmatic=False", "RankLaunches._add", "no wait"),
     "no access is behind a wait": ("begins >> RankSets.WAITED", "0", "RankLaunches._races", "all wait, then meet"),
 }
 

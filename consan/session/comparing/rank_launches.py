@@ -74,10 +74,8 @@ class _Made:
     streams: Mapping[int, ProgramStream]  # by rank
     shared: Rows | None
     own: Rows | None
-    starts: dict[int, Numbers] = field(default_factory=dict)  # by rank: the ends that come before it
-    waited: dict[int, Numbers] = field(default_factory=dict)  # by rank: those that a `griddepcontrol.wait` waits for
+    places: dict[int, StreamPlace] = field(default_factory=dict)  # by rank: the ends that come before it
     ends: dict[int, int] = field(default_factory=dict)  # by rank: the number of its own
-    dependents: frozenset[int] = frozenset()  # the ranks of which it is a programmatic dependent launch
     module: ModuleSites | None = None
     shape: LaunchShape | None = None
     names: AddressName | None = None
@@ -115,12 +113,12 @@ class _Made:
     def comes_before(self, ends: int, later: _Made, begins: int) -> bool:
         """Whether one of these ends of it comes before the begin of a later launch at one of these ranks."""
         numbers = [self.ends[rank] for rank in _ranks(ends) if rank in self.ends]
-        return any(number in later.starts[rank] for rank in _ranks(begins) if rank in later.starts for number in numbers)
+        return any(number in later.places[rank].start for rank in _ranks(begins) if rank in later.places for number in numbers)
 
     def waited_for(self, ends: int, later: _Made, waits: int) -> bool:
         """Whether a `griddepcontrol.wait` of one of these ranks in a later launch waits for one of these ends of it."""
         numbers = [self.ends[rank] for rank in _ranks(ends) if rank in self.ends]
-        return any(number in later.waited[rank] for rank in _ranks(waits) if rank in later.waited for number in numbers)
+        return any(number in later.places[rank].waited for rank in _ranks(waits) if rank in later.places for number in numbers)
 
     def groups(self, bits: str, rank: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The accesses of a rank with the same ranks behind or before them, and these."""
@@ -201,9 +199,9 @@ class RankLaunches:
         fences = max(widest(function.fence_scopes) for function in prepared.instrumented.reachable(shape.entry))
         made = _Made(
             streams, *self._with_room(shared, other), module=self.by.sites_of(prepared), shape=shape, names=prepared.address_name,
-            rank_grid=rank_grid, fences=fences, owners=own.owners, dependents=dependents,
+            rank_grid=rank_grid, fences=fences, owners=own.owners,
         )  # fmt: skip
-        self._add(made, () if retained is None else retained.begun)
+        self._add(made, () if retained is None else retained.begun, dependents)
 
     def ended(self, rank: int, arrays: Sequence[Placed]) -> None:
         """A rank has ended, and with it its memory."""
@@ -249,20 +247,18 @@ class RankLaunches:
             for rows, others in ((shared, [each.shared for each in kept]), (own, [each.own for each in kept]))
         )  # type: ignore[return-value]
 
-    def _add(self, made: _Made, begun: Sequence[int] = ()) -> None:
+    def _add(self, made: _Made, begun: Sequence[int] = (), dependents: frozenset[int] = frozenset()) -> None:
         with self.streams.lock:
-            places = {rank: each.place(self._timeline, programmatic=rank in made.dependents) for rank, each in made.streams.items()}
-            made.starts = {rank: place.start for rank, place in places.items()}
-            made.waited = {rank: place.waited for rank, place in places.items()}
+            made.places = {rank: each.place(self._timeline, programmatic=rank in dependents) for rank, each in made.streams.items()}
             if self._is_repeated(made):
                 return
-            ordered = functools.reduce(operator.and_, made.starts.values())
+            ordered = functools.reduce(operator.and_, (place.start for place in made.places.values()))
             for earlier in dict.fromkeys(self._made[number] for number in self._timeline.everything - ordered):
                 self._compare(earlier, made)
-            for rank, place in places.items():
+            for rank, place in made.places.items():
                 before = begun[rank] if begun else 0
-                behind = [made.starts[each] for each in _ranks(before & _EACH) if each in made.starts]
-                behind += [made.waited[each] for each in _ranks(before >> RankSets.WAITED) if each in made.waited]
+                behind = [made.places[each].start for each in _ranks(before & _EACH) if each in made.places]
+                behind += [made.places[each].waited for each in _ranks(before >> RankSets.WAITED) if each in made.places]
                 start = functools.reduce(operator.or_, behind, place.start)
                 made.ends[rank] = number = self._timeline.note(StreamPlace(start, start), waits=False)
                 made.streams[rank].launched(number, place)
