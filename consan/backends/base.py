@@ -1,7 +1,6 @@
-"""The interface of a backend: memory, modules, launches. Implemented by `cuda` and `virtual`.
+"""The interface of a backend: memory, modules, launches. Implemented by `cuda` and `virtual`. A backend is one device, in one context.
 
-Addresses are those of the device. Arguments are the bytes of each parameter, in order. A launch may run on when `launch` returns; errors of
-the kernel surface in `synchronize`. A backend is one device, in one context. Not handled: memory pools.
+Addresses are the device's, arguments bytes of parameters. Errors of a kernel may surface in `synchronize`. Not handled: memory pools.
 """
 
 from __future__ import annotations
@@ -193,6 +192,9 @@ class CallSource(Protocol):
 
     def blocks(self, stream: int) -> bool:
         """Whether a stream and the legacy default stream wait for each other."""
+
+    def is_captured(self, stream: int) -> bool:
+        """Whether a stream is being captured that is no default stream."""
 
     def is_registered(self, address: int) -> bool:
         """Whether the driver knows the memory at an address: it is no pageable memory of the host."""

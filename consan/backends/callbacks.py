@@ -115,6 +115,11 @@ class DriverFacts:
         flags = ctypes.c_uint()
         return bool(self.status("cuStreamGetFlags", ctypes.c_void_p(stream), ctypes.byref(flags))) or not flags.value & _STREAM_NON_BLOCKING
 
+    def is_captured(self, stream: int) -> bool:
+        """Whether a stream, which is no default stream, is being captured. To ask for its flags would end that, in any mode."""
+        status = ctypes.c_int()
+        return not self.status("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status)) and status.value != 0
+
     def is_registered(self, address: int) -> bool:
         """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
         kind = ctypes.c_uint()

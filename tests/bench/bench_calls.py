@@ -59,6 +59,9 @@ GRAPHS, NODES = 20, 5
 class Calls(DriverCalls):
     """Those of a driver that answers at once."""
 
+    def is_captured(self, stream: int) -> bool:
+        return False
+
     def blocks(self, stream: int) -> bool:
         """All streams are of this kind."""
         return False

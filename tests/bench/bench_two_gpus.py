@@ -108,7 +108,7 @@ def main(wanted: list[str]) -> None:
             done = subprocess.run(
                 [sys.executable, *words, *torchrun], env={**os.environ, **QUIET}, capture_output=True, text=True, check=False, timeout=100
             )
-            lines = [line for line in done.stdout.splitlines() if "turns" in line or "verdict" in line]
+            lines = [line for line in done.stdout.splitlines() if "turns" in line or "verdict" in line or "incomplete" in line]
             print(f"{what} {how}: {time.perf_counter() - start:.1f} s, status {done.returncode}", *lines, sep="\n  ", flush=True)
             if not lines:
                 print(done.stdout[-2000:], done.stderr[-3000:])

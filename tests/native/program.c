@@ -294,9 +294,10 @@ int main(int count, char **given) {
 #endif
     if (getenv("FAKE_EARLY_STREAMS")) stream_step("stream1"), stream_step("stream2"), stream = NULL;
     if (getenv("FAKE_SHARES")) share(getenv("FAKE_SHARES"));
+    if (getenv("FAKE_EARLY_CAPTURE")) stream_step("stream1"), stream_step("begin");
     Handle module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
     const char *launcher = count > 4 ? given[4] : "cuLaunchKernel";
-    launch(launcher, kernel);
+    if (!getenv("FAKE_EARLY_CAPTURE")) launch(launcher, kernel);
     for (int i = 5; i < count; i++) {
         if (*given[i] == '/') load(given[2], given[i]);
         if (stream_step(given[i])) continue;

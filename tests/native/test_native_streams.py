@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from native_case import STATUS, Case
+from planted import plant
 
 from consan.native import calls
 from consan.reports.model import Report
+from consan.session.comparing import captures
 from consan.toolchain.host_library import C
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -118,6 +120,24 @@ def test_programmatic_dependent_launches(wait: str, steps: tuple[str, ...], foun
     report = run(case, *steps, "again", image=str(image), launcher="cuLaunchKernelEx")
     assert {finding.situation for finding in report.findings} == found, (gap(report), report.incomplete)
     assert not any(area.startswith("launches: races between") for area in report.not_checked), report.not_checked
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_a_capture_that_began_before_the_first_image(chained: bool, tmp_path: Path, case: Case) -> None:
+    """A runtime loads an image at the first launch. To ask for the flags of the stream would end the capture."""
+    image = tmp_path / "chained.ptx"
+    image.write_text(compile_ptx(CHAINED.replace("WAIT", "")).ptx)
+    steps = (*["dependent"] * chained, "again", "again", "end", "run")
+    words = ("asked", "cuModuleLoadData", str(image), "cuLaunchKernelEx", *steps)
+    status, report, handed = case.run(*words, FAKE_EARLY_CAPTURE="1")
+    assert (status, handed.count("captured cuLaunchKernelEx")) == (STATUS, 2), (report.incomplete, handed)
+    assert bool(report.findings) or (report.verdict == "incomplete") is chained, report
+
+
+def test_planted_captures(tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, captures, "self.program.is_captured_unseen(handle)", "False", "Captures.place")
+    with pytest.raises(AssertionError):
+        test_a_capture_that_began_before_the_first_image(False, tmp_path, case)
 
 
 @pytest.mark.parametrize("event", ["event7", "event12"])

@@ -122,6 +122,9 @@ class FakeCalls:
     def read_noted(self) -> None:
         """Nothing is noted."""
 
+    def is_captured(self, stream: int) -> bool:
+        return False
+
     def blocks(self, stream: int) -> bool:
         return stream not in self.non_blocking
 

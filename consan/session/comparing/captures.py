@@ -80,6 +80,8 @@ class Captures:
     def place(self, handle: int) -> WorkPlace:
         """Where work in a stream goes."""
         capture = self._captured.get(handle)
+        if capture is None and self.program.is_captured_unseen(handle):
+            self._join(handle, capture := Capture(handle, whole=False))
         if capture is None:
             return WorkPlace(self.program.concurrent, self.program.of(handle))
         return WorkPlace(capture.concurrent, capture.streams[handle], capture)

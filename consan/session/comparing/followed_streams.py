@@ -195,6 +195,10 @@ class FollowedStreams(ProgramStreams):
             found.edge = edge or found.edge
             return found
 
+    def is_captured_unseen(self, handle: int) -> bool:
+        """Whether a stream that nobody knows is in a capture, which began before anybody followed the calls."""
+        return handle % 4 == 0 and handle not in (*self._known, 0) and self.facts is not None and self.facts.is_captured(handle)
+
     def key(self, handle: int, thread: int = 0) -> int:
         """The key of a stream in the context that is looked at: each one has default streams of its own. `thread`: 0 is this one."""
         if handle == THREAD_STREAM:

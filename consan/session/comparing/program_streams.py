@@ -32,7 +32,7 @@ from consan.session.comparing.comparisons import BEFORE, Comparisons
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.freed_memory import FreedMemory
 from consan.session.comparing.launch_memory import LaunchShape
-from consan.session.comparing.streams import NONE, Event, Numbers, Stream, StreamPlace
+from consan.session.comparing.streams import NONE, Event, Numbers, Stream
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
@@ -78,19 +78,6 @@ class ProgramStream(Stream):
         """The launches that are over when what the stream is given next starts."""
         self._begins()
         return self._over
-
-    @property
-    def before_dependent(self) -> Numbers:
-        """The same, if that is a programmatic dependent launch."""
-        last, before = self._last, self.before
-        return before if last is None or self._timeline is None or last[0] not in self._timeline.running else before & last[1].start
-
-    def put_behind(self, number: int) -> None:
-        """What stands for forgotten launches comes before the last launch of the stream, and all that follows."""
-        self._over = self._over.plus(number)
-        if self._last is not None:
-            last, place = self._last
-            self._last = last, StreamPlace(place.start.plus(number), place.waited.plus(number))
 
     def record(self) -> Event:
         """An event that is reached once all that the stream was given so far is over."""

@@ -259,6 +259,20 @@ class Stream:
         self._last, self._waited = (number, place), NONE
         self._ends()
 
+    @property
+    def before_dependent(self) -> Numbers:
+        """The launches that are over when what the stream is given next starts, if that is a programmatic dependent launch."""
+        self._begins()
+        last = self._last
+        return self._over if last is None or self._timeline is None or last[0] not in self._timeline.running else self._over & last[1].start
+
+    def put_behind(self, number: int) -> None:
+        """A launch that stands for forgotten ones comes before the last launch of the stream, and all that follows."""
+        self._over = self._over.plus(number)
+        if self._last is not None:
+            last, place = self._last
+            self._last = last, StreamPlace(place.start.plus(number), place.waited.plus(number))
+
     def _begins(self) -> None:
         """An operation of the stream begins: a subclass adds what it waits for."""
 
