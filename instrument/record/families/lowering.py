@@ -52,7 +52,7 @@ def lower(kernel: FunctionRecorder, work: Work, made: Makes, access: MemoryAcces
     if means.get("bytes") is int and not fields["bytes"]:
         raise Unsupported(f"{work.instruction.opcode}: access of unknown size")
     site = kernel.context.site(kernel.plan, work, *_touch(made.kind, access))
-    if "source" in means:
+    if means.get("source") is int:  # of copies it is an address
         fields["source"] = kernel.context.source(site)
     return made.kind(**fields, site=site.number)
 
