@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 from framework_support import KERNELS, Framework, gap
 from leaving_support import slow_clock
 from planted import plant
 
 from consan.checker.judging.checked import Checked
+from consan.reports.model import Report
 from consan.session import frameworks, global_looks
 from consan.session.executing import background, in_flight_launch, judging
 from consan.session.executing.background import Background
@@ -22,6 +24,7 @@ from consan.session.executing.judging import Examined, Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.global_looks import GlobalLooks
 from consan.session.modules.prepared import Prepared
+from consan.textures.argument import Texture
 
 LONGEST = 60.0  # seconds that a test waits for a thread
 MIRRORS = """
@@ -99,6 +102,32 @@ def test_with_all_launches_looked_at_none_waits_and_each_is_checked_by_itself(mo
     for apart in (1, 0, 1):
         waits.launch("scatters", apart)
     assert report.findings == waits.report().findings
+
+
+FETCHES = """
+extern "C" __global__ void fetches(unsigned* out, unsigned* from, int texture) {
+    out[blockIdx.x * blockDim.x + threadIdx.x] = tex1Dfetch<unsigned>((cudaTextureObject_t)texture, threadIdx.x);
+}
+"""
+
+
+def texture_destroyed_at_once() -> Report:
+    framework = Framework(KERNELS + FETCHES)
+    texture = Texture(np.zeros(64, np.uint32), memory="linear").at(framework.source)
+    framework.launch("fetches", handle := framework.backend.make_texture(texture))
+    framework.backend.advance(0)
+    framework.backend.free_texture(handle)
+    return framework.report()
+
+
+def test_a_launch_that_fetches_is_checked_while_its_texture_is_there() -> None:
+    report = texture_destroyed_at_once()
+    assert (report.verdict, report.incomplete) == ("clean", ()), gap(report)
+
+
+def test_a_fault_in_what_waits_for_a_texture(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, background, "(whole and _fetches(prepared, entry))", "False")
+    assert texture_destroyed_at_once().verdict == "incomplete"
 
 
 def in_turn(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

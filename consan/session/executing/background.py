@@ -80,8 +80,8 @@ class Background:
         recorded, recording = prepared.recorded, self.judge.recording
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
-        beyond = recorded.kernel(entry).silent or entry in recorded.refused
-        if (repeats and recorded.has_global(entry)) or not recorded.leaves or recording.asks_all or beyond:
+        beyond, whole = recorded.kernel(entry).silent or entry in recorded.refused, recorded.has_global(entry)
+        if (repeats and whole) or not recorded.leaves or recording.asks_all or beyond or (whole and _fetches(prepared, entry)):
             return False
         return not recorded.compact or LogForm.of(recorded, prepared.number_of(entry)).result_bytes <= MOST_RESULTS
 
@@ -397,3 +397,8 @@ class Background:
         for sent in [sent for sent in self.out if sent.is_out and not sent.hangs]:
             self.out.remove(sent)
             sent.slip, sent.account, sent.examined = None, ReceiptGroup.failed(error), True
+
+
+def _fetches(prepared: Prepared, entry: str) -> bool:
+    """Whether a kernel fetches from textures. Its check asks the driver about them, so the program must not have destroyed them."""
+    return any("texture" in function.families for function in prepared.instrumented.reachable(entry))
