@@ -30,7 +30,16 @@ from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS
 from consan.dataclass import dataclass
 from consan.session.executing.in_flight import Repeating, Slot
-from consan.session.executing.in_flight_launch import NOT_LIKE, CheckInTurn, InFlightLaunch, ReceiptGroup, Shape, StreamKey, next_ones
+from consan.session.executing.in_flight_launch import (
+    NOT_LIKE,
+    CheckInTurn,
+    InFlightLaunch,
+    ReceiptGroup,
+    Shape,
+    StreamKey,
+    fetches,
+    next_ones,
+)
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
@@ -81,7 +90,7 @@ class Background:
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
         beyond, whole = recorded.kernel(entry).silent or entry in recorded.refused, recorded.has_global(entry)
-        if (repeats and whole) or not recorded.leaves or recording.asks_all or beyond or (whole and _fetches(prepared, entry)):
+        if (repeats and whole) or not recorded.leaves or recording.asks_all or beyond or (whole and fetches(prepared, entry)):
             return False
         return not recorded.compact or LogForm.of(recorded, prepared.number_of(entry)).result_bytes <= MOST_RESULTS
 
@@ -397,8 +406,3 @@ class Background:
         for sent in [sent for sent in self.out if sent.is_out and not sent.hangs]:
             self.out.remove(sent)
             sent.slip, sent.account, sent.examined = None, ReceiptGroup.failed(error), True
-
-
-def _fetches(prepared: Prepared, entry: str) -> bool:
-    """Whether a kernel fetches from textures. Its check asks the driver about them, so the program must not have destroyed them."""
-    return any("texture" in function.families for function in prepared.instrumented.reachable(entry))
