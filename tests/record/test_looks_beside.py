@@ -126,7 +126,7 @@ def test_a_launch_that_fetches_is_checked_while_its_texture_is_there() -> None:
 
 
 def test_a_fault_in_what_waits_for_a_texture(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, background, "(whole and fetches(prepared, entry))", "False")
+    plant(monkeypatch, background, "(whole and prepared.fetches(entry))", "False")
     assert texture_destroyed_at_once().verdict == "incomplete"
 
 

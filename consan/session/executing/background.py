@@ -30,16 +30,7 @@ from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS
 from consan.dataclass import dataclass
 from consan.session.executing.in_flight import Repeating, Slot
-from consan.session.executing.in_flight_launch import (
-    NOT_LIKE,
-    CheckInTurn,
-    InFlightLaunch,
-    ReceiptGroup,
-    Shape,
-    StreamKey,
-    fetches,
-    next_ones,
-)
+from consan.session.executing.in_flight_launch import NOT_LIKE, CheckInTurn, InFlightLaunch, ReceiptGroup, Shape, StreamKey, next_ones
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
@@ -90,7 +81,7 @@ class Background:
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
         beyond, whole = recorded.kernel(entry).silent or entry in recorded.refused, recorded.has_global(entry)
-        if (repeats and whole) or not recorded.leaves or recording.asks_all or beyond or (whole and fetches(prepared, entry)):
+        if (repeats and whole) or not recorded.leaves or recording.asks_all or beyond or (whole and prepared.fetches(entry)):
             return False
         return not recorded.compact or LogForm.of(recorded, prepared.number_of(entry)).result_bytes <= MOST_RESULTS
 

@@ -142,8 +142,3 @@ def is_looked_at(launches: Iterable[InFlightLaunch], number: int, entry: str, ex
     """Whether the global memory of a launch of a shape is recorded, and it is not checked yet. `number`: of its form."""
     like = number, entry, *extents
     return any(each.by_itself and each.shape[1:6] == like and not each.is_decided for each in launches)
-
-
-def fetches(prepared: Prepared, entry: str) -> bool:
-    """Whether a kernel fetches from textures. Its check asks the driver about them, so the program must not have destroyed them."""
-    return any("texture" in function.families for function in prepared.instrumented.reachable(entry))

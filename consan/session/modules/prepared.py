@@ -155,3 +155,7 @@ class Prepared:
         if entry not in entries:
             raise UsageError(f"the module has no entry {entry}; it has: {', '.join(entries) or 'none'}")
         return entries.index(entry)
+
+    def fetches(self, entry: str) -> bool:
+        """Whether a kernel fetches from textures. Its check asks the driver about them, so the program must not have destroyed them."""
+        return any("texture" in function.families for function in self.instrumented.reachable(entry))
