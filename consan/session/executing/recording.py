@@ -244,10 +244,13 @@ class Recording:
         (self.kernels.lacks_comparison if counts else self.kernels.lacks_global_races)(prepared, entry, str(error))
 
     def gaps_that_count(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
-        """Why global memory was not checked, where that makes a report incomplete: all if all was `required`, else what had no room."""
-        gaps = self.kernels.global_race_gaps(prepared, entry)
-        why = self.kernels.of(prepared, entry).beyond
-        return gaps if self.options.global_required else tuple(each for each in gaps if why and self.options.global_wanted and why in each)
+        """Why global memory was not checked, where that makes a report incomplete: all if all was `required`, else what had no room.
+
+        Launches that were not recorded at all have a line of their own.
+        """
+        unrecorded, why = self.kernels.unrecorded(prepared, entry), self.kernels.of(prepared, entry).beyond
+        gaps = [each for each in self.kernels.global_race_gaps(prepared, entry) if each not in unrecorded]
+        return tuple(each for each in gaps if self.options.global_required or (why and self.options.global_wanted and why in each))
 
     def add_note(self, text: str) -> None:
         """Add a line to the notes of the report, once."""

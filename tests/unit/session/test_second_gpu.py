@@ -54,7 +54,7 @@ def test_a_fault_in_what_counts_as_used(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_fault_in_the_gaps_that_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, recording, "why and self.options.global_wanted and why in each", "False")
+    plant(monkeypatch, recording, "self.options.global_required or (why and self.options.global_wanted and why in each)", "False")
     with pytest.raises(AssertionError):
         test_a_gap_of_one_rank_is_not_filled_by_another(monkeypatch)
 
