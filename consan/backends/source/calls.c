@@ -300,9 +300,8 @@ struct Config {  // CUlaunchConfig
 
 // A launch with attributes that records an event by one of them: Python has to know.
 static bool records_event(const struct CallRule *rule, const void *parameters) {
-    const struct Config *config;
     if (rule->kind != LAUNCH || rule->within < 0 || !parameters) return false;
-    memcpy(&config, parameters, sizeof config);
+    const struct Config *config = *(const struct Config *const *)parameters;  // the first parameter
     for (uint32_t at = 0; config && config->attributes && at < config->count; at++) {
         int number = config->attributes[at].number;
         if (number == PROGRAMMATIC_EVENT || number == LAUNCH_COMPLETION_EVENT) return true;
