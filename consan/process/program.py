@@ -279,10 +279,10 @@ def run_program(program: PythonProgram, session: Session, ranks: int = 1) -> Pro
     """Run it. With several ranks it runs once for each."""
     uncaught, in_threads = list[BaseException](), list[BaseException]()
     end = begin(Crew(ranks)) if ranks > 1 else lambda: None
-    late.adapters.install(session)
-    if ranks == 1 and session.backend.simulates and makes_streams(program.code):
-        session.streams.expect()
     try:
+        late.adapters.install(session)
+        if ranks == 1 and session.backend.simulates and makes_streams(program.code):
+            session.streams.expect()
         with collecting_as_given(), _watching_threads(in_threads):
             status = execute(program, uncaught)
         return ProgramEnd(status, None, tuple(uncaught), tuple(in_threads))

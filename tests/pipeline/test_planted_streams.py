@@ -77,7 +77,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], 
         *(
             streams,
             "Stream.place",
-            "StreamPlace(self._over, self._over)",
+            "StreamPlace(self._over, self._over | self._waited if self._waited else self._over)",
             "StreamPlace(timeline.everything, timeline.everything)",
             programs.no_edge,
             False,

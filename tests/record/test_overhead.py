@@ -22,7 +22,8 @@ from consan.session.planning.budget import FIRST
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the clock takes a second: half of the time is consan's own, or more."""
     seconds = itertools.count()
-    monkeypatch.setattr(COST, "now", lambda: float(next(seconds)))
+    for clock in ("now", "computed"):
+        monkeypatch.setattr(COST, clock, lambda: float(next(seconds)))
     COST.restart()
 
 

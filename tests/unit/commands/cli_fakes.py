@@ -26,6 +26,7 @@ class FakeBackend:
     choice: str = "cpu"
     arch: str = "sm_90a"
     allocates_zeros: bool = True
+    simulates: bool = False
     memory: dict[int, Any] = field(default_factory=dict)
 
     def alloc(self, nbytes: int) -> int:
