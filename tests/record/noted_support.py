@@ -31,6 +31,7 @@ class Program:
         monkeypatch.setattr(followed_streams, "FIRST_CALLS", 0 if note else 1 << 30)
         monkeypatch.setattr(DriverCalls, "is_registered", lambda *_: True)
         monkeypatch.setattr(DriverCalls, "blocks", lambda *_: False)
+        monkeypatch.setattr(DriverCalls, "is_captured", lambda *_: False)
         monkeypatch.setattr(DriverCalls, "kernel", lambda *_: "fast")
         self.calls = DriverCalls()
         self.framework = Framework(calls=self.calls)
