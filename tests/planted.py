@@ -17,6 +17,7 @@ import inspect
 import marshal
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -208,7 +209,8 @@ def plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: st
     text = inspect.getsource(module)
     assert text.count(old) == 1 or (name and old in text)
     other: dict[str, Any] = {"__name__": module.__name__, "__file__": module.__file__}
-    exec(compile(text.replace(old, new), str(module.__file__), "exec"), other)
+    with _tables_kept():
+        exec(compile(text.replace(old, new), str(module.__file__), "exec"), other)
     changes: list[tuple[object, str, object]] = [
         (right, "__code__", wrong.__code__)
         for right, wrong in _functions(module, vars(module), other)
@@ -220,6 +222,20 @@ def plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: st
     assert changes, "nothing has the text"
     for change in changes:
         monkeypatch.setattr(*change)
+
+
+@contextlib.contextmanager
+def _tables_kept() -> Iterator[None]:
+    """A module may add its functions to tables of others (`serves`): those of another text do not stay there."""
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "consan"]
+    kept = [(table, dict(table)) for module in modules for table in list(vars(module).values()) if type(table) is dict]
+    try:
+        yield
+    finally:
+        for table, before in kept:
+            if len(table) != len(before) or any(table[key] is not value for key, value in before.items()):
+                table.clear()
+                table.update(before)
 
 
 def _constants(module: ModuleType) -> list[str]:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted import plant
 from reversed_tile import HEADER, REVERSE
 
 from consan._errors import EnvironmentFailure
 from consan.backends import driver
-from consan.libcuda import calls, cudart_calls, library
+from consan.libcuda import calls, cudart_calls, library, stream_calls
 from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import SpecialMemory
 from consan.session.planning.options import SessionOptions
@@ -268,3 +269,9 @@ def test_consan_does_not_take_it_for_a_driver(program: Program, monkeypatch: pyt
     monkeypatch.setattr("consan.backends.driver.LIBRARIES", ("libcuda.so.1",))  # the one that is loaded
     with pytest.raises(EnvironmentFailure, match="no NVIDIA driver"):
         driver.driver.__wrapped__()
+
+
+def test_a_planted_fault_leaves_no_other_functions_among_those_that_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = dict(calls.CALLS)
+    plant(monkeypatch, stream_calls, "waited=waited", "waited=True", "EventHandle.begun")
+    assert served == calls.CALLS
