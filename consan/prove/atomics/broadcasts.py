@@ -1,4 +1,4 @@
-"""Values that one thread passes to all others of its CTA: a store in shared memory, a barrier of all, and loads of the same bytes behind it.
+"""Values that one thread hands to all others of its CTA: a store in shared memory, a barrier of all, and loads of the same bytes behind it.
 
 A load of one address by all threads gives one value, if no thread writes there from the barrier before it to the next one. Whoever did
 would race with the load, and then nothing is proven. Barriers of warps and mbarriers may order such a write without a race, so in kernels
