@@ -68,7 +68,7 @@ dist.destroy_process_group()
 ).replace("RESULT", "assert (data == 3).all()")
 
 START, END = "    meet(pads, 1, RANK, SEND, WAIT)  # start\n", "    meet(pads, 2, RANK, SEND, WAIT)  # end\n"
-# What is left out or changed, and the exit status on the virtual machine.
+# The part that is left out or changed, and the exit status on the virtual machine.
 FAULTS: dict[str, tuple[tuple[str, str], int]] = {
     "repaired": (("", ""), 0),
     "no start barrier": ((START, ""), 66),
@@ -115,7 +115,7 @@ dist.destroy_process_group()
 """
 )
 
-# What stands between the launches, and whether it orders them.
+# The operations between the launches, and whether it orders them.
 ORDERS: dict[str, tuple[str, bool]] = {
     "dist.barrier": ("dist.barrier()", True),
     "barrier of a handle": ("handle.barrier()", True),

@@ -81,7 +81,7 @@ def _other_parity(case: Case, wait: SyncPoint) -> str:
 
 
 def issued_only(case: Case) -> Culprit:
-    """The thread of (1) arrives behind it at the mbarrier for which that of (2) waits: this tells of the issue of (1), not of its end."""
+    """The thread of (1) arrives behind it at the mbarrier for which that of (2) waits: (1) has been issued then, and may not have ended."""
     wait = last_of(case.around.before_second, is_phase_wait)
     if wait is None or case.operation not in TENSOR_OPERATIONS or not case.variable(wait):
         return None

@@ -20,8 +20,8 @@ _WORDS: Final = re.compile(r"\w")
 _FIELD: Final = re.compile(r"\{[^{}]*\}|%\(\w+\)[sdr]|%[sdr]")
 _OPENED: Final = re.compile(r".*(\"\"\"|'''|\"|')")  # what stands before a literal
 _CLOSED: Final = re.compile(r"(\"\"\"|'''|\"|').*")
-_LEAST: Final = 3  # letters and digits of a line that can be told from others
-_CLEAR: Final = 12  # those of a line of which a part was put in
+_LEAST: Final = 3  # letters and digits of a line that is like no other
+_CLEAR: Final = 12  # those of a line into which a part was put
 _REACH: Final = 8  # lines around one that is known, among which a part of a line is searched
 _SHARE: Final = 0.5  # of these lines, those that stand in the file
 
@@ -75,14 +75,14 @@ def _is_free(ours: str) -> bool:
 
 
 def _same(source: Sequence[str], lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines of the source and of the file that are the same, in one order, of those that can be told from others."""
+    """Lines of the source and of the file that are the same, in one order, of those that are like no other."""
     blocks = SequenceMatcher(None, source, lines, autojunk=False).get_matching_blocks()
     same = ((block.a + i, block.b + i) for block in blocks for i in range(block.size))
     return [(ours, theirs) for ours, theirs in same if not _is_free(source[ours])]
 
 
 def _with_parts(source: Sequence[str], lines: Sequence[str], same: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """These, and lines between, above and below them of which the file has a part or a form with fields."""
+    """These, and lines between, above and below them, if the file has a part of each or a form with fields."""
     anchors = list(same)
     if same:
         end = same[0][1]

@@ -59,7 +59,7 @@ def launched(name: str, size: int, launches: int) -> None:
           f"device {(total - free) >> 20} MiB", flush=True)  # fmt: skip
 
 
-def told(name: str, given: argparse.Namespace, options: list[str] | None) -> str:
+def described(name: str, given: argparse.Namespace, options: list[str] | None) -> str:
     """The figures of one process. `options`: of `consan run`; None: alone."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
@@ -91,8 +91,8 @@ def main() -> None:
         if given.one:
             launched(name, given.size, given.launches)
             continue
-        print(f"{name}: plain {told(name, given, None)}", flush=True)
-        print(f"{name}: consan {given.options} {told(name, given, given.options.split())}", flush=True)
+        print(f"{name}: plain {described(name, given, None)}", flush=True)
+        print(f"{name}: consan {given.options} {described(name, given, given.options.split())}", flush=True)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class WordAccess(Enum):
 @dataclass(frozen=True)
 class SyncWord:
     """The words that one pointer leads to. `value`: what a flag is set to, or a lock where it is taken. `writer`: what sets a flag, frees a
-    lock, or adds. `readers`: the accesses whose results tell something, all of which acquire.
+    lock, or adds. `readers`: the accesses whose results are used.
     """
 
     base: Base
@@ -113,7 +113,7 @@ def _flag(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWo
 
 
 def _with_results(accesses: Iterable[StrongThreadAccess]) -> Iterable[StrongThreadAccess]:
-    """Those whose results tell something."""
+    """Those whose results are used."""
     return (each for each in accesses if each.seen is not None)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,13 +112,16 @@ class _Made:
 
     def comes_before(self, ends: int, later: _Made, begins: int) -> bool:
         """Whether one of these ends of it comes before the begin of a later launch at one of these ranks."""
-        numbers = [self.ends[rank] for rank in _ranks(ends) if rank in self.ends]
-        return any(number in later.places[rank].start for rank in _ranks(begins) if rank in later.places for number in numbers)
+        return self._has_end(ends, (later.places[rank].start for rank in _ranks(begins) if rank in later.places))
 
     def waited_for(self, ends: int, later: _Made, waits: int) -> bool:
         """Whether a `griddepcontrol.wait` of one of these ranks in a later launch waits for one of these ends of it."""
+        return self._has_end(ends, (later.places[rank].waited for rank in _ranks(waits) if rank in later.places))
+
+    def _has_end(self, ends: int, sets: Iterable[Numbers]) -> bool:
+        """Whether one of these ends of it is in one of these sets."""
         numbers = [self.ends[rank] for rank in _ranks(ends) if rank in self.ends]
-        return any(number in later.places[rank].waited for rank in _ranks(waits) if rank in later.places for number in numbers)
+        return any(number in each for each in sets for number in numbers)
 
     def groups(self, bits: str, rank: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The accesses of a rank with the same ranks behind or before them, and these."""

@@ -161,8 +161,8 @@ def test_launches_that_are_passed_over(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("notes", [False, True])
-@pytest.mark.parametrize(("attribute", "told"), [(7, True), (12, True), (6, False), (4, False)])
-def test_launches_that_record_an_event_are_told(attribute: int, told: bool, notes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("attribute", "records"), [(7, True), (12, True), (6, False), (4, False)])
+def test_launches_that_record_an_event_are_reported(attribute: int, records: bool, notes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else C keeps from Python."""
     cupti = Cupti()
     _, heard, calls = followed(monkeypatch, cupti)
@@ -171,7 +171,7 @@ def test_launches_that_record_an_event_are_told(attribute: int, told: bool, note
     given[0].id, given[1].id = 2, attribute
     config = LaunchConfig(attributes=given, count=2)
     cupti.called("cuLaunchKernelEx", ctypes.addressof(config), 9, 0, 0)
-    assert [call.records for call in heard.calls] == [True] * told
+    assert [call.records for call in heard.calls] == [True] * records
 
 
 def test_launches_of_a_graph_that_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ class ConditionalGraphs(Graphs):
         return self("cuGraphAddNode_v2", graph, (Word * 1)(after), 0, 1 if after else 0, self.params)
 
     def ran(self, number: int) -> set[int]:
-        """What the kernel has counted, once the graph has run from this number."""
+        """The numbers that the kernel has counted, once the graph has run from this one."""
         self.do("cuMemsetD32_v2", self.number, number, 1)
         self.do("cuCtxSynchronize")
         self.do("cuGraphLaunch", self("cuGraphInstantiateWithFlags", self.graph, 0), self.origin)

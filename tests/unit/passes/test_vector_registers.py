@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from planted import plant
 
@@ -37,15 +38,6 @@ KERNEL = """.version 8.5
     ret;
 }
 """
-
-
-@pytest.mark.parametrize(("barrier", "verdict"), [("bar.sync 0;", "clean"), ("", "violations")])
-def test_the_kernel_runs_and_is_checked(barrier: str, verdict: str) -> None:
-    out = np.zeros(32, np.uint32)
-    report = consan.launch(consan.Kernel(KERNEL.replace("BARRIER", barrier)), grid=1, block=32, args=[out], device="cpu")
-    assert report.verdict == verdict
-    if barrier:
-        np.testing.assert_array_equal(out, (np.arange(32) ^ 1) * 1000 + 7)
 
 
 def test_lines_stay_and_other_modules_are_not_touched() -> None:
@@ -128,13 +120,17 @@ PROFILED = """.version 8.5
 """
 
 
+CASES = [(KERNEL, (np.arange(32) ^ 1) * 1000 + 7), (PROFILED, np.arange(32) ^ 1)]
+
+
 @pytest.mark.parametrize(("barrier", "verdict"), [("bar.sync 0;", "clean"), ("", "violations")])
-def test_a_special_register_in_a_vector_is_read_and_the_store_is_checked(barrier: str, verdict: str) -> None:
+@pytest.mark.parametrize(("kernel", "expected"), CASES, ids=["vector registers", "a special register in a vector"])
+def test_the_kernel_runs_and_is_checked(kernel: str, expected: npt.NDArray[np.int64], barrier: str, verdict: str) -> None:
     out = np.zeros(32, np.uint32)
-    report = consan.launch(consan.Kernel(PROFILED.replace("BARRIER", barrier)), grid=1, block=32, args=[out], device="cpu")
+    report = consan.launch(consan.Kernel(kernel.replace("BARRIER", barrier)), grid=1, block=32, args=[out], device="cpu")
     assert (report.verdict, report.kernels[0].engine) == (verdict, "record")
     if barrier:
-        np.testing.assert_array_equal(out, np.arange(32) ^ 1)
+        np.testing.assert_array_equal(out, expected)
 
 
 def test_the_special_register_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,11 +53,11 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "writes in rounds": (
         published, "return not write.rounds and node not in behind(self._view.edges, [node])", "return True", "additions in rounds",
     ),
-    "which word is told": (broadcasts, "_place(step.instruction, made) == place", "True", "a lock of which another word is told"),
-    "the last word that is told": (
-        broadcasts, "in reversed(graph.nodes[node].steps)", "in graph.nodes[node].steps", "a lock that is told and changed",
+    "which word is handed on": (broadcasts, "_place(step.instruction, made) == place", "True", "a lock beside another word"),
+    "the last word that is handed on": (
+        broadcasts, "in reversed(graph.nodes[node].steps)", "in graph.nodes[node].steps", "a lock that is handed on and changed",
     ),
-    "who tells": (step, "and self.first.holds(held)", "", "a lock that another thread tells"),
+    "who hands it on": (step, "and self.first.holds(held)", "", "a lock that another thread hands on"),
 }  # fmt: skip
 
 

@@ -100,14 +100,14 @@ RACES: Final = {
     "a lock of the first thread that others rely on": ALONE + OTHERS_UPDATE,
     "a lock that is freed in rounds": _BEGIN + TAKE + "mov.u32 %r16, 0;\n$R:\n" + UPDATE + FREE
     + "add.s32 %r16, %r16, 1;\nsetp.lt.s32 %p5, %r16, 3;\n@%p5 bra $R;\n",
-    "a lock that is told before it is read": _BEGIN + TAKE.replace(
+    "a lock that is handed on before it is read": _BEGIN + TAKE.replace(
         "@%p1 atom.global.gpu.acquire.cas.b32 %r10, [%rd2], 0, 1;\n" + _SPREAD,
         "@%p1 st.shared.u32 [s], %r10;\n@%p1 atom.global.gpu.acquire.cas.b32 %r10, [%rd2], 0, 1;\nbar.sync 0;\nld.shared.u32 %r11, [s];\n",
     ) + UPDATE + FREE,
-    "a lock of which another word is told": LOCKED.replace("ld.shared.u32 %r11, [s]", "ld.shared.u32 %r11, [s+4]"),
-    "a lock that is told and changed": LOCKED.replace(_SPREAD, "@%p1 st.shared.u32 [s], %r10;\n@%p1 st.shared.u32 [s], 0;\n"
+    "a lock beside another word": LOCKED.replace("ld.shared.u32 %r11, [s]", "ld.shared.u32 %r11, [s+4]"),
+    "a lock that is handed on and changed": LOCKED.replace(_SPREAD, "@%p1 st.shared.u32 [s], %r10;\n@%p1 st.shared.u32 [s], 0;\n"
                                                      "bar.sync 0;\nld.shared.u32 %r11, [s];\n"),
-    "a lock that another thread tells": LOCKED.replace("@%p1 st.shared.u32 [s]", "setp.eq.u32 %p6, %r2, 1;\n@%p6 st.shared.u32 [s]"),
+    "a lock that another thread hands on": LOCKED.replace("@%p1 st.shared.u32 [s]", "setp.eq.u32 %p6, %r2, 1;\n@%p6 st.shared.u32 [s]"),
     # flags
     "a flag before the data": _flagged(SET + STORE),
     "a flag that no barrier comes before": _flagged(STORE + SET.replace("bar.sync 0;\n", "")),

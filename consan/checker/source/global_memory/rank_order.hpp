@@ -59,7 +59,7 @@ class RankOrder {
         return ranks;
     }
 
-    // The ranks of which a wait is before the end of a rank.
+    // The ranks with a wait before the end of a rank.
     u32 waited(u32 rank, const Knowledge &known, const std::vector<std::vector<GridWait>> &waits) const {
         u32 ranks = 0;
         for (u32 cluster = 0; cluster < waits.size(); ++cluster)

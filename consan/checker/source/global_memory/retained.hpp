@@ -55,7 +55,7 @@ class Retained {
   private:
     size_t place(u32 cluster, u32 thread) const { return (size_t)cluster * threads_ + thread; }
 
-    // The ranks of which a wait is before what the thread does next. That stays so.
+    // The ranks with a wait before what the thread does next. That stays so.
     u32 behind(u32 cluster, u32 thread) {
         u32 &known = behind_[place(cluster, thread)];
         if (known == waited_) return known;
