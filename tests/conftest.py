@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from sampled import mark_samples
 from twin_file import COMPILED
 
+from consan.adapters.importhook import ImportHook
 from consan.backends import driver
 from consan.backends.virtual import VirtualBackend
 from consan.instrument.collection import HELD
@@ -90,9 +92,11 @@ def _own_machine(request: pytest.FixtureRequest) -> Iterator[None]:
         if folder in HOOKS:
             patch.setattr(SessionOptions, "records", property(lambda self: self.engine == RECORD or self.global_required))
         yield
+    left = [finder for finder in sys.meta_path if isinstance(finder, ImportHook)]
     for name in [name for name, device in devices.DEVICES.items() if device.backend.choice == "cpu"]:
         del devices.DEVICES[name]
     _collect()  # machines and their modules refer to each other, and a machine has up to 100 MB
+    assert not left, "an adapter waits for its framework's import, and would change what later files import"
 
 
 @pytest.fixture

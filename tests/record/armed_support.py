@@ -18,6 +18,8 @@ from consan.session.executing.judging import Judge
 sys.path.append(str(Path(__file__).parents[1] / "bench"))
 import bench_launch
 
+OPEN: list[Program] = []  # the end of a test closes those that it has left open, also where it fails
+
 
 class Program(bench_launch.Program):
     """A program of one framework. `python`: launches that C does not make; `helped`: those of them before which Python called C.
@@ -27,6 +29,7 @@ class Program(bench_launch.Program):
 
     def __init__(self, library: bench_launch.NullLibrary, way: str, kernel: str, stream: int = 0, calls: Any = None, **more: Any) -> None:
         super().__init__(library, kernel, "auto", stream, calls, **more)
+        OPEN.append(self)
         self.python = self.helped = self.long = 0
         self.way = way
         _, self._checked = getattr(self, way)()
@@ -70,7 +73,10 @@ class Program(bench_launch.Program):
         self.library.set(name, value)
 
     def close(self) -> None:
-        """The driver is as it was."""
+        """The driver and the frameworks are as they were."""
+        if self not in OPEN:
+            return
+        OPEN.remove(self)
         for name in ("null_sum", "null_status", "null_late"):
             self.switch(name, 0)
         super().close()

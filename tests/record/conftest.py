@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
+from armed_support import OPEN
 
 from consan._errors import EnvironmentFailure
 from consan.checker.compiled.build import library
@@ -24,3 +26,11 @@ def cxx() -> None:
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for fixes is bounded by work only: what is found does not depend on the machine."""
     monkeypatch.setattr(reruns, "LONGEST", math.inf)
+
+
+@pytest.fixture(autouse=True)
+def programs_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No adapter of a program stays, also where a test has failed as a planted fault lets it."""
+    yield
+    while OPEN:
+        OPEN[-1].close()

@@ -9,7 +9,6 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,10 +33,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrar
 
 
 @pytest.fixture(params=["cupy picks", "cupy adds", "triton picks", "triton adds", "core adds"])
-def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
-    made = opened(request.param, library, monkeypatch)
-    yield made
-    made.close()
+def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Program:
+    return opened(request.param, library, monkeypatch)
 
 
 on_picks = pytest.mark.parametrize("program", ["cupy picks", "triton picks"], indirect=True)
@@ -93,21 +90,21 @@ def test_a_launch_that_is_taken_back_while_it_is_made(program: Program) -> None:
 
 
 def test_a_module_whose_variables_another_launch_changes(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    with contextlib.closing(opened("triton picks", library, monkeypatch)) as program:
-        program.learn()
-        last = program.session.frameworks.background.last
-        ((symbol, slot),) = ((symbol, slot) for symbol, slot in last.items() if isinstance(slot, Slot))
-        slot.owner.take_back()
-        assert slot.owner.lends() is not None
-        monkeypatch.setitem(last, symbol, object())
-        assert slot.owner.lends() is None
+    program = opened("triton picks", library, monkeypatch)
+    program.learn()
+    last = program.session.frameworks.background.last
+    ((symbol, slot),) = ((symbol, slot) for symbol, slot in last.items() if isinstance(slot, Slot))
+    slot.owner.take_back()
+    assert slot.owner.lends() is not None
+    monkeypatch.setitem(last, symbol, object())
+    assert slot.owner.lends() is None
 
 
 def test_another_stream(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    with contextlib.closing(opened("cupy picks", library, monkeypatch, stream=0x5000)) as program:
-        made = program.learn()
-        assert program.launch(20) == 20
-        assert program.counts() == ("clean", made + 20)
+    program = opened("cupy picks", library, monkeypatch, stream=0x5000)
+    made = program.learn()
+    assert program.launch(20) == 20
+    assert program.counts() == ("clean", made + 20)
 
 
 def test_a_report_takes_launches_back(program: Program) -> None:
@@ -161,21 +158,21 @@ def test_the_look_at_the_clock_takes_launches_back(program: Program) -> None:
 
 
 def test_a_full_queue_does_not_keep_python_out(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    with contextlib.closing(opened("cupy adds", library, monkeypatch)) as program:
-        made = program.learn()
-        threads = [threading.Thread(target=each, daemon=True) for each in (program.launch, program.session.frameworks.tell_repeated)]
-        program.switch("null_full", 1)
-        try:
-            threads[0].start()
-            while library.get("null_full") != -1:
-                time.sleep(0.01)
-            threads[1].start()
-            threads[1].join(10)
-            assert not threads[1].is_alive(), "it waits for the driver"
-        finally:
-            program.switch("null_full", 0)
-        threads[0].join()
-        assert program.counts() == ("clean", made + 1)
+    program = opened("cupy adds", library, monkeypatch)
+    made = program.learn()
+    threads = [threading.Thread(target=each, daemon=True) for each in (program.launch, program.session.frameworks.tell_repeated)]
+    program.switch("null_full", 1)
+    try:
+        threads[0].start()
+        while library.get("null_full") != -1:
+            time.sleep(0.01)
+        threads[1].start()
+        threads[1].join(10)
+        assert not threads[1].is_alive(), "it waits for the driver"
+    finally:
+        program.switch("null_full", 0)
+    threads[0].join()
+    assert program.counts() == ("clean", made + 1)
 
 
 # -- how a launch is noted -------------------------------------------------------------------------------------------------------
@@ -225,13 +222,12 @@ def test_memory_that_is_shared_later_is_looked_at_by_python(program: Program) ->
     assert program.counts() == ("clean", made + 4)
 
 
-def test_c_makes_no_launch_while_memory_is_shared(library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("program", ["cupy adds", "triton adds"], indirect=True)
+def test_c_makes_no_launch_while_memory_is_shared(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PeerMemory, "shares", True)
-    for given in ("cupy adds", "triton adds"):
-        with contextlib.closing(opened(given, library, monkeypatch)) as program:
-            program.launch(5)
-            assert program.python == 5
-            assert program.counts() == ("clean", 5)
+    program.launch(5)
+    assert program.python == 5
+    assert program.counts() == ("clean", 5)
 
 
 # -- planted faults --------------------------------------------------------------------------------------------------------------
@@ -310,5 +306,3 @@ def test_a_fault(fault: str, library: bench_launch.NullLibrary, monkeypatch: pyt
     finally:
         for name in ("null_sum", "null_status", "null_late"):
             library.set(name, 0)
-        if program is not None:
-            program.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,10 +32,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bench_launch.NullLibrar
 
 
 @pytest.fixture(params=["cupy waits", "triton waits"])
-def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
-    made = known(request.param, library, monkeypatch)
-    yield made
-    made.close()
+def program(request: pytest.FixtureRequest, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> Program:
+    return known(request.param, library, monkeypatch)
 
 
 on_turns = pytest.mark.parametrize("program", ["cupy turns", "triton turns"], indirect=True)
@@ -145,7 +142,6 @@ def test_a_launch_that_ends_as_one_did_needs_no_log(
 ) -> None:
     program = known(f"{way} {kernel}", library, monkeypatch, timeout=limit)
     learn(program)
-    program.close()
 
 
 def stays_recorded(way: str, library: bench_launch.NullLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +153,6 @@ def stays_recorded(way: str, library: bench_launch.NullLibrary, monkeypatch: pyt
         program.launch(5)
         assert launched(program) != PLAIN
     assert program.counts() == ("clean", made + 15)
-    program.close()
 
 
 @pytest.mark.parametrize("way", ["cupy", "triton"])
@@ -219,4 +214,3 @@ def _fails(test: Any, program: Program, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(AssertionError):
         test(program, **more)
     program.session.report()
-    program.close()

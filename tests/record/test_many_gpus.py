@@ -114,7 +114,6 @@ def test_not_where_calls_are_not_seen(library: bench_launch.NullLibrary, monkeyp
     monkeypatch.setattr(CudaContexts, "alone", False)
     program = opened("triton adds", library, monkeypatch)
     assert program.repeats(10) == 0
-    program.close()
 
 
 FAULTS: dict[str, tuple[Any, str, str, Callable[..., None], str]] = {

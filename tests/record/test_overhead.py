@@ -93,7 +93,6 @@ def test_they_are_looked_at_once_there_is_time(library: bench_launch.NullLibrary
     assert found.look()
     assert program.repeats(5) == 0
     assert by_kernel(program.session.report())["picks"]["barriers"] == f"sampled ({FIRST + 5} of 30)"
-    program.close()
 
 
 @pytest.mark.parametrize(
