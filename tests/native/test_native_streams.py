@@ -84,7 +84,7 @@ def test_a_graph_that_is_made_node_by_node(case: Case) -> None:
 
 
 def test_a_profiler_that_has_cupti(case: Case) -> None:
-    report = run(case, "stream1", "again", "stream2", "again", FAKE_CUPTI_TAKEN="1")
+    report = run(case, "stream1", "again", "stream2", "again", why="a profiler has subscribed to CUPTI", FAKE_CUPTI_TAKEN="1")
     assert not report.findings
     assert "launches of different streams are not compared on a GPU: a profiler has subscribed to CUPTI" in gap(report), gap(report)
 

@@ -85,7 +85,8 @@ class Comparisons:
         self.kernels.lacks_comparison(prepared, entry, why)
 
     def streams_lack(self, why: str) -> None:
-        """Launches of different streams are not compared: the report says so of all kernels."""
+        """Launches of different streams are not compared: the report is incomplete, and says so of all kernels."""
+        self.incomplete(why)
         self.kernels.of_streams = (why,)
 
 
@@ -94,7 +95,7 @@ class StreamsSeen:
     """The streams since the last report, in which a framework launches on a GPU. `why`: what is missing for a comparison; empty: nothing.
 
     If a call of the driver is not seen, or not understood, two launches that are ordered would look like a race (followed_streams.py). So
-    launches of different streams are not compared then, and the report says so of each kernel.
+    launches of different streams are not compared then, and the report is incomplete.
     """
 
     comparisons: list[Comparisons]  # of each context
