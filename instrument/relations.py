@@ -196,10 +196,12 @@ class Stores:
 class ValueUse:
     """The use of a value that an access loads or leaves. `end`: the first thing that follows from it and that matters: "store" (to
     memory that outlives the kernel), "branch", "address" or "copy"; empty: nothing does. `path`: the instructions up to there.
+    `addresses`: the PTX lines of all accesses whose addresses follow from it through registers, and of the end of the path if it is one.
     """
 
     end: str
     path: tuple[Place, ...] = ()
+    addresses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from consan.dataclass import dataclass
 
@@ -20,10 +21,12 @@ class UsedAt:
 class RacingValue:
     """The use of the value that a race is about, by the text. `end`: what follows from it first and matters: "store" (to memory
     that outlives the kernel), "branch", "address" or "copy"; empty: nothing does, the value is discarded. `path`: the lines up to there.
+    `addresses`: the PTX lines of accesses whose addresses follow from it.
     """
 
     end: str
     path: tuple[UsedAt, ...] = ()
+    addresses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,5 +45,6 @@ def united_value(values: Iterable[RacingValue | None]) -> RacingValue | None:
     known = list(values)
     used = [each for each in known if each is not None and each.end]
     if used:
-        return min(used, key=lambda each: len(each.path))
+        addresses = tuple(sorted({line for each in used for line in each.addresses}))
+        return replace(min(used, key=lambda each: len(each.path)), addresses=addresses)
     return None if None in known or not known else known[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -57,7 +58,7 @@ class ValueUses:
         """See `relations.Relations.value_use`."""
         if (line, threads) not in self._known:
             access = self._by_line.get(line)
-            self._known[line, threads] = None if access is None else self._shortest(access, threads)
+            self._known[line, threads] = None if access is None else self._used(access, threads)
         return self._known[line, threads]
 
     @cached_property
@@ -78,8 +79,27 @@ class ValueUses:
                 found[key].append(each)
         return found
 
-    def _shortest(self, access: Instruction, threads: tuple[Thread, ...]) -> ValueUse | None:
+    def _used(self, access: Instruction, threads: tuple[Thread, ...]) -> ValueUse | None:
         inside = self._executed(access, threads)
+        use = self._shortest(access, inside)
+        if use is None or not use.end:
+            return use
+        last = [use.path[-1].ptx_line] if use.end == "address" else []
+        return replace(use, addresses=tuple(sorted({*self._addresses(access, inside), *last})))
+
+    def _addresses(self, access: Instruction, inside: set[int]) -> Iterator[int]:
+        """The PTX lines of accesses whose addresses follow from the value through registers."""
+        pending = [each for each in _begun(access) if isinstance(each, _Step) and not each.in_memory]
+        known = set(pending)
+        while pending:
+            for instruction, following in self._next(pending.pop(), inside):
+                if following == "address":
+                    yield place_of(self._module, instruction).ptx_line
+                elif isinstance(following, _Step) and not following.in_memory and following not in known:
+                    known.add(following)
+                    pending.append(following)
+
+    def _shortest(self, access: Instruction, inside: set[int]) -> ValueUse | None:
         first = list(_begun(access))
         parents: dict[_Step, _Step | None] = {each: None for each in first if isinstance(each, _Step)}
         pending, unknown = deque(parents), _UNKNOWN in first

@@ -48,7 +48,7 @@ def _worded(use: ValueUse) -> RacingValue:
         if path and (place.file, place.line or place.ptx_line) == (path[-1].file, path[-1].line or path[-1].ptx_line):
             path.pop()  # of several steps on a line the last one stays: it says where the value ends
         path.append(place)
-    return RacingValue(use.end, tuple(path))
+    return RacingValue(use.end, tuple(path), use.addresses)
 
 
 def _step(place: Place) -> UsedAt:

@@ -167,7 +167,8 @@ def finding_to_json(finding: Finding) -> Json:
 
 
 def _value_to_json(value: RacingValue) -> Json:
-    return {"text": value_sentence(value), "end": value.end, "path": [vars_of(each) for each in value.path]}
+    path, addresses = [vars_of(each) for each in value.path], list(value.addresses)
+    return {"text": value_sentence(value), "end": value.end, "path": path, **({"addresses": addresses} if addresses else {})}
 
 
 def _fix_to_json(fix: VerifiedFix) -> Json:
@@ -295,7 +296,7 @@ def finding_from_json(data: Json) -> Any:
 
 
 def _value_from_json(data: Json) -> Any:
-    return RacingValue(data["end"], tuple(_flat(UsedAt, each) for each in data.get("path", ())))
+    return RacingValue(data["end"], tuple(_flat(UsedAt, each) for each in data.get("path", ())), tuple(data.get("addresses", ())))
 
 
 def _waiter(data: Json) -> Json:

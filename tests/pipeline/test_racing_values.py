@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import break_checker
+import twin_file
+from planted import break_checker, plant
 
 import consan
 from consan.__main__ import main
@@ -22,6 +23,7 @@ from consan.reports.formats import json_format
 from consan.reports.model import Finding, Report
 from consan.reports.racing_value import Outcomes, RacingValue
 from consan.reports.verdict.speaking.merging import merge_findings, sort_findings
+from consan.reports.verdict.speaking.precedence import roots
 from consan.reports.words.values import outcomes_sentence, torn_sentence
 
 LAUNCH = ("--device", "cpu", "--grid", "1", "--block", "64", "--arg", "f32[64]=arange", "--arg", "f32[64]=zeros")
@@ -106,6 +108,27 @@ def test_discarded_values_come_last_in_their_severity() -> None:
 def test_merged_findings(ends: tuple[str | None, ...], end: str | None) -> None:
     (merged,) = sort_findings(merge_findings([_finding(each, 7) for each in ends]))
     assert (None if merged.value is None else merged.value.end) == end
+
+
+def _appended() -> Report:
+    spec = twin_file.read(SOURCE.parent / "global" / "appended_without_atomic.cu")
+    args = spec.parameters(spec.fresh_args())
+    return consan.launch(twin_file.kernel(spec.path, racy=True), spec.grid, spec.block, args, device="cpu")
+
+
+def _causes(report: Report) -> set[tuple[str, ...]]:
+    """The accesses of the findings that belong to no other one."""
+    follows = roots(report.findings)
+    return {tuple(each.role for each in finding.pair) for index, finding in enumerate(report.findings) if index not in follows}
+
+
+def test_a_race_at_an_address_from_a_race_may_follow_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value of the counter is stored, too, and that is the shorter way. Two warps that read the same store the same."""
+    report = _appended()
+    assert _causes(report) == {("read", "write")}
+    assert json_format.loads(report.to_json()).findings == report.findings
+    plant(monkeypatch, value_uses, 'if following == "address":', 'if following == "store":')
+    assert _causes(_appended()) == {("read", "write"), ("write", "write")}
 
 
 def test_a_stored_run_keeps_the_value() -> None:

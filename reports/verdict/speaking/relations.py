@@ -155,6 +155,7 @@ BELONGS: Final = (
     Belongs(((Which(_RACES), _LAPPED, shared.ring),), MAY_FOLLOW, certain=False),
     Belongs(((_OF_REPAIR, _ANY, shared.repair),), SAME, mutual=True),
     Belongs(((_UPDATES, _UPDATES, shared.last_place),), SAME, mutual=True),
+    Belongs(((_UPDATES, _global("replicated", "same-value"), shared.last_place),), SAME),  # updates that have lost the same
     Belongs(((_VERIFIED, _ANY, shared.verified_repair),), SAME, mutual=True),
     Belongs(((_UNPUBLISHED, _UNPUBLISHED, shared.initialisation),), _OF_INIT, mutual=True),
 )

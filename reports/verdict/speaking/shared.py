@@ -147,8 +147,7 @@ def filling_store(root: Finding, finding: Finding) -> bool:
 
 def address(root: Finding, finding: Finding) -> bool:
     """An address that follows from what the root has read."""
-    value = root.value
-    return value is not None and value.end == "address" and value.path[-1].ptx_line in lines(finding)
+    return root.value is not None and any(line in root.value.addresses for line in lines(finding))
 
 
 def variable(root: Finding, finding: Finding) -> bool:

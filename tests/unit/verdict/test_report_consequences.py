@@ -68,6 +68,7 @@ BETWEEN_CTAS = Finding("data-race", "k", situation="cluster", accesses=(at("writ
 NOT_STARTED = Finding("lifetime", "k", situation="not-started", accesses=(at("read", 11, **HERE),))
 UPDATE = Finding("global-race", "k", situation="no-synchronisation@update", accesses=(at("read", 3), at("write", 4)), fix="add it")
 UPDATE_TOO = replace(UPDATE, kind="data-race", situation="no-barrier@update")
+SAME_SUM = replace(UPDATE, severity="warning", situation="replicated", accesses=(at("write", 4), at("write", 4)))
 WEAK_LOCK = Finding(
     "global-race", "k", situation="weak-access", accesses=(at("write", 9, **THERE), at("read", 5, "atom.global.cas.b32", **HERE))
 )
@@ -103,7 +104,7 @@ UNCOMMITTED = Finding("missing-wait", "k", situation="tensor-not-committed", fix
 UNCOMMITTED_TOO = replace(UNCOMMITTED, accesses=(TENSOR, at("tcgen05.dealloc", 30)), count=2)
 TENSOR_AT_EXIT = Finding("lifetime", "k", situation="exit", accesses=(TENSOR,))
 
-INDEX = replace(RACE, accesses=RACE.pair, value=RacingValue("address", (UsedAt("k.cu", 17, 170),)))
+INDEX = replace(RACE, accesses=RACE.pair, value=RacingValue("address", (UsedAt("k.cu", 17, 170),), (170,)))
 AT_INDEX = Finding("data-race", "k", situation="same-site@one-store", fix="a fence", count=100, accesses=(at("write", 17), at("write", 17)))
 UNFILLED = Finding("uninitialized-read", "k", situation="general", fix="a fence", count=9, accesses=(at("read", 7), at(CULPRIT, 5)))
 OF_CTAS = Finding("global-race", "k", situation="no-synchronisation", accesses=(at("write", 8), at("read", 7)))
@@ -152,6 +153,7 @@ ONE_CAUSE = {
     "one commit": (UNCOMMITTED, UNCOMMITTED_TOO, "one repair for error 1 and this one: commit"),
     "one cluster barrier": (BETWEEN_CTAS, NOT_STARTED, "the cluster barrier that repairs error 1 comes before k.cu:11"),
     "updates by threads of one CTA and of several": (UPDATE, UPDATE_TOO, "one repair for error 1 and this one: add it"),
+    "updates that have lost the same": (UPDATE, SAME_SUM, "one repair for error 1 and this one: add it"),
     "volatile accesses of one variable": (IN_STEP, IN_STEP_TOO, "order all accesses of the variable of error 1: a barrier"),
     "two stores of private values": (PRIVATE, PRIVATE_TOO, "one repair for error 1 and this one: own"),
     "one initialisation": (INIT, INIT_TOO, "let the barrier that repairs error 1 come before k.cu:20 too"),
