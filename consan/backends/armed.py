@@ -16,7 +16,7 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from consan._errors import EnvironmentFailure
 from consan.backends.base import FollowedLaunch
@@ -43,6 +43,7 @@ _FORMS: Final = {
     "consan_take_back": (None, (_ADDRESS, _ADDRESS)),
     "consan_next_number": (_WORD, ()),
     "consan_shares": (_WORD, (ctypes.c_int,)),
+    "consan_exchange": (_WORD, (_ADDRESS, _WORD)),
 }
 _OBJECT: Final = ctypes.py_object
 _OF_PYTHON: Final = {  # they are called with the interpreter
@@ -97,6 +98,28 @@ class _Parameters:
         starts = (at * ends[-1] for at in range(count))
         found = (tuple(self.sets.raw[at + begin : at + end] for begin, end in itertools.pairwise(ends)) for at in starts)
         return {values: times for values, times in zip(found, self.times, strict=False) if times}
+
+
+class ArmedLaunch(Protocol):
+    """A launch that is armed: here (`Armed`), or in another process."""
+
+    slots: int
+
+    def begin(self) -> int | None:
+        """Before a launch that Python makes: its slot, 0 where there are none. None: it is not made like this."""
+
+    def end(self, *, made: bool) -> None:
+        """Behind one that has a slot. `made`: whether the driver has taken it."""
+
+    def take_back(self) -> MadeLaunches | None:
+        """Take it back. None: it was taken back before."""
+
+
+class Arms(Protocol):
+    """Arms launches."""
+
+    def arm(self, arming: Arming, lent: Lent[Any]) -> ArmedLaunch | None:
+        """Arm launches. None: too many are armed."""
 
 
 class Armed:
@@ -208,7 +231,7 @@ class Arming(NamedTuple):
     `sharings`: what `ArmedFunctions.shares` gave before it was looked whether the process shares memory.
     """
 
-    functions: ArmedFunctions
+    functions: Arms
     key: Sequence[int]
     values: Sequence[bytes]
     here: int
@@ -241,7 +264,7 @@ class AlikeLaunches(ABC, Generic[S]):
     lock: threading.RLock  # of the launches in flight
     times: dict[Values | None, int]  # launches that are not counted yet, by their parameters
     instead: int = 0  # the handle of the kernel that is launched in place of the recorded one; 0: none
-    armed: Armed | None = None  # C has them
+    armed: ArmedLaunch | None = None  # C has them
     known: Values | None = None  # parameters of one, as long as they are one of them
     by_itself: ClassVar[bool] = True  # whether C may make them without Python
     _taken: Sequence[S] = ()

@@ -92,7 +92,8 @@ class Client:
     def serve(self, table_bytes: int) -> None:
         """Answer the interposer until its process ends."""
         try:
-            self._conversation.begin(Message(MessageKind.ANSWER, self._counts.share_table(self._orders, table_bytes)))
+            address = self._counts.share_table(self._orders, table_bytes, self._recorded.unasked)
+            self._conversation.begin(Message(MessageKind.ANSWER, address))
             while True:
                 self._conversation.answer(self._answer(self._conversation.request()))
         except Malformed as error:
@@ -119,7 +120,10 @@ class Client:
     def _answered(self, message: Message) -> Message:
         """The answer, once the device has what was written for it: the program may launch kernels then."""
         with COST.working():  # a thread of the program waits
-            answer = self._ANSWERS[message.kind](self, message)
+            try:
+                answer = self._ANSWERS[message.kind](self, message)
+            finally:
+                self._recorded.unasked.review()
             if self._session is not None and not self._session.device.lost:
                 backend = self._session.backend
                 assert isinstance(backend, ClientBackend)
@@ -128,6 +132,7 @@ class Client:
 
     def _lose(self, reason: str) -> None:
         self._reasons[reason] = None
+        self._recorded.unasked.take_back()
         if self._session is not None:
             self._session.device.lost = True
 

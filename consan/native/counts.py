@@ -14,6 +14,7 @@ import numpy as np
 
 from consan.checker.logs.receipts import OWN_ENTRIES
 from consan.native.orders import Orders, shared_pages
+from consan.native.unasked import TABLE_BYTES, UnaskedLaunches
 from consan.native.wire import LAUNCH, Malformed
 from consan.reports.counts import plural
 from consan.reports.model import Report
@@ -37,12 +38,15 @@ class CountedLaunches:
         self._known: dict[int, tuple[int, str]] = {}  # handle -> the handle it was looked up from, and a kernel's name
         self._seen: Counter[int] = Counter()  # launches that are counted already, by handle
         self._table: mmap.mmap | None = None
+        self._entries = 0
 
-    def share_table(self, orders: Orders, size: int) -> int:
-        """Make the table; its address in the process. Raises `Malformed`."""
+    def share_table(self, orders: Orders, size: int, unasked: UnaskedLaunches) -> int:
+        """Make the table, with one for launches without a question behind it; its address in the process. Raises `Malformed`."""
         if not 0 < size <= _MOST_TABLE or size % LAUNCH.size:
             raise Malformed("no size of a table")
-        self._table, address = shared_pages(orders, size)
+        self._table, address = shared_pages(orders, size + TABLE_BYTES)
+        self._entries = size // LAUNCH.size
+        unasked.lie_in(self._table, size)
         return address
 
     def found(self, handle: int, parent: int, name: str) -> None:
@@ -80,7 +84,7 @@ class CountedLaunches:
         """Add the launches since the last count to those of their kernels."""
         if self._table is None:
             return
-        table = np.frombuffer(self._table, np.uint64).reshape(-1, 2)
+        table = np.frombuffer(self._table, np.uint64, 2 * self._entries).reshape(-1, 2)
         for handle, total in table[table[:, 1] > 0].tolist():
             new, self._seen[handle] = total - self._seen[handle], total
             if new and handle:

@@ -3,8 +3,9 @@
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
 there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the log where it waits for that
 (consan/session/executing/background.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that
-orders streams waits behind it. The variables are those of one context. A launch into a stream that is captured becomes a node with a module
-and a log of its own (consan/session/executing/graph_nodes.py).
+orders streams waits behind it. Launches that are known and have nothing new to tell are made without a question (unasked.py). The variables
+are those of one context. A launch into a stream that is captured becomes a node with a module and a log of its own
+(consan/session/executing/graph_nodes.py).
 
 The program's own kernel, which counts as unchecked, serves a launch in another context, and what is no launch in a stream that consan can
 use (`_UNFOLLOWED`). It uses the variables of the recorded module (consan/session/modules/variables.py).
@@ -29,6 +30,7 @@ from consan.backends.cuda import CudaModule
 from consan.dataclass import dataclass
 from consan.libcuda.texts.built import know_source
 from consan.native.remote import ClientBackend, NativeModule
+from consan.native.unasked import LaunchKey, UnaskedLaunches
 from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import DeclaredSizes, Parameters
@@ -84,6 +86,10 @@ class _Asked:
         grid, block, cluster = ((words[at], words[at + 1], words[at + 2]) for at in (0, 3, 6))
         return cls(grid, block, cluster, shared, request.b, context, bool(programmatic), bool(records))
 
+    def key(self, function: int, context: int) -> LaunchKey:
+        """The facts by which the interposer knows it. `context`: that of the launch."""
+        return LaunchKey(function, context, self.stream, (*self.grid, *self.block, *self.cluster, self.shared))
+
     @property
     def refused(self) -> bool:
         """Whether every driver refuses it."""
@@ -96,6 +102,7 @@ class RecordedModules:
 
     ask: Callable[[Message], Message]  # answers a request, and gives the next one
     unchecked: dict[str, str] = field(default_factory=dict)  # why launches of a kernel are not checked
+    unasked: UnaskedLaunches = field(default_factory=UnaskedLaunches)
     _known: dict[int, tuple[Prepared, NativeModule]] = field(default_factory=dict)
     _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
     _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by number and context
@@ -108,6 +115,7 @@ class RecordedModules:
 
     def forget(self, handles: Iterable[int] | None = None) -> None:
         """Modules were unloaded, or all of them."""
+        self.unasked.take_back()
         for each in filter(None, self._repeated.values()):
             each.tell()
         self._repeated.clear()
@@ -134,7 +142,7 @@ class RecordedModules:
             return self._own(backend, context, asked, *found)
         backend.launching = True
         try:
-            self._launched(session, backend, asked, *found)
+            self._launched(session, backend, asked, request.a, *found)
         finally:
             backend.launching = False
         return _OWN
@@ -170,7 +178,7 @@ class RecordedModules:
         return None
 
     def _launched(
-        self, session: Session, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule
+        self, session: Session, backend: ClientBackend, asked: _Asked, handle: int, entry: str, prepared: Prepared, module: NativeModule
     ) -> None:
         args = functools.partial(self._parameters, backend, prepared, entry)
         stream = asked.stream
@@ -189,7 +197,9 @@ class RecordedModules:
             key = prepared, launch.without_arguments
             known = self._repeated.get(key)
             with COST.outside():  # it counts by itself
-                if known is not None and known.make(args, answer, (0,), gives_status=True) is not NOT_REPEATED:
+                if known is not None and (status := known.make(args, answer, (0,), gives_status=True)) is not NOT_REPEATED:
+                    if not status:
+                        self.unasked.lend(known, asked.key(handle, backend.found_context))
                     return
             with session.framework_launch(prepared, launch) as other:
                 if status := answer(0 if other is None else backend.function(other, entry, asked.shared, asked.cluster)):

@@ -1,7 +1,7 @@
 """A launch that a framework makes again and again: same kernel, grid, block and stream. The host does little for it.
 
 All that `Frameworks.recorded` finds out about a launch was found out for one like it. Facts that may have changed since are compared each
-time (`_differs`); where something has, the launch takes the long way.
+time (`differs`); where something has, the launch takes the long way.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ class RepeatedLaunch:
     alike: AlikeLaunches[Any]
     asks: bool
     era: int
-    _args: Parameters | None = None  # of the last one
+    args: Parameters | None = None  # of the last one
     _by_words: bool = False  # C may make them
     # Whether calls let it, and how it notes them: when it was armed, and at the last launch that Python has made.
     _armed_with: tuple[bool, FollowedLaunch | None] = (False, None)
@@ -318,7 +318,7 @@ class RepeatedLaunch:
             if gives_status and result:
                 alike.end(taken, args, made=False)
                 return result
-            self._args, self._in_turn = args, not own.programmatic
+            self.args, self._in_turn = args, not own.programmatic
             alike.end(taken, args)
             if shape is not None:
                 frameworks.launched_again(self.prepared, self.launch, shape)
@@ -341,7 +341,7 @@ class RepeatedLaunch:
                 return taken
         with frameworks.background.lock:
             alike.take_back()
-        return None if self._differs(placed=placed) else alike.begin()
+        return None if self.differs(placed=placed) else alike.begin()
 
     def arm(self, key: Sequence[int | None] = ()) -> None:
         """Let C make the launches that follow, if it can. The launch before was made by `make`.
@@ -356,16 +356,16 @@ class RepeatedLaunch:
         streams, stream, asks, sharings = frameworks.streams, self.launch.stream, self.asks or self.alike.asks, functions.shares()
         self._by_words, self._armed_with = bool(key) and self.alike.by_itself, streams.in_c(stream)
         may, followed = self._armed_with
-        looked_at = not (self._by_words and may) or frameworks.peers.shares or (asks and self._args is None)
+        looked_at = not (self._by_words and may) or frameworks.peers.shares or (asks and self.args is None)
         key = () if looked_at else key
         with frameworks.device.lock:
-            if frameworks.peers.of_process or self._differs():
+            if frameworks.peers.of_process or self.differs():
                 return
-            values = self._args or () if asks and key else ()
+            values = self.args or () if asks and key else ()
             words = [each or 0 for each in key] or [0] * _STREAM + [stream]
             self.alike.arm(Arming(functions, words, values, work.here, followed, sharings))
 
-    def _differs(self, *, placed: bool = False) -> bool:
+    def differs(self, *, placed: bool = False) -> bool:
         """Whether this launch may not be like those before it. `placed`: see `_begins`."""
         frameworks = self.frameworks
         device = frameworks.device

@@ -275,6 +275,22 @@ static void *thread(void *unused) {
     return unused;
 }
 
+static Handle known;  // the kernel of all threads
+
+static void *launch_known(void *waits) {
+    for (int i = 0; i < 200; i++) {
+        launch("cuLaunchKernel", known);
+        if (waits && i % 20 == 0) stream_step("synchronize");
+    }
+    return NULL;
+}
+
+static void run_threads(void *(*what)(void *)) {
+    pthread_t threads[4];
+    for (int t = 0; t < 4; t++) pthread_create(&threads[t], NULL, what, t ? NULL : threads);
+    for (int t = 0; t < 4; t++) pthread_join(threads[t], NULL);
+}
+
 int main(int count, char **given) {
     words = given;
     how = given[1];
@@ -306,6 +322,7 @@ int main(int count, char **given) {
         if (!strcmp(given[i], "dependent")) attributes = 1, attribute_number = 6;
         if (!strcmp(given[i], "event7")) attributes = 1, attribute_number = 7;
         if (!strcmp(given[i], "event12")) attributes = 1, attribute_number = 12;
+        if (!strncmp(given[i], "shares:", 7)) share(given[i] + 7);
         if (!strcmp(given[i], "overlap")) buffers[1] = buffers[0] + 1024;
         if (!strcmp(given[i], "packed")) packed = 1;
         if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxSetCurrent"))(&words), "context");  // any other
@@ -356,11 +373,8 @@ int main(int count, char **given) {
             waitpid(child, &status, 0);
             if (status) return 10;
         }
-        if (!strcmp(given[i], "threads")) {
-            pthread_t threads[4];
-            for (int t = 0; t < 4; t++) pthread_create(&threads[t], NULL, thread, NULL);
-            for (int t = 0; t < 4; t++) pthread_join(threads[t], NULL);
-        }
+        if (!strcmp(given[i], "threads")) run_threads(thread);
+        if (!strcmp(given[i], "together")) known = kernel, run_threads(launch_known);
     }
     return 12;
 }

@@ -63,6 +63,9 @@ static _Atomic uint64_t last_number, sharings;
 // A number that no launch of the process has had.
 EXPORTED uint64_t consan_next_number(void) { return atomic_fetch_add(&last_number, 1) + 1; }
 
+// Exchange a word that another process uses, too.
+EXPORTED uint64_t consan_exchange(_Atomic uint64_t *word, uint64_t value) { return atomic_exchange(word, value); }
+
 static uint64_t nanoseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -107,6 +107,12 @@ static void *of_driver(const char *name) {
     return finder()(driver ? driver : RTLD_NEXT, name);
 }
 
+// The same, looked up once.
+static void *found_once(_Atomic(void *) *found, const char *name) {
+    if (atomic_load(found) == NULL) atomic_store(found, of_driver(name));
+    return atomic_load(found);
+}
+
 static void *original(enum Entry at) {
     void *found = atomic_load(&originals[at]);
     if (found == NULL) atomic_store(&originals[at], found = of_driver(names[at]));

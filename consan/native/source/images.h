@@ -84,8 +84,9 @@ static char *unwrapped(const struct Wrapper *wrapper, uint64_t *bytes) {
 }
 
 static uint64_t context(void) {
+    static _Atomic(void *) found;
     void *current = NULL;
-    Result (*get)(void **) = of_driver("cuCtxGetCurrent");
+    Result (*get)(void **) = found_once(&found, "cuCtxGetCurrent");
     return get && get(&current) == 0 ? (uintptr_t)current : 0;
 }
 

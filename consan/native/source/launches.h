@@ -2,7 +2,7 @@
 #pragma once
 
 #include "images.h"
-#include "streams.h"
+#include "unasked.h"
 
 #define LEGACY_STREAM 1  // it cannot be captured, and a query while another stream is captured would end that capture
 
@@ -11,8 +11,7 @@ static bool captured(Handle stream) {
     static _Atomic(void *) found;
     int status = 0;
     if ((uintptr_t)stream <= LEGACY_STREAM) return false;
-    if (atomic_load(&found) == NULL) atomic_store(&found, of_driver("cuStreamIsCapturing"));
-    Result (*query)(Handle, int *) = atomic_load(&found);
+    Result (*query)(Handle, int *) = found_once(&found, "cuStreamIsCapturing");
     return query && query(stream, &status) == 0 && status != 0;
 }
 
@@ -41,38 +40,36 @@ static Result counted(Result result, Handle function, Handle stream) {
 #define OF_DEVICES ((Handle)(intptr_t)-2)
 #define CHANGED_NODE ((Handle)(intptr_t)-3)
 
-struct Shape {
-    unsigned grid[3], block[3], cluster[3], shared;
-    uint64_t context;
-    unsigned programmatic;  // it may start while the launch before it runs
-    unsigned records;       // an event, by an attribute
-};
-
 // The context of a launch: that of its stream, or the thread's.
 static uint64_t context_of(Handle stream) {
+    static _Atomic(void *) asked;
     void *found = NULL;
-    Result (*get)(Handle, void **) = (uintptr_t)stream > STREAM_PER_THREAD && (uintptr_t)stream < (uintptr_t)CHANGED_NODE ? of_driver("cuStreamGetCtx") : NULL;
+    bool made = (uintptr_t)stream > STREAM_PER_THREAD && (uintptr_t)stream < (uintptr_t)CHANGED_NODE;
+    Result (*get)(Handle, void **) = made ? found_once(&asked, "cuStreamGetCtx") : NULL;
     return get && get(stream, &found) == 0 && found ? (uintptr_t)found : context();
 }
 
 struct LaunchCheck {
     Handle function;  // what to launch
     bool recorded, refused;
+    struct MadeUnasked unasked;  // no head: the server was asked
 };
 
 // Before a launch: the server gives it a log, or names the form of its kernel that needs none. Until `launched` nobody else has the turn.
 static struct LaunchCheck starting(Handle function, Handle stream, struct Shape shape, void **arguments, void **extra) {
-    struct LaunchCheck started = {function, false, false};
+    struct LaunchCheck started = {function, false, false, {NULL, 0}};
     struct Head head;
     char *answer;
     if (!atomic_load(&records) || function == NULL) return started;
     shape.context = shape.context ? shape.context : context_of(stream);
+    started.unasked = make_unasked(function, stream, &shape, arguments, &started.function);
+    if (started.unasked.head) return unseen = true, started;
     pthread_mutex_lock(&turn);
     atomic_store(&launch_arguments, arguments);
     atomic_store(&launch_extra, extra);
     if (ask_in_turn(LAUNCH, (uintptr_t)function, (uintptr_t)stream, &shape, sizeof shape, &head, &answer)) {
         free(answer);
-        started = (struct LaunchCheck){head.a ? (Handle)(uintptr_t)head.a : function, head.b == 1, head.b > 1};
+        started = (struct LaunchCheck){head.a ? (Handle)(uintptr_t)head.a : function, head.b == 1, head.b > 1, {NULL, 0}};
     } else {
         started.refused = true;  // a recorded kernel without a log would write anywhere
     }
@@ -86,6 +83,10 @@ static struct LaunchCheck starting(Handle function, Handle stream, struct Shape 
 static Result launched(struct LaunchCheck started, Result result) {
     struct Head head;
     char *answer;
+    if (started.unasked.head) {
+        unseen = false;
+        if (result) uncount(started.unasked);
+    }
     if (!started.recorded) return result;
     unseen = false;
     if (ask_in_turn(LAUNCHED, (uint64_t)result, 0, NULL, 0, &head, &answer)) free(answer);
