@@ -246,7 +246,9 @@ class StandInDriver:
             yield
         finally:
             self.special.is_here = False
-        self._give_back(managed)
+        self.special.forget_dead()  # the program's objects go when the garbage collector runs, also in the middle of a launch
+        places = set(self.special.managed.values())
+        self._give_back([each for each in managed if each[0] in places])
 
     def managed_blocks(self) -> list[tuple[int, int]]:
         """Address and bytes of each block of managed memory."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from consan.instrument.sites import SharedVariable
 
 DYNAMIC = "dynamic shared memory"
+_SAID = "// consan: shared memory of"  # before a name that a framework has given
 MOST_PARTS = 8  # of an array that may be meant as buffers used in turn
 
 
@@ -35,6 +36,32 @@ class Placed:
     dims: tuple[int, ...] = ()
     members: tuple[Member, ...] = ()
     stages: bool = False  # each element of the first dimension is a stage
+
+
+@dataclass(frozen=True)
+class SharedName:
+    """A part of dynamic shared memory to which a framework gives a name. `element` 0: the places of its elements are unknown."""
+
+    name: str
+    offset: int
+    bytes: int
+    element: int = 0
+
+    def text(self, kernel: str) -> str:
+        """A line of PTX that says so."""
+        return f"{_SAID} {kernel} {self.offset} {self.bytes} {self.element} {self.name}"
+
+    def at(self, dynamic: int) -> Placed:
+        """The same where dynamic shared memory begins at `dynamic`."""
+        dims = (self.bytes // self.element,) if self.element and self.element != self.bytes else ()
+        return Placed(self.name, dynamic + self.offset, self.bytes, self.element, dims)
+
+
+def names_said(ptx: str, kernel: str) -> list[SharedName]:
+    """The names that lines of PTX give a kernel's shared memory."""
+    begin = f"{_SAID} {kernel} "
+    found = [line[len(begin) :].split(maxsplit=3) for line in ptx[max(ptx.find(_SAID), 0) :].splitlines() if line.startswith(begin)]
+    return [SharedName(name, int(offset), int(size), int(element)) for offset, size, element, name in found]
 
 
 @dataclass(frozen=True)

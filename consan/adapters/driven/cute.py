@@ -2,7 +2,8 @@
 
 The compiler is asked for PTX with the lines of the program, and not to use its cache, which has machine code only (CUTE_DSL_KEEP,
 CUTE_DSL_LINEINFO, CUTE_DSL_NO_CACHE); nor are quack's and FlashAttention-4's. A loaded cubin is taken for the PTX of the same kernels.
-CuTe DSL 4.8 gives its atomics the line behind the kernel, where it is launched: they get that of their statement.
+CuTe DSL 4.8 gives its atomics and stores to its arrays the line behind the kernel, where it is launched: they get that of their statement.
+Reports name memory as the program does (cute_names.py).
 Tensors of torch and arrays of NumPy, by DLPack or given to functions compiled with TVM-FFI, are on the device (host_tensors.py).
 
 A kernel that is compiled ahead of time gets its PTX beside the object, where a later program finds it.
@@ -13,6 +14,7 @@ Not handled: objects of other programs without their PTX, several devices.
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import shutil
 import tempfile
@@ -22,6 +24,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from consan.adapters.base import SessionLike
+from consan.adapters.driven.cute_names import CuteNames
 from consan.adapters.driven.host_tensors import HostTensors
 from consan.adapters.seam import Seam, lacking
 from consan.adapters.triton import torch_device
@@ -32,6 +35,8 @@ _OLDEST = _NEWEST = (4, 8)
 _EXECUTOR: Final = "cutlass.cutlass_dsl.cuda_jit_executor"
 _COMPILED: Final = "cutlass.base_dsl.jit_executor"
 _TVM_FFI: Final = "cutlass.cutlass_dsl.tvm_ffi_provider"
+_ARRAYS: Final = "cutlass.base_dsl.array"
+_TRACED: Final = "cutlass.base_dsl.dsl"
 ATOMICS: Final = "cutlass.cute.arch.nvvm_wrappers"
 
 
@@ -49,6 +54,7 @@ class CuteStandIn(Seam):
         self._folder: Path | None = None
         self._tensors: HostTensors | None = None
         self._torch: VirtualDriver | None = None
+        self._names: CuteNames | None = None
 
     def install(self, session: SessionLike) -> None:
         """The compiler reads its variables when it is imported."""
@@ -58,10 +64,14 @@ class CuteStandIn(Seam):
             self._set(CUTE_DSL_KEEP="ptx,cubin", CUTE_DSL_DUMP_DIR=str(self._folder), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
             self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.options.chip))
             self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
+            self._names = CuteNames(self._folder)
             self._when(_EXECUTOR, self._without_runtime)
             self._when(_COMPILED, self._executes)
             self._when(_TVM_FFI, self._calls)
             self._when(ATOMICS, keep_lines)
+            self._when(_ARRAYS, keep_lines_of_stores)
+            self._when(_TRACED, self._traces)
+            self._when("cutlass.memory.smem", self._allocates)
             self._when("cutlass.cute.runtime", self._converts)
 
     def remove(self) -> None:
@@ -72,7 +82,7 @@ class CuteStandIn(Seam):
         if self._patches:
             library.leave()
         super().remove()
-        self._tensors = self._torch = None
+        self._tensors = self._torch = self._names = None
 
     def _begin(self, module: ModuleType) -> None:
         """All is done where the executor is imported."""
@@ -105,8 +115,21 @@ class CuteStandIn(Seam):
     def _keep(self, original: Callable[..., None], artifacts: Any) -> None:
         """`JitFunctionArtifacts.__post_init__` reads what a compilation has left: kernels of several may have one name."""
         original(artifacts)
-        if self._tensors is not None and isinstance(artifacts.PTX, str) and isinstance(artifacts.CUBIN, bytes):
+        if self._tensors is not None and self._names is not None and isinstance(artifacts.PTX, str) and isinstance(artifacts.CUBIN, bytes):
+            self._tensors.driver.parameter_names.update(self._names.parameters_of(artifacts.PTX))
+            artifacts.PTX = self._names.named(artifacts.PTX)
             library.keep_ptx_of(artifacts.CUBIN, artifacts.PTX)
+
+    def _traces(self, dsl: Any) -> None:
+        if self._names is not None:
+            self._wrap(dsl.BaseDSL, "generate_execution_arguments", self._names.trace)
+            self._wrap(dsl.BaseDSL, "_generate_execution_arguments_for_known_types", self._names.parameter)
+            diagnostics: Any = importlib.import_module("cutlass.base_dsl.diagnostics")
+            self._wrap(diagnostics.CompilerDiagnosticSession, "__init__", self._names.ask)
+
+    def _allocates(self, smem: Any) -> None:
+        if self._names is not None:
+            self._wrap(smem.SmemAllocator, "_smem_alloca", self._names.allocate)
 
     def _redirect(self, torch: Any) -> None:
         assert self._torch is not None
@@ -149,6 +172,13 @@ def keep_lines(wrappers: Any) -> None:
         function = getattr(wrappers, name)
         if not hasattr(function, "__wrapped__"):
             setattr(wrappers, name, decorated(function))
+
+
+def keep_lines_of_stores(arrays: Any) -> None:
+    """The same for `array[place] = value`: it names no line, and a store would get the last one of the kernel."""
+    decorated, operations = getattr(arrays, "dsl_user_op", None), getattr(arrays, "llvm", None)
+    if decorated is not None and hasattr(operations, "store"):
+        arrays.llvm = SimpleNamespace(**{**vars(operations), "store": decorated(operations.store)})
 
 
 def _leave_ptx(original: Callable[..., Any], function: Any, file_path: str, file_name: str, *args: Any, **named: Any) -> Any:

@@ -18,6 +18,15 @@ EXPORT const char *CuteDSLRT_GetErrorString(int code) {
     return text ? text : "unrecognized error code";
 }
 
+// Behind a call in host code that raises nothing, such as one that encodes a tensor map.
+EXPORT void cuda_dialect_print_on_error(int code) {
+    if (code != SUCCESS) fprintf(stderr, "%s%d (%s: %s)\n", raised_text, code, cuda_dialect_get_error_name(code), CuteDSLRT_GetErrorString(code));
+}
+EXPORT void cuda_dialect_assert_success(int code) {
+    cuda_dialect_print_on_error(code);
+    if (code != SUCCESS) abort();
+}
+
 EXPORT void CuteDSLRT_TVMFFISetRaisedCudaError(raise_parts set, int code) {
     char number[16];
     const char *parts[] = {raised_text, number};

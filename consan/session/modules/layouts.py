@@ -22,7 +22,7 @@ from consan.reports.source.declarations import SourceTexts
 from consan.reports.source.names import function_name, variable_name
 from consan.reports.source.places import LIBRARY, rank
 from consan.reports.source.sources import read_lines
-from consan.reports.source.variables import Argument, Layout, address_name, layout
+from consan.reports.source.variables import Argument, Layout, address_name, layout, names_said
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function
@@ -49,8 +49,10 @@ def layout_with(prepared: Prepared, entry: str, offsets: Mapping[str, int], sour
     variables = _distinct(_variables(prepared, entry))
     if not variables:
         return Layout()
-    dynamic = [offsets[each.symbol] for each in variables if not each.bytes and each.symbol in offsets]
-    return layout(variables, offsets, min(dynamic, default=None), SourceTexts(sources.values()), function_name(entry))
+    dynamic = min((offsets[each.symbol] for each in variables if not each.bytes and each.symbol in offsets), default=None)
+    found = layout(variables, offsets, dynamic, SourceTexts(sources.values()), function_name(entry))
+    said = [each.at(dynamic) for each in names_said(prepared.plain, entry)] if dynamic is not None else []
+    return replace(found, variables=(*found.variables, *said))
 
 
 def offsets_of(device: Device, prepared: Prepared, entry: str) -> Mapping[str, int]:

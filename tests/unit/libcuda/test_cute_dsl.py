@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +65,18 @@ def test_errors_have_the_form_that_the_package_reads(runtime: Any) -> None:
     name = runtime.cuda_dialect_get_error_name
     name.restype = ctypes.c_char_p
     assert (name(801), name(12345)) == (b"CUDA_ERROR_NOT_SUPPORTED", b"unrecognized error code")
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "status"), [("assert_success", 0, 0), ("assert_success", 801, -6), ("print_on_error", 801, 0)]
+)
+def test_host_code_that_cannot_raise_says_the_error(function: str, code: int, status: int) -> None:
+    """As behind the call that encodes a tensor map."""
+    program = (
+        f"import ctypes; from consan.libcuda import library; library.load(); ctypes.CDLL('libcuda.so.1').cuda_dialect_{function}({code})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, "CUDA_ERROR_NOT_SUPPORTED" in done.stderr) == (status, code == 801), done.stderr
 
 
 @pytest.fixture
@@ -125,3 +139,20 @@ def test_memory_that_the_host_has_freed_is_left_alone(tensors: HostTensors) -> N
     gc.collect()
     tensors.driver.work(0, lambda stream: None)
     assert not tensors.driver.special.managed
+
+
+def test_memory_that_goes_while_the_device_works_is_left_alone(tensors: HostTensors) -> None:
+    """The garbage collector may free it in the middle of a launch."""
+    array, written = [np.ones(64, np.float32)], list[int]()
+    address_of(tensors, array[0])
+    place = array[0].ctypes.data
+
+    class Memory(type(tensors.driver.memory)):
+        def write(self, address: int, data: bytes) -> None:
+            written.append(address)
+
+    tensors.driver.memory = Memory()
+    tensors.driver.work(0, lambda stream: None)
+    assert written == [place]
+    tensors.driver.work(0, lambda stream: array.clear())
+    assert written == [place]

@@ -1,0 +1,125 @@
+"""The memory of kernels of CuTe DSL has the names of the program, where the compiler's remark fits what was traced, and no others."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from consan.adapters.driven.cute import keep_lines_of_stores
+from consan.adapters.driven.cute_names import AskedMemory, CuteNames, placed
+from consan.reports.source.variables import SharedName, names_said
+
+REMARK = """--- !Analysis
+Pass:            Memory
+Name:            RemarkMemorySmemBreakdown
+DebugLoc:        { File: k.py, Line: 8, Column: 0 }
+Function:        kernel_0
+Args:
+  - RemarkId:    2
+  - Remark:      Shared memory breakdown (3 allocations)
+  - alloc_0_size: 3
+  - alloc_0_align: 1
+  - alloc_0_offset: 0
+  - field_full_size: 32
+  - field_full_offset: 0
+  - field_sB_size: 256
+  - field_sB_offset: 128
+  - alloc_2_size: 512
+  - alloc_2_align: 4
+  - alloc_2_offset: 512
+...
+"""
+FIELDS = (("full", 32, 0, 8), ("sB", 256, 128, 0))
+ASKED = (AskedMemory("small", 3, 1, 1), AskedMemory("storage", 384, 128, 0, FIELDS), AskedMemory("tile", 512, 4, 4))
+NAMED = [
+    SharedName("small", 0, 3, 1),
+    SharedName("storage.full", 128, 32, 8),
+    SharedName("storage.sB", 256, 256),
+    SharedName("tile", 512, 512, 4),
+]
+PTX = ".visible .entry kernel_0(\n\t.param .u32 a,\n\t.param .align 8 .b8 b[24],\n\t.param .u64 c\n)\n{\nret;\n}\n"
+
+
+def test_the_compilers_remark_gives_places() -> None:
+    assert placed(ASKED, REMARK) == NAMED
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ASKED[:2],  # it has seen one more
+        (*ASKED, AskedMemory("more", 4, 4)),
+        (AskedMemory("small", 4, 1), *ASKED[1:]),
+        (ASKED[0], AskedMemory("storage", 384, 256, 0, FIELDS), ASKED[2]),
+        (ASKED[0], AskedMemory("storage", 384, 128, 0, (("full", 32, 0, 8), ("sB", 256, 64, 0))), ASKED[2]),
+        (ASKED[1], ASKED[0], ASKED[2]),
+    ],
+)
+def test_where_it_does_not_fit_nothing_has_a_name(asked: tuple[AskedMemory, ...]) -> None:
+    assert placed(asked, REMARK) == []
+
+
+def test_a_name_that_two_have_is_none() -> None:
+    assert placed((AskedMemory("tile", 3, 1), *ASKED[1:]), REMARK) == [each for each in NAMED[1:] if each.name != "tile"]
+
+
+def test_elements_of_a_part() -> None:
+    assert [each.at(16).offset for each in NAMED] == [16, 144, 272, 528]
+    assert (NAMED[3].at(0).dims, NAMED[2].at(0).dims) == ((128,), ())
+
+
+class Session:
+    """`CompilerDiagnosticSession`, whose compiler leaves its remark."""
+
+    def __init__(self, names: CuteNames, **named: Any) -> None:
+        def made(session: Any, context: Any, **given: Any) -> None:
+            self.given = given
+            if given.get("remark_output"):
+                with open(given["remark_output"], "w") as file:
+                    file.write(REMARK)
+
+        names.ask(made, self, None, **named)
+
+
+def test_a_text_says_what_was_traced(tmp_path: Any) -> None:
+    names, smem = CuteNames(tmp_path), SimpleNamespace()
+    function = SimpleNamespace(attributes={"sym_name": SimpleNamespace(value="kernel_0")})
+    for name, first in (("self", 0), ("n", 0), ("x", 1), ("y", 2)):
+        if not first and name == "self":
+            names.trace(lambda *given: None, smem, (), {}, function, None)
+        names.parameter(lambda *given: None, smem, None, None, name, 0, [], first)
+    byte = SimpleNamespace(width=8)
+    small = names.allocate(lambda *given, **more: "small", smem, "(3):(1)", byte, 1)
+    storage = names.allocate(lambda *given, **more: "s", smem, "384:1", byte, 128, struct_fields=[each[:3] for each in FIELDS])
+    tile = names.allocate(lambda *given, **more: "tile", smem, "512:1", byte, 4)
+    assert (small, storage, tile) == ("small", "s", "tile")
+    Session(names)
+    assert dict(names.parameters_of(PTX)) == {"kernel_0": ("n", "x", "y")}
+    said = names_said(names.named(PTX), "kernel_0")
+    assert [(each.name, each.offset, each.bytes) for each in said] == [(each.name, each.offset, each.bytes) for each in NAMED]
+    assert names_said(names.named(PTX), "kernel_0") == []  # that compilation is over
+    assert names_said(names.named(PTX), "kernel") == []
+
+
+def test_parameters_that_do_not_fit_have_no_names(tmp_path: Any) -> None:
+    names = CuteNames(tmp_path)
+    function = SimpleNamespace(attributes={"sym_name": SimpleNamespace(value="kernel_0")})
+    names.trace(lambda *given: None, None, (), {}, function, None)
+    names.parameter(lambda *given: None, None, None, None, "x", 0, [], 5)
+    assert dict(names.parameters_of(PTX)) == {}
+
+
+@pytest.mark.parametrize("asked", [{"remark_output": "its.yaml"}, {"collect_diagnostics": True}])
+def test_the_programs_own_remarks_are_left_alone(tmp_path: Any, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Session(CuteNames(tmp_path), **asked).given == asked
+
+
+def test_stores_have_the_line_of_their_statement() -> None:
+    arrays = SimpleNamespace(dsl_user_op=lambda store: lambda value: ("a line", store(value)))
+    arrays.llvm = SimpleNamespace(store=lambda value: value, load=lambda: 5)
+    keep_lines_of_stores(arrays)
+    assert (arrays.llvm.store(3), arrays.llvm.load()) == (("a line", 3), 5)
+    keep_lines_of_stores(SimpleNamespace())
