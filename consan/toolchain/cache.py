@@ -18,8 +18,10 @@ import os
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from consan import late
 
@@ -28,6 +30,8 @@ LARGEST = 512 << 20  # bytes of all entries
 _KEPT = 0.75  # of LARGEST, after old entries were removed
 _FOLDER = "[0-9a-f][0-9a-f]"  # of the entries whose keys begin so
 _DIGEST_BYTES = 32
+_LOCK = ".lock"  # behind the path of an entry
+_AGAIN = 0.05  # seconds until a lock is looked at again
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -107,6 +111,29 @@ class Cache:
             self.put(name, found)
         return found
 
+    def fetch_once(self, name: str, make: Callable[[], bytes], patience: float) -> bytes:
+        """`fetch`, where one process makes it, and others wait for that: so many seconds, then they make it, too."""
+        found = self.get(name)
+        if found is None:
+            with self._alone(name, patience):
+                found = self.fetch(name, make)
+        return found
+
+    @contextlib.contextmanager
+    def _alone(self, name: str, patience: float) -> Iterator[None]:
+        """Inside the block no other process has this lock, unless it took too long. The system takes it from a process that ends."""
+        with contextlib.ExitStack() as until:
+            with contextlib.suppress(ImportError, OSError, RuntimeError):  # not every system or folder has locks
+                import fcntl  # late: not every system has it
+
+                self._path(name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if self._is_safe():
+                    lock = until.enter_context(open(f"{self._path(name)}{_LOCK}", "wb"))
+                    last = time.monotonic() + patience
+                    while not _is_taken(fcntl, lock) and time.monotonic() < last:
+                        time.sleep(_AGAIN)
+            yield
+
     def fetch_text(self, name: str, make: Callable[[], str]) -> str:
         """`fetch` for text."""
         return self.fetch(name, lambda: make().encode()).decode()
@@ -184,6 +211,15 @@ class Cache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def _is_taken(fcntl: Any, lock: Any) -> bool:
+    """Take a lock. A record lock, which no child of this process keeps. False: another process has it."""
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 CACHE = Cache()

@@ -24,6 +24,7 @@ from consan.dataclass import dataclass
 from consan.toolchain.cache import Cache, key
 
 _TIMEOUT: Final = 600  # seconds: zig builds its C++ library first
+PATIENCE: Final = 240.0  # seconds that a process waits for another one which compiles the same library
 FOLDER: Final = "built"  # of the package: the libraries that were built with it
 _LOADED: Final = itertools.count()  # libraries from memory
 _OPEN: Final[list[contextlib.ExitStack]] = []  # the files of those whose paths others open
@@ -105,7 +106,7 @@ class HostLibrary:
             message = f"{self.need} needs a {self.language.name} compiler: install {wanted}, or the Python package ziglang"
             raise EnvironmentFailure(message)
         name = key(*command, self.file(_BUILT, sources).name)
-        return Cache().fetch(name, lambda: self.compile(command, sources))
+        return Cache().fetch_once(name, lambda: self.compile(command, sources), PATIENCE)
 
     def compile(self, command: list[str], sources: Mapping[str, str]) -> bytes:
         """The library that a compiler makes of sources. Raises EnvironmentFailure."""

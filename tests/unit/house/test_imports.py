@@ -23,6 +23,7 @@ INSIDE = {
     ("consan/process/startup/sitecustomize.py", "consan.process"): ANYWHERE,
     ("consan/process/supervisor.py", "ctypes"): "in a child that has just been forked",
     ("consan/process/supervisor.py", "fcntl"): "only systems that have it can supervise",
+    ("consan/toolchain/cache.py", "fcntl"): "systems without it have no such locks",
     ("instrument/ptx/tree.py", "consan.instrument.ptx.declarations"): "a node reads its declaration, which is made of nodes",
     ("instrument/ptx/tree.py", "consan.instrument.ptx.locations"): "a module reads its debug strings, which few modules need",
 }

@@ -6,8 +6,10 @@ import ctypes
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,3 +94,83 @@ def test_a_library_that_stays_has_a_path_that_others_open() -> None:
     assert stays.one() == 1
     assert ctypes.CDLL(vars(stays)["_name"]).one() == 2, "the same library"
     assert not Path(vars(gone)["_name"]).exists()
+
+
+# A compiler that says that it runs, and takes its time.
+_SLOW = """#!/bin/sh
+echo run >> "$COUNTED"
+sleep "$TAKES"
+while [ "$1" != -o ]; do shift; done
+echo library > "$2"
+"""
+_ASKS = """
+import sys
+from consan.toolchain import cache, host_library
+{fault}
+library = host_library.HostLibrary("one", "a test", host_library.CXX, "consan.checker", "one.cpp", ())
+sys.stdout.buffer.write(library.compiled({{"one.cpp": ""}}))
+"""
+
+
+class Compilations:
+    """Processes that need the same library."""
+
+    def __init__(self, folder: Path) -> None:
+        self.counted = folder / "counted"
+        (folder / "c++").write_text(_SLOW)
+        (folder / "c++").chmod(0o755)
+        cache, compiler = str(folder / "cache"), str(folder / "c++")
+        self.given = {"CXX": compiler, "COUNTED": str(self.counted), "CONSAN_CACHE_DIR": cache, "PYTHONPATH": str(ROOT)}
+
+    def begin(self, takes: float, fault: str = "") -> subprocess.Popen[str]:
+        words = [sys.executable, "-c", _ASKS.format(fault=fault)]
+        return subprocess.Popen(words, env={**os.environ, **self.given, "TAKES": str(takes)}, stdout=-1, text=True, start_new_session=True)
+
+    @property
+    def count(self) -> int:
+        return self.counted.read_text().count("run") if self.counted.exists() else 0
+
+    def wait_for_one(self) -> None:
+        until = time.monotonic() + 30
+        while not self.count and time.monotonic() < until:
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def compilations(tmp_path: Path) -> Compilations:
+    return Compilations(tmp_path)
+
+
+@pytest.mark.parametrize(("fault", "count"), [("", 1), ("cache._is_taken = lambda *_: True", 4)], ids=["", "planted"])
+def test_one_process_compiles_and_the_others_wait(fault: str, count: int, compilations: Compilations) -> None:
+    first = compilations.begin(5, fault)
+    compilations.wait_for_one()
+    others = [compilations.begin(5, fault) for _ in range(3)]
+    assert [each.communicate(timeout=60)[0] for each in (first, *others)] == ["library\n"] * 4
+    assert compilations.count == count
+
+
+def test_a_process_that_dies_keeps_nobody_waiting(compilations: Compilations) -> None:
+    first = compilations.begin(600)
+    compilations.wait_for_one()
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+    assert compilations.begin(0).communicate(timeout=60)[0] == "library\n"
+    assert compilations.count == 2
+
+
+def test_nobody_waits_for_ever(compilations: Compilations) -> None:
+    first = compilations.begin(600)
+    try:
+        compilations.wait_for_one()
+        assert compilations.begin(0, "host_library.PATIENCE = 0.5").communicate(timeout=60)[0] == "library\n"
+        assert first.poll() is None
+        assert compilations.count == 2
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.communicate()
+
+
+def test_a_cache_that_cannot_be_written_has_no_lock(compilations: Compilations) -> None:
+    compilations.given["CONSAN_CACHE_DIR"] = "/proc/no/such/folder"
+    assert compilations.begin(0).communicate(timeout=60)[0] == "library\n"
