@@ -58,7 +58,7 @@ class ProvedKernel:
 
 def has_strong_accesses(function: Function) -> bool:
     """Whether a kernel has accesses whose order matters beyond races, which a proof does not judge."""
-    return any(map(_is_strong, function.instructions()))
+    return any(map(is_strong, function.instructions()))
 
 
 def is_observed(instruction: Instruction) -> bool:
@@ -68,7 +68,8 @@ def is_observed(instruction: Instruction) -> bool:
     return row is not None and observing.observes_strongly(instruction, row) and not any(each.in_shared for each in touches)
 
 
-def _is_strong(instruction: Instruction) -> bool:
+def is_strong(instruction: Instruction) -> bool:
+    """Whether an instruction is a strong access of memory."""
     row = lookup(instruction.parts)
     return row is not None and (observing.observes_strongly(instruction, row) or observing.writes_strongly(instruction, row))
 
@@ -232,7 +233,7 @@ def _seeds(instruction: Instruction) -> list[Key]:
         wanted += [name for each in operands_in_memory(instruction) for name in names(each.descriptor)]
     if (row.is_mbarrier or row.is_bulk) and (measure := measure_of(instruction)) is not None:
         wanted += names(measure)
-    if _is_strong(instruction) and instruction.parts[-1][0] in "usb":
+    if is_strong(instruction) and instruction.parts[-1][0] in "usb":
         wanted += read(instruction)
     return _keys(instruction, wanted)
 

@@ -123,6 +123,7 @@ def _masked(op: TermOperation, one: Number, mask: int) -> Number:
 
 
 _BITWISE: Final = {"and": 0, "or": 1, "xor": 2}
+_MOST_BITS: Final = 12
 
 
 def _known(found: Number | None) -> Number:
@@ -160,9 +161,6 @@ def _and_or_xor(op: TermOperation, one: Number, other: Number) -> Number:
         return found
     whole, small = ((1 << max(a[1], b[1]).bit_length()) - 1 for a, b in ((one.range, other.range), (one.small, other.small)))
     return Number(found.term, (0, whole), (0, small)) if found.constant is None else found
-
-
-_MOST_BITS: Final = 12
 
 
 def _common(op: TermOperation, one: Number, other: Number) -> Number:
@@ -317,7 +315,8 @@ def _convert(op: TermOperation, one: Number) -> Number:
         raise NoRule
     bits, given_bits = int(target[1:]), int(given[1:])
     if one.base is not None:
-        if bits == given_bits or (bits > given_bits and one.base[0] in ("shared", WINDOW, MATRIX)):
+        least = given_bits if one.base[0] == MATRIX else 32  # bits of an address of shared memory
+        if bits == given_bits or (bits >= least and one.base[0] in ("shared", WINDOW, MATRIX)):
             return one
         raise NoRule
     return one if bits == given_bits or (bits < given_bits) else op.value(one, given_bits, signed=given[0] == "s")

@@ -13,6 +13,7 @@ from typing import Final
 
 from consan.dataclass import dataclass
 from consan.instrument.ptx import Function, Module
+from consan.prove.atomics.guarded import with_guards
 from consan.prove.environment import Environment, SamePointers, Shape
 from consan.prove.intervals import ENDS, Compared, Intervals
 from consan.prove.kernel import Unproven, calls_through_pointers, kernel_of
@@ -99,6 +100,7 @@ def prove(
 ) -> KernelProof:
     """The answer for a kernel with blocks of one shape, within about so many seconds. `same`: of its pointers that are equal."""
     ends = time.monotonic() + seconds
+    function, module = with_guards(function, module)
     with until(ends):
         try:
             return _proved(function, module, block, Environment(function, module, block, pointers, Symbols(), same), assumed, ends)

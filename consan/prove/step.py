@@ -172,8 +172,14 @@ class SymbolicSteps:
         wanted = [key for key in written(instruction) if key in self._kernel.needed]
         if wanted and not row.turns:
             for key, value in zip(wanted, self._results(instruction, row, wanted, registers), strict=True):
-                registers[key] = value if step.guard is None else self._guarded(held, value, registers.get(key))
+                registers[key] = value if step.guard is None else self._guarded(held, value, self._kept(key, value, registers))
         return accesses
+
+    def _kept(self, key: Key, value: Value, registers: dict[Key, Value]) -> Value:
+        """The value of a register where a guard does not hold. A number that is not known becomes a variable."""
+        old = registers.get(key)
+        unknown = old is None and isinstance(value, Number) and value.base is None
+        return self.symbols.unknown("t", "kept", self.width(key)) if unknown else old
 
     def _guarded(self, held: Formula, new: Value, old: Value) -> Value:
         if new is None or old is None or isinstance(new, Number) != isinstance(old, Number):

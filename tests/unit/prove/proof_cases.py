@@ -224,7 +224,10 @@ RACES_OF_PRODUCTS = {
 }
 LEAVE = "setp.lt.s32 %p1, %r2, %r1;\n@%p1 bra ${};\n"  # the first threads
 BEHIND = "ld.shared.u32 %r7, [s];\nbra $X;\n"
+# An address of shared memory is computed in 64 bits, of which so many are kept.
+NARROWED = "mov.u64 %rd5, s;\n{}add.s64 %rd6, %rd5, %rd6;\ncvt.u{}.u64 {}, %rd6;\n{}st.shared.u32 [%r7], 1;".format
 PROVEN = {
+    "an address of 32 bits of 64": NARROWED("mul.wide.u32 %rd6, %r2, 4;\n", 32, "%r7", ""),
     "threads that leave before a barrier": LEAVE.format("X") + STORE + SYNC + "ld.shared.u32 %r7, [s+252];\n$X:",
     "a barrier behind some threads' return": "setp.lt.s32 %p1, %r2, 32;\n@%p1 ret;\nbar.sync 0;",
     "threads that leave in different rounds": "mov.u32 %r7, 0;\n$L:\nsetp.eq.s32 %p1, %r7, %r2;\n@%p1 bra $X;\n"
@@ -309,6 +312,8 @@ PROVEN = {
     "bulk copies side by side": BULK.format(512),
 }
 RACES = {
+    "addresses whose upper half differs": NARROWED("mul.wide.u32 %rd6, %r2, 4;\nshl.b64 %rd6, %rd6, 32;\n", 32, "%r7", ""),
+    "an address of 32 bits that two threads have": NARROWED("mul.wide.u32 %rd6, %r2, 4;\nand.b64 %rd6, %rd6, 124;\n", 32, "%r7", ""),
     "a store of threads that leave": STORE + LEAVE.format("X") + SYNC + BEHIND + "$X:",
     "a store behind a branch out of the kernel": LEAVE.format("T") + SYNC + BEHIND + "$T:\n" + STORE + "$X:",
     "a store of threads that leave a loop": "mov.u32 %r7, 0;\n$L:\n"
@@ -490,6 +495,7 @@ RACES = {
 # A product that wraps, as in a hash. By 24 bits no two threads of a CTA have one place, which the solver may find; by 28 bits some have.
 HASHED = "mul.lo.s32 %r7, %r5, -1640531535;\nshr.u32 %r8, %r7, {};\nmad.lo.s32 %r8, %r8, 4, %r4;\nst.shared.u32 [%r8], 1;"
 UNKNOWN = {
+    "an address of 16 bits of 64": NARROWED("mul.wide.u32 %rd6, %r2, 4;\n", 16, "%rs1", "cvt.u32.u16 %r7, %rs1;\n"),
     "an operand behind its variable": product("", END_PRODUCT.format(0), b=8192 - 128),
     "an operand that its variable's alignment does not place": product("", END_PRODUCT.format(0), at="s", cut="mov.u32 %r21, %r20;\n"),
     "bits of an address that its variable's alignment does not give": product(

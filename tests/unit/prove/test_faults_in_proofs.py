@@ -23,6 +23,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "what threads do as they leave": (
         leaving, "frozenset(behind | before)", "frozenset(before)", "a store behind a branch out of the kernel",
     ),
+    "half of an address": (operations, "(bits >= least and ", "(", "an address of 16 bits of 64"),
     "bits of large numbers": (operations, "and not bits & others", "", "bits that two large numbers share"),
     "products behind writes": (
         intervals, "return one.place[0] in self._behind[node]", "return False", "a product of what is written without a fence",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
@@ -10,12 +11,21 @@ pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from planted import plant
 from proof_cases import answer
-from word_cases import PROVEN, RACES
+from word_cases import PROVEN, RACES, branched
 
 from consan.prove import step
-from consan.prove.atomics import broadcasts, order, published, words
+from consan.prove.atomics import broadcasts, guarded, order, published, words
 
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
+    "values of skipped instructions": (
+        guarded, "    return alone and all(", "    return True or all(", "a place that a short branch gives to one thread",
+    ),
+    "a condition that stays": (
+        guarded, " or branch.guard.register in written(step.instruction)", "", "a short branch that changes its condition",
+    ),
+    "the only way to skipped instructions": (
+        guarded, " or set(before[node.falls]) != {number}", "", "a short branch that others jump into",
+    ),
     "locks acquire": (words, "_access(each).acquires and ", "", "a lock that is taken by a relaxed operation"),
     "locks release": (
         words, "if acquire and _access(frees[0]).releases else", "if acquire else", "a lock that is freed by a relaxed operation",
@@ -61,15 +71,20 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
 }  # fmt: skip
 
 
+FORMS = pytest.mark.parametrize("form", [str, branched], ids=["guards", "branches"])
+
+
+@FORMS
 @pytest.mark.parametrize("body", PROVEN.values(), ids=PROVEN)
-def test_what_words_order_is_proven(body: str) -> None:
-    found = answer(body)
+def test_what_words_order_is_proven(body: str, form: Callable[[str], str]) -> None:
+    found = answer(form(body))
     assert (found.answer, found.reasons) == ("proven", [])
 
 
+@FORMS
 @pytest.mark.parametrize("body", RACES.values(), ids=RACES)
-def test_what_words_do_not_order_is_not_proven(body: str) -> None:
-    assert answer(body).answer == "unknown"
+def test_what_words_do_not_order_is_not_proven(body: str, form: Callable[[str], str]) -> None:
+    assert answer(form(body)).answer == "unknown"
 
 
 def test_what_is_assumed_of_words_is_said() -> None:

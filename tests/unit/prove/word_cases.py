@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import count
 from typing import Final
 
 _BEGIN: Final = "setp.eq.u32 %p1, %r2, 0;\nsetp.eq.u32 %p2, %r3, 0;\nmov.u32 %r10, 0;\n"
@@ -63,7 +65,24 @@ COMPARED: Final = (
 BRANCH: Final = "setp.gt.u32 %p6, %r2, 9;\n@%p6 bra $N;\nadd.s32 %r12, %r12, 1;\n$N:\n"
 TWO: Final = "setp.lt.u32 %p2, %r3, 2;\n"
 
+_RUN: Final = re.compile(r"(?:^@%p1 .*;\n)+", re.MULTILINE)
+
+
+def branched(body: str) -> str:
+    """The same kernel with branches around what the first thread does, as compilers write it."""
+    numbers = count()
+
+    def branch(match: re.Match[str]) -> str:
+        label = f"$G{next(numbers)}"
+        return f"@!%p1 bra {label};\n{match[0].replace('@%p1 ', '')}{label}:\n"
+
+    return _RUN.sub(branch, body)
+
+
+# A short branch of the threads under %p1, around an addition and what else they do.
+_SHORT: Final = "setp.{} %p1, %r2, {};\n{}@!%p1 bra $G;\n{}atom.global.relaxed.gpu.add.u32 %r10, [%rd2], 1;\n{}$G:\n{}".format
 PROVEN: Final = {
+    "a place that a short branch changes for one thread": _SHORT("eq.u32", 0, "", "", "mov.u32 %r6, s;\n", "st.shared.u32 [%r6], 1;\n"),
     "a lock": LOCKED, "a lock that all threads rely on": _BEGIN + TAKE + OTHERS_UPDATE + FREE, "a lock of one thread": ALONE,
     "a flag": FLAGGED, "flags of a chain": CHAIN, "the last CTA": LAST, "tickets of CTAs": TICKETS, "tickets of threads": OF_THREADS,
     "a flag that is compared": COMPARED, "a flag that a failing comparison finds": COMPARED.replace("0, 1, %p2", "0, 7, %p2"),
@@ -75,6 +94,14 @@ PROVEN: Final = {
 }  # fmt: skip
 
 RACES: Final = {
+    # short branches
+    "a place that a short branch gives to one thread": _SHORT(
+        "eq.u32", 0, "mov.u32 %r9, s;\n", "", "mov.u32 %r9, %r6;\n", "st.shared.u32 [%r9], 1;\n"
+    ),
+    "a short branch that changes its condition": _SHORT("lt.u32", 2, "", "", "setp.eq.u32 %p1, %r2, 0;\nst.shared.u32 [s], %r2;\n", ""),
+    "a short branch that others jump into": _SHORT(
+        "eq.u32", 0, "setp.eq.u32 %p2, %r2, 1;\n@%p2 bra $B;\n", "$B:\n", "st.shared.u32 [s], %r2;\n", ""
+    ),
     # locks
     "a lock that is freed early": _BEGIN + TAKE + FREE + UPDATE,
     "a lock that is freed before others have written": _BEGIN + TAKE + OTHERS_UPDATE + FREE.replace("bar.sync 0;\n", ""),
