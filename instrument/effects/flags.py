@@ -19,6 +19,7 @@ class Flag(enum.IntFlag):
     OWN_PUTS = 16  # a fence: none itself; with OF_PUTS a put with its own signal begins, else it ends
     WHOLE = 16  # a point: no lane of the warp may have exited
     LOOKED_UP = 16  # a strong access: its place follows from an index that the thread has loaded (R-MO2)
+    COMPARED = 32  # a load of data: its thread reads a word before and behind it, and compares the two values (R-MO3)
     MASKED = 32  # a point: its members are those of a mask, and `key` identifies it; a bulk store: `chosen` bytes of each 16
     DROP = 64  # an arrival at an mbarrier: for all phases to come
     UNIFORM = 64  # a stored value that all lanes of the warp have: the instruction is executed once

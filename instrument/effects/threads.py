@@ -110,6 +110,7 @@ class StrongAccess(Effect):
     unused: bool = False
     data: bool = False
     again: bool = False
+    compared: bool = False
     polls: bool = False
     looked_up: bool = False
 

@@ -17,6 +17,25 @@ _BETWEEN_THREADS: Final = ("no-warp-sync", "other-lanes", "other-lane-released",
 _BETWEEN_CTAS: Final = ("no-synchronisation", "no-cluster-barrier", "other-threads")
 
 
+# A sequence lock (R-MO3): {flag_write_at} begins a round of the writer, {flag_read_at} is the second look of the reader.
+_TORN: Final = "the second look at the sequence, at {{flag_read_at}}, may miss that the data has changed between: {}"
+_READER: Final = (
+    "a fence or an acquire between the load of the data and the second look at {flag_read_at}",
+    "{gpu_fence} between the load of the data and {flag_read_at}",
+    "nothing lets it come after the load of the data",
+)
+_WRITER: Final = (
+    "a fence or a release between the sequence at {flag_write_at} and the store of the data",
+    "{gpu_fence} between {flag_write_at} and the store of the data",
+    "the store of the data may come before that to the sequence at {flag_write_at}",
+)
+_SEQUENCE: Final = {
+    "reader": tuple((part,) for part in _READER),
+    "writer": tuple((part,) for part in _WRITER),
+    "both": tuple(zip(_READER, _WRITER, strict=True)),
+}
+
+
 def _by_timing(rows: dict[str, Situation]) -> dict[str, Situation]:
     return {name: replace(row, message=(row.message or _MESSAGE) + _TIMING, severity="warning") for name, row in rows.items()}
 
@@ -49,6 +68,14 @@ MISSING_ORDER: Final = CatalogueEntry(
             "two threads each store a flag of their own and then load the other's, at {first_at} and {second_at}, and not both have a"
             " fence.sc in between: both loads may give the old value",
         ),
+        **{
+            f"sequence-{name}": Situation(
+                " and ".join(missing),
+                "put " + ", and ".join(fix),
+                _TORN.format(" and ".join(why)),
+            )
+            for name, (missing, fix, why) in _SEQUENCE.items()
+        },
         GENERAL: GLOBAL_RACE.situations[GENERAL],
     },
     caption="No order is needed to make (1) and (2) legal, and none makes (2) see what (1) has written.",

@@ -219,6 +219,8 @@ REASONS: dict[str, tuple[str, bool]] = {
     "OTHER_CALL": ("syncthreads_in_two_branches", True),
     "OUT_OF_STEP": ("syncthreads_out_of_step", True),
     "CROSSED_STORES": ("crossed_stores_no_fence", True),
+    "SEQUENCE_READER": ("sequence_lock_look_not_fenced", True),
+    "SEQUENCE_WRITER": ("sequence_lock_round_not_fenced", True),
     "OTHER_LANE_RELEASED": ("mbarrier_empty_arrived_by_lane", True),
     "ALLOC_LIVE": ("not_freed", True),
     "NO_FENCE_BEFORE": ("relaxed_issue_no_fence", True),

@@ -508,7 +508,7 @@ RULES = {
     ),
     "R-MO2: fences": (
         "flags.hpp",
-        "return !fenced || next.fences == first.fences;",
+        "return !fenced || next.fences.sc == first.fences.sc;",
         "return true;",
         "crossed_stores_no_fence",
         False,
@@ -516,7 +516,7 @@ RULES = {
     "R-MO2: exchanges": ("flags.hpp", "FlagOrder::ST || operation == FlagOrder::EXCH", "FlagOrder::ST", "crossed_trylocks_no_fence", True),
     "R-MO2: looks of atomics": ("flags.hpp", "!(access.writes && access.changes)", "!access.writes", "crossed_trylocks_no_fence", True),
     "R-MO2: shared": ("grid.hpp", "cross(access.from);\n", ";\n", "crossed_stores_in_shared", True),
-    "R-MO2: shared, fences": ("flags.hpp", "++fences_[1]", "fences_[1] += wide", "crossed_stores_in_shared", False),
+    "R-MO2: shared, fences": ("flags.hpp", "fences_[1].add(order);", "if (wide) fences_[1].add(order);", "crossed_stores_in_shared", False),
     "R-MO2: in step": ("flags.hpp", "(polled || next.polls)", "true", "crossed_stores_in_shared", True),
     "R-MO2: in step, polls": ("flags.hpp", "(polled || next.polls)", "false", "crossed_polls_in_shared", False),
     "R-MO2: first values": ("flags.hpp", "(other && !is_first)", "other", "dekker_no_fence", True),

@@ -312,6 +312,8 @@ class Repairs(PhaseForms):
         yield from self.at_accesses(WARP_BARRIER)
         if self.record["flags"] & FindingFlags.SAME_WARP:
             yield from self.at_both(WARP_BARRIER)
+        if self.record["reason"] in _OF_SEQUENCES:
+            yield from self.at_accesses(GPU_FENCE)
         for fence in (CTA_FENCE, GPU_FENCE):
             yield from self.at_flags(fence)
             yield from self._both_sides(fence)
@@ -319,6 +321,7 @@ class Repairs(PhaseForms):
         yield from self.between(BARRIER)
 
 
+_OF_SEQUENCES = (Reason.SEQUENCE_READER, Reason.SEQUENCE_WRITER)
 _BY_KIND: dict[Kind, Callable[[Repairs], Iterator[Repair]]] = {
     Kind.DATA_RACE: Repairs._race,
     Kind.SCOPE: Repairs._scope,

@@ -101,7 +101,7 @@ class LaunchReplay {
         if (fence.of_puts() || fence.own_puts()) return grid_.views.count_puts();
         output_.narrow |= scope_of(fence.order()) < grid_.views.all();
         bool wide = grid_.views.scope(fence.order()) >= grid_.views.all();
-        if (fence.order() & IS_SC) grid_.flags.fence(wide);
+        grid_.flags.fence(fence.order(), wide);
         grid_.sc |= fence.order() & IS_RELEASE && wide;
         bool near = fence.order() & IS_RELEASE && !wide, whole = grid_.views.scope(fence.order()) >= GPU_SCOPE;
         rank_sc_ |= near && whole;

@@ -13,6 +13,7 @@ Not followed, so no data: values that pass local memory or a call.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Final, TypedDict
 
@@ -20,9 +21,9 @@ from consan.instrument.control_flow import Graph, Key, definitions, graph_of, gu
 from consan.instrument.control_flow.dataflow import destinations, union
 from consan.instrument.control_flow.registers import keys_read
 from consan.instrument.control_flow.writes import destinations_of_writes
-from consan.instrument.isa import MemoryAccess, adds, hands_on, is_of_reals, lookup, polls, row_of
+from consan.instrument.isa import MemoryAccess, adds, compares, converts, copies, hands_on, is_of_reals, lookup, polls, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
+from consan.instrument.ptx import Address, Function, Immediate, Instruction, Operand, Register
 
 _GLOBAL, _SHARED = ("global", "generic"), ("shared", "shared::cta")
 _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory, to where other threads look, into what may decide
@@ -81,27 +82,62 @@ def retried(function: Function, loads: frozenset[int]) -> frozenset[int]:
 
     The second read, and the loop, may throw away what they give.
     """
+    return frozenset(load.start for load, _, _ in _between_looks(function, loads))
+
+
+@functools.lru_cache(maxsize=256)
+def compared(function: Function) -> frozenset[int]:
+    """The starts of the loads of data that stand between two strong reads of a word whose values are compared with each other (R-MO3).
+
+    A reader of a sequence lock tells so whether what it has loaded is whole.
+    """
+    loads = loads_of_data(function)
+    tests = [each for each in function.instructions() if compares(each)]
+    if not loads or not tests:
+        return frozenset()
+    values = functools.cache(lambda look: _handed_to(function, set(written(look))))
+
+    def meet(one: Instruction, other: Instruction) -> bool:
+        pairs = (pair for test in tests for pair in itertools.permutations(keys_read(test), 2))
+        return any(a in values(one) and b in values(other) for a, b in pairs)
+
+    return frozenset(load.start for load, one, other in _between_looks(function, loads) if one is not other and meet(one, other))
+
+
+def _between_looks(function: Function, loads: frozenset[int]) -> Iterator[tuple[Instruction, Instruction, Instruction]]:
+    """Loads with a strong read of a word before each and one of the same word behind it."""
     graph = graph_of(function) if loads else Graph([])
     at = [(number, place, step.instruction) for number, node in enumerate(graph.nodes) for place, step in enumerate(node.steps)]
     looks = [each for each in at if polls(each[2]) and each[2].start not in loads]
     wanted = [each for each in at if each[2].start in loads]
     behind = {number: graph.behind(number) for number, _, _ in (*looks, *wanted)}
+    made = definitions(function)
+    words = {look[2].start: _word(look[2], made) for look in looks}
 
     def follows(one: _Step, other: _Step) -> bool:
         return other[0] in behind[one[0]] or (one[0] == other[0] and one[1] < other[1])
 
-    def again(load: _Step) -> bool:
-        before = {_word(look[2]) for look in looks if follows(look, load)}
-        return any(_word(look[2]) in before for look in looks if follows(load, look))
+    for load in wanted:
+        before = [look[2] for look in looks if follows(look, load)]
+        after = [look[2] for look in looks if follows(load, look)]
+        yield from ((load[2], one, other) for one in before for other in after if words[one.start] == words[other.start])
 
-    return frozenset(each[2].start for each in wanted if again(each))
 
-
-def _word(look: Instruction) -> tuple[object, str]:
+def _word(look: Instruction, made: Mapping[Key, list[Instruction]]) -> tuple[object, str]:
     """The word that a strong read looks at, by its address in the text; an instruction without one is a word of its own."""
     row = lookup(look.parts)
     address = row.event(look).first.address if row is not None and row.touches else None
-    return (look.scope, address.text) if address is not None else (None, str(look.start))
+    if address is None:
+        return None, str(look.start)
+    base = _origin(address.base, look, made) if isinstance(address, Address) and address.index is None else None
+    return look.scope, address.text if base is None else f"{base}+{address.offset}"
+
+
+def _origin(operand: Operand, user: Instruction, made: Mapping[Key, list[Instruction]]) -> str:
+    """The register that an address comes from: where it is converted, or moved, it is still the same address."""
+    maker = _only_maker(operand, user, made)
+    moves = maker is not None and (copies(maker) or converts(maker, "global"))
+    return _origin(maker.operands[1], maker, made) if maker is not None and moves else operand.text
 
 
 def counting_stores(function: Function) -> frozenset[int]:

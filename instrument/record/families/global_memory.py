@@ -241,7 +241,8 @@ class GlobalRecorder:
             "operation": _operation(event.row, words), "order": order_of(event), "reads": bool(targets), "writes": draws,
             "adds": access.updates, "unused": draws and self._is_unused(instruction),
             "polls": self.polls.current is not None or self.polls.waits,
-            "looked_up": instruction.start in looked_up(kernel.plan.function), **self._data.get(instruction.start, data.NEITHER),
+            "looked_up": instruction.start in looked_up(kernel.plan.function),
+            "compared": instruction.start in data.compared(kernel.plan.function), **self._data.get(instruction.start, data.NEITHER),
         }  # fmt: skip
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:

@@ -7,7 +7,7 @@ from planted import plant
 
 from consan.instrument.control_flow import writes
 from consan.instrument.ptx import parse
-from consan.instrument.record.analyses.data import loads_of_data, retried
+from consan.instrument.record.analyses.data import compared, loads_of_data, retried
 
 HEAD = """.version 8.0
 .target sm_90
@@ -122,3 +122,28 @@ def test_which_loads_may_be_thrown_away(name: str) -> None:
     loads = frozenset(each.start for each in function.instructions() if each.text.strip().startswith(LOAD[:-1]))
     assert loads
     assert (retried(function, loads) == loads) is may_be
+
+
+AGAIN = "ld.relaxed.gpu.global.u32 %r3, [%rd3];"
+COMPARED = {
+    "two looks that are compared": ([LOOK, LOAD, STORE, LOOK.replace("%r2", "%r3"), "setp.ne.u32 %p1, %r2, %r3;", "@%p1 ret;"], True),
+    "the second one by an address that is converted": (
+        ["cvta.to.global.u64 %rd3, %rd2;", LOOK, LOAD, STORE, AGAIN, "setp.ne.u32 %p1, %r3, %r2;", "@%p1 ret;"],
+        True,
+    ),
+    "two looks at two words": ([LOOK, LOAD, STORE, OTHER.replace("%r2", "%r3"), "setp.ne.u32 %p1, %r2, %r3;", "@%p1 ret;"], False),
+    "each is compared with a number": ([LOOK, LOAD, STORE, LOOK.replace("%r2", "%r3"), "setp.ne.u32 %p1, %r3, 2;", "@%p1 ret;"], False),
+    "one look, compared with what it gave before": (
+        ["mov.u32 %r3, 0;", "again:", LOOK, LOAD, STORE, "setp.ne.u32 %p1, %r2, %r3;", "mov.u32 %r3, %r2;", "@%p1 bra again;"],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_which_loads_stand_between_looks_that_are_compared(name: str) -> None:
+    lines, between = COMPARED[name]
+    (function,) = parse(HEAD + "\n".join(lines) + "\nret;\n}\n").functions
+    loads = frozenset(each.start for each in function.instructions() if each.text.strip().startswith(LOAD[:-1]))
+    assert loads
+    assert compared(function) == (loads if between else frozenset())

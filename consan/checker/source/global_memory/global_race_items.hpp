@@ -15,6 +15,7 @@ struct RacingAccess : Side {
     u32 cluster = 0, operation = 0;  // operation: the number of an asynchronous one, from 1 on
     u8 order = 0;
     bool constant = false;  // a load with .nc
+    i32 look = -1;          // the number of a strong load of data that a loop may throw away
 };
 
 class GlobalRaceItems {

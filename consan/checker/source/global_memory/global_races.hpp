@@ -8,6 +8,7 @@
 #include "footprints.hpp"
 #include "retained.hpp"
 #include "maps.hpp"
+#include "sequence_locks.hpp"
 #include "global_race_items.hpp"
 #include "surfaces.hpp"
 
@@ -228,13 +229,23 @@ class GlobalRaces : GlobalRaceItems {
         if (!race_rule::gives_data(old, now) || same_thread(old, now) || !race_rule::morally_strong(old, now, facts(item, now)) || ended(item, now)) return;
         if (!edges_.by_timing(store.flag, old.writes, now.cluster, now.thread) || (store.data && !writes(cell, load))) return;
         Deficit deficit = edges_.lacks(old.cluster, old.thread, item.time, now.cluster, now.thread);
-        if (deficit.is_other() || (load.again && deficit.lack == Lack::NONE)) return;
+        if (deficit.is_other()) return;
         Record found = between(old, now);
+        found.kind = MISSING_ORDER, found.hazard = now.writes ? WAR : RAW, found.flags = GLOBAL | GRID;
+        if (load.again && deficit.lack == Lack::NONE) return lacks_fence(load, store, found);
         Facts known = facts(item, now);
         if (known.in_step() || known.one_warp()) found.reason = race_rule::lane(known);
         else if (!known.together() && deficit.lack == Lack::NONE && others_know(item, now)) found.reason = OTHER_THREADS;
         else found.reason = known.unsynchronised(), name_lack(deficit, found);
-        found.kind = MISSING_ORDER, found.hazard = now.writes ? WAR : RAW, found.flags = GLOBAL | GRID | known.one_warp() * SAME_WARP;
+        found.flags |= known.one_warp() * SAME_WARP;
+        findings_.add(found);
+    }
+
+    // R-MO3.
+    void lacks_fence(const RacingAccess &load, const RacingAccess &store, Record &found) {
+        const SequenceLocks::Lack &lack = locks_.lacks(load.look, store.flag);
+        if (lack.reason == NO_REASON) return;
+        found.reason = lack.reason, found.flag_write = lack.sequence, found.flag_read = lack.look;
         findings_.add(found);
     }
 
@@ -248,10 +259,11 @@ class GlobalRaces : GlobalRaceItems {
 
     static bool same_thread(const RacingAccess &one, const RacingAccess &other) { return one.cluster == other.cluster && one.thread == other.thread; }
 
-    static RacingAccess now(const FlagAccess &read) {
+    RacingAccess now(const FlagAccess &read) const {
         RacingAccess now{};
         now.address = read.address, now.bytes = read.bytes, now.element = (u8)read.bytes, now.scope = (u8)read.scope;
-        now.cluster = read.cluster, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true, now.data = read.data, now.again = read.again;
+        now.cluster = read.cluster, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true, now.data = read.data, now.again = read.again,
+        now.look = edges_.number(read);
         return now;
     }
 
@@ -375,6 +387,7 @@ class GlobalRaces : GlobalRaceItems {
     u32 threads_;
     bool isa_;
     Edges &edges_;
+    SequenceLocks locks_{edges_.flags()};
     Footprints &footprints_;
     MapFences &map_fences_;
     Findings &findings_;

@@ -224,6 +224,7 @@ class Part {
         made.data = given.data(), made.again = given.again();
         made.has_value = given.has_value(), made.value = made.has_value ? given.value() : 0;
         made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
+        made.look = synced() && made.again ? flag_of(thread, made.address) : -1;
         grid_->views.note_access(cluster_, thread, writes ? made.address : 0);
         grid_->global_races.add(made);
     }

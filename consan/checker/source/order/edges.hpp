@@ -138,6 +138,8 @@ class Edges {
         const FlagAccess &write = flags_[(u32)store];
         return write.changes && !(write.order & IS_RELEASE) && !(observable && observed(store, cluster, thread));
     }
+    const Flags &flags() const { return flags_; }
+    i32 number(const FlagAccess &access) const { return flags_.number(access); }
     // For a strong access, if it may synchronise (a number): whether it is a read-modify-write of a lock; its site.
     bool swaps(i32 number) const { return number >= 0 && flags_.swaps((u32)number); }
     u32 site(i32 number) const { return number >= 0 ? flags_[(u32)number].site : 0; }

@@ -17,6 +17,13 @@
 
 typedef unsigned __int128 Value;  // of a flag: up to 16 bytes
 
+// Fences so far.
+struct Fences {
+    u32 sc = 0, acquires = 0, releases = 0;
+
+    void add(u32 order) { sc += !!(order & IS_SC), acquires += !!(order & IS_ACQUIRE), releases += !!(order & IS_RELEASE); }
+};
+
 // A strong access through which threads may synchronise, or a part of one.
 // `before`, `after`: twice the reading of its clock, and one more for a number that was drawn. So numbers are equal only where two loads looked
 // with no draw in between, and a load that saw n draws comes after the draw of n - 1 and before that of n.
@@ -32,11 +39,12 @@ struct FlagAccess {
     bool unused;                     // nothing reads the value, so the thread learns nothing by it (R-GM8, D22)
     bool data;                       // of a load: the value is stored, and decides nothing (R-MO1)
     bool again;                      // of a load of data: a loop may throw it away
+    bool compared;                   // of a load of data: looks at a word before and behind it are compared (R-MO3)
     bool polls;                      // it is in a loop that may wait for another thread
     bool looked_up;                  // its place follows from an index that the thread has loaded
     bool changes;                    // of a write: it leaves another value than it finds
     bool intent;                     // of a word that one thread writes, with one of two values: its own flag (R-MO2)
-    u32 fences = 0;                  // fence.sc before it, in the order of the logs
+    Fences fences;                   // before it, in the order of the logs
     u32 rank = 0;                    // in the order of its place
     i32 from = -1;                   // the write that it has read from, or follows as a read-modify-write
     i32 next = -1;                   // the read-modify-write that follows this write

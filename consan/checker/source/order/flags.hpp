@@ -27,8 +27,11 @@ class Flags {
         for (u64 cell = address / 4; address >> 62 == 2 && cell * 4 < address + access.bytes(); ++cell) shared_.insert(cell);
     }
 
-    // A fence.sc of the thread whose log is read. `wide`: for threads of other CTAs too.
-    void fence(bool wide) { fences_[0] += wide, ++fences_[1]; }
+    // A fence of the thread whose log is read. `wide`: for threads of other CTAs too.
+    void fence(u32 order, bool wide) {
+        if (wide) fences_[0].add(order);
+        fences_[1].add(order);
+    }
 
     // A store that is no such access.
     void add_plain(u64 address, u32 bytes) {
@@ -73,12 +76,18 @@ class Flags {
 
     const FlagAccess &operator[](u32 number) const { return all_[number]; }
     u32 size() const { return (u32)all_.size(); }
+    i32 number(const FlagAccess &access) const { return (i32)(&access - all_.data()); }
     u32 contradictions() const { return contradictions_; }
     // Whether an access exchanges the value.
     bool swaps(u32 number) const {
         u32 operation = all_[number].operation & 255;
         return operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
     }
+
+    // Whether an access leaves the value that it finds, and gives it: a load, or an atomic that changes nothing.
+    static bool looks(const FlagAccess &access) { return access.observes && !(access.writes && access.changes); }
+    static bool same_thread(const FlagAccess &a, const FlagAccess &b) { return a.cluster == b.cluster && a.thread == b.thread; }
+    static bool same_place(const FlagAccess &a, const FlagAccess &b) { return a.address == b.address && a.bytes == b.bytes; }
 
     // R-MO2: two threads have each stored a flag of their own and then looked at the other's, one of them without a fence.sc in between.
     // The look is that of the second one. The first one has not seen the second one's store, or neither waits; it has not looked again.
@@ -88,7 +97,7 @@ class Flags {
         for (u32 back = 1; back <= number && back < NEAR; ++back) {
             const FlagAccess &own = all_[number - back];
             if (!same_thread(own, read)) break;
-            if (!looks(own) && own.intent) return misses((u32)read.from, number - back, own.fences != read.fences, read.polls);
+            if (!looks(own) && own.intent) return misses((u32)read.from, number - back, own.fences.sc != read.fences.sc, read.polls);
         }
         return false;
     }
@@ -119,12 +128,6 @@ class Flags {
         bool operator==(const WayOn &other) const { return looked_at == other.looked_at && value == other.value && own_value == other.own_value; }
     };
 
-    // Whether an access leaves the value that it finds, and gives it: a load, or an atomic that changes nothing.
-    static bool looks(const FlagAccess &access) { return access.observes && !(access.writes && access.changes); }
-
-    static bool same_thread(const FlagAccess &a, const FlagAccess &b) { return a.cluster == b.cluster && a.thread == b.thread; }
-    static bool same_place(const FlagAccess &a, const FlagAccess &b) { return a.address == b.address && a.bytes == b.bytes; }
-
     // Whether the thread of a store loads, behind it, what was there before another store, and goes on. Where neither thread waits for the
     // other, it may load what that store has left: it came in between by luck.
     bool misses(u32 store, u32 other, bool fenced, bool polled) const {
@@ -135,7 +138,7 @@ class Flags {
             if (!looks(next) || !same_place(next, all_[other])) continue;
             bool seen = next.rank > all_[other].rank && (polled || next.polls);
             bool again = repeated(at);
-            if (seen ? may_miss(store, other) : !again) return !fenced || next.fences == first.fences;
+            if (seen ? may_miss(store, other) : !again) return !fenced || next.fences.sc == first.fences.sc;
         }
         return false;
     }
@@ -265,7 +268,7 @@ class Flags {
         made.observes = access.reads(), made.updates = access.adds();
         made.writes = access.writes();
         made.unused = access.unused() && !(made.order & IS_ACQUIRE);
-        made.data = made.observes && access.data() && !(access.ignored()), made.again = access.again();
+        made.data = made.observes && access.data() && !(access.ignored()), made.again = access.again(), made.compared = made.data && access.compared();
         made.polls = access.polls(), made.looked_up = access.looked_up();
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
@@ -331,5 +334,6 @@ class Flags {
     std::unordered_set<u64> plain_;            // cells of 4 bytes with stores that are no flag accesses
     std::unordered_multimap<u64, Place> sizes_;  // cells with flag accesses that write, and the places of these
     std::multimap<std::pair<u32, u32>, WayOn> ways_on_;  // by cluster and thread
-    u32 contradictions_ = 0, fences_[2] = {};  // fences: of global and of shared memory
+    u32 contradictions_ = 0;
+    Fences fences_[2];  // of global and of shared memory
 };
