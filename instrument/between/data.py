@@ -13,6 +13,7 @@ from typing import Final
 from consan.instrument.between.lane_sums import LaneSums
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
 from consan.instrument.control_flow import Key, definitions, graph_of, key_of
+from consan.instrument.control_flow.paths import reached
 from consan.instrument.control_flow.places import instructions_of
 from consan.instrument.isa import combines_from, compares, compares_and_swaps, finds_larger, is_move, row_of
 from consan.instrument.isa.roles import names
@@ -164,8 +165,13 @@ class DataFlow:
         between = (
             each for each in self._function.instructions() if comparison.start < each.start <= store.start and each.predicate is not None
         )
-        users = (each for each in between if each is store or row_of(each).branches)
+        users = (each for each in between if each is store or (row_of(each).branches and self._turns_away(each, store)))
         return any(key_of(each.scope, each.predicate.register) in made for each in users if each.predicate is not None)
+
+    def _turns_away(self, branch: Instruction, store: Instruction) -> bool:
+        """Whether a branch leads past a store, or back: not all its ways come to the store without coming to the branch again."""
+        graph, (node, _), (end, _) = graph_of(self._function), self._steps[branch], self._steps[store]
+        return not all(end in reached(graph.successors, (each,), without=(node,)) for each in graph.successors[node])
 
     def _load_behind(self, user: Instruction, address: Address, followed: set[int] | None = None) -> Instruction | None:
         """The load from an address from which the value of a store is computed, through registers written once, or summed up in.

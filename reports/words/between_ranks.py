@@ -47,6 +47,7 @@ _OF_PUTS: Final = {
     "make that write a release (cuda::atomic_ref with cuda::memory_order_release)": "send both by one put with signal"
     " (nvshmem_putmem_signal)",
 }
+_OF_ALL_RANKS: Final = re.compile(r"\.(sys|volatile|mmio)\b")
 _FOUND: Final = re.compile("|".join(map(re.escape, _WORDS)))
 
 
@@ -54,6 +55,11 @@ def between_ranks(finding: Finding) -> bool:
     """Whether the two sides are of different ranks."""
     ranks = [access.rank for access in finding.pair]
     return len(set(ranks)) > 1 and None not in ranks
+
+
+def within_a_rank(opcode: str) -> bool:
+    """Whether the scope of a strong access includes threads of its own rank only. An atomic that names none has .gpu."""
+    return not _OF_ALL_RANKS.search(opcode)
 
 
 def in_words_of_ranks(finding: Finding) -> Finding:

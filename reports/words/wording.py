@@ -22,7 +22,7 @@ from consan.reports.model import Access, AsyncInfo, Finding, Frame
 from consan.reports.source.names import DIRECTLY
 from consan.reports.source.places import located
 from consan.reports.words import frameworks
-from consan.reports.words.between_ranks import between_ranks
+from consan.reports.words.between_ranks import between_ranks, within_a_rank
 
 if TYPE_CHECKING:
     from consan.instrument.sites import Place, Site
@@ -102,11 +102,10 @@ def _one_atomic(finding: Finding) -> bool:
 
 
 def _narrow(finding: Finding) -> tuple[Access, ...]:
-    """The accesses whose scope excludes the other CTA, if both are strong."""
+    """The accesses whose scope excludes the other CTA, or the other rank, if both are strong."""
     narrow = {"cta", "cluster"} if _first(finding).in_global else {"cta"}
-    narrow |= {"gpu"} if between_ranks(finding) else set()
-    strong = all(map(_is_strong, finding.pair))
-    return tuple(access for access in finding.pair if strong and narrow & set(access.op.split(".")))
+    near = within_a_rank if between_ranks(finding) else lambda opcode: not narrow.isdisjoint(opcode.split("."))
+    return tuple(access for access in finding.pair if all(map(_is_strong, finding.pair)) and near(access.op))
 
 
 def _is_strong(access: Access) -> bool:

@@ -189,3 +189,10 @@ def test_no_order_between_ranks_is_mended_without_a_second_kernel() -> None:
     (finding,) = report.findings
     assert "put a barrier of all ranks between the two" in finding.fix
     assert "second kernel" not in finding.fix
+
+
+def test_an_atomic_that_names_no_scope_is_the_one_to_widen() -> None:
+    report = launched("atomicAdd(rank ? other : mine, 1u);")
+    (finding,) = report.findings
+    assert (finding.kind, finding.fix.startswith("widen the scope at kernel.cu:4 to .sys")) == ("scope", True), finding.fix
+    assert "the access at kernel.cu:4 does not include the other rank" in finding.message

@@ -114,6 +114,8 @@ def test_an_update_stores_what_it_has_loaded_and_changed(lines: tuple[str, ...],
 LOOK = "ld.shared.u32 %r3, [%r1];"
 TEST = ("setp.ne.s32 %p1, %r3, 0;", "@%p1 bra $M;", WRITE, "$M:")
 BEHIND = (LOOK, *TEST[:2], "bar.sync 0;", *TEST[2:])
+MET = (LOOK, TEST[0], "@%p1 bra $M;", "mov.u32 %r4, 1;", "$M:", "@%p2 bra $E;", WRITE, "$E:")
+WAITED = ("$P:", LOOK, TEST[0], "@%p1 bra $P;", WRITE)
 POLL = ("@%p2 bra $W;", "$P:", LOOK, TEST[0], "@!%p1 bra $P;", "bra $E;", "$W:", WRITE, "$E:")
 
 
@@ -124,6 +126,8 @@ POLL = ("@%p2 bra $W;", "$P:", LOOK, TEST[0], "@!%p1 bra $P;", "bra $E;", "$W:",
         (("ld.shared.u32 %r3, [%r1+4];", *TEST), False),  # of another element
         ((LOOK, "setp.ne.s32 %p1, %r5, 0;", *TEST[1:]), False),  # another value decides
         ((LOOK, TEST[0], WRITE), False),  # nothing depends on it
+        (MET, False),  # both ways of the branch lead to the write
+        (WAITED, True),  # the one leads back
         (POLL, False),  # no path leads from the look to the write
         (BEHIND, False),  # a barrier lies between: all threads have looked when the first one writes
     ],
@@ -143,6 +147,10 @@ def test_a_fault_in_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         plant(patch, flow, "if self._reaches(self.on_line(load), self.on_line(line), walls))", ")")
         with pytest.raises(AssertionError):
             test_a_check_decides_whether_its_bytes_are_written(POLL, checks=False)
+    with monkeypatch.context() as patch:
+        plant(patch, data, "row_of(each).branches and self._turns_away(each, store)", "row_of(each).branches")
+        with pytest.raises(AssertionError):
+            test_a_check_decides_whether_its_bytes_are_written(MET, checks=False)
     plant(monkeypatch, flow, 'walls = self._walls("cta")', "walls = set()")
     with pytest.raises(AssertionError):
         test_a_check_decides_whether_its_bytes_are_written(BEHIND, checks=False)
