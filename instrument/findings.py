@@ -97,6 +97,7 @@ class Reason(enum.IntEnum):
     OTHER_CALL = 111  # warps meet at different calls of __syncthreads() (R-BAR4)
     OUT_OF_STEP = 112  # the same at two places of one loop, in different iterations
     CROSSED_STORES = 114  # two threads store their own flag and load the other's, without fence.sc (R-MO2)
+    BYTES_TOO_FEW = 133  # the same, and nobody has announced them when the launch is over
     SEQUENCE_READER = 130  # of a sequence lock: no fence between the data and the second look (R-MO3)
     SEQUENCE_WRITER = 131  # no fence between the sequence and the data
     SEQUENCE_BOTH = 132

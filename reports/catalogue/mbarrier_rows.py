@@ -6,6 +6,14 @@ from typing import Final
 
 from consan.reports.catalogue.situations import Situation
 
+_UNANNOUNCED: Final = Situation(
+    "an expect_tx of all bytes that the copies of a phase bring",
+    "make expect_tx the bytes that the copies of one phase write: a tensor copy counts its whole box, also what lies outside the"
+    " tensor; check that no copy signals the wrong barrier",
+    "copies bring more bytes to {barrier} than expect_tx announces, the last of them at {second_at}: a wait can succeed while copies of"
+    " its phase are in flight, or never",
+)
+
 MBARRIER_MISUSE: Final = {
     "not-initialised": Situation(
         "mbarrier.init of {barrier} before this {second_role}",
@@ -65,13 +73,7 @@ MBARRIER_MISUSE: Final = {
         "announce no more than 1,048,575 bytes a phase: use several phases or several barriers",
         "the tx-count of {barrier} leaves its range at {second_at}",
     ),
-    "bytes-not-announced": Situation(
-        "an expect_tx of all bytes that the copies of a phase bring",
-        "make expect_tx the bytes that the copies of one phase write: a tensor copy counts its whole box, also what lies outside the"
-        " tensor; check that no copy signals the wrong barrier",
-        "copies bring more bytes to {barrier} than expect_tx announces, the last of them at {second_at}: a wait can succeed while copies of"
-        " its phase are in flight, or never",
-    ),
+    **dict.fromkeys(("bytes-not-announced", "bytes-too-few"), _UNANNOUNCED),
     "expect-unordered": Situation(
         "an arrival that comes behind this expect_tx and that the phase waits for: else it can end before the bytes are announced",
         "announce the bytes with mbarrier.arrive.expect_tx, and initialise the mbarrier with the number of these arrivals; or let the"

@@ -152,6 +152,13 @@ def test_bytes_that_nobody_announces_are_the_first_finding_and_the_last_copy_and
     assert not issued_first.incomplete
 
 
+def test_bytes_that_one_of_two_copies_lacks_are_the_first_finding_of_a_pipeline_that_stops() -> None:
+    (report,) = _racy("bulk_bytes_of_one_copy")
+    finding = report.findings[0]
+    assert (finding.kind, finding.situation) == ("barrier-misuse", "bytes-not-announced")
+    assert "deadlock" in {each.kind for each in report.findings}
+
+
 BOTH_ENDS = """extern "C" __global__ void ends(float* out) {
     __shared__ float tile[64];
     int t = threadIdx.x;

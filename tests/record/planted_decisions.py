@@ -99,6 +99,10 @@ DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
     ("MAP_NOT_ACQUIRED", True): ("tensormap_of_other_cta_not_acquired", False),
     ("BYTES_NOT_ANNOUNCED", False): ("bulk_bytes_expected_twice", True),
     ("BYTES_NOT_ANNOUNCED", True): ("mbarrier_mailbox", True),
+    ("SEQUENCE_READER", False): ("sequence_lock_look_not_fenced", True),
+    ("SEQUENCE_READER", True): ("sequence_lock_look_not_fenced", False),
+    ("SEQUENCE_WRITER", False): ("sequence_lock_round_not_fenced", True),
+    ("SEQUENCE_WRITER", True): ("sequence_lock_round_not_fenced", False),
     ("EXPECT_UNORDERED", False): ("bulk_bytes_announced_by_lanes", True),
     ("EXPECT_UNORDERED", True): ("bulk_bytes_announced_before_copy", False),
     ("MAP_NOT_RELEASED", False): ("tensormap_stored_not_fenced", True),
@@ -208,7 +212,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "REFILLED": ("mbarrier_lanes_release", True),
     "AFTER_EXIT": ("cluster_peer_exits", True),
     "MAP_NOT_ACQUIRED": ("tensormap_not_acquired", True),
-    "BYTES_NOT_ANNOUNCED": ("bulk_bytes_expected_twice", True),
+    "BYTES_TOO_FEW": ("bulk_bytes_expected_twice", True),
     "EXPECT_UNORDERED": ("bulk_bytes_announced_by_lanes", True),
     "MAP_NOT_RELEASED": ("tensormap_stored_not_fenced", True),
     "MAP_CHANGED": ("tensormap_changed_by_other_cta", True),
@@ -263,6 +267,8 @@ REASONS: dict[str, tuple[str, bool]] = {
 }
 # For the others: the test that has findings with them, or why there are none.
 REASONS_ELSEWHERE = {
+    "BYTES_NOT_ANNOUNCED": "threads are stuck: tests/kernels/test_culprits.py",
+    "SEQUENCE_BOTH": "the decisions for the reader and the writer at once",
     "COLLECTOR_EMPTY": "no test has a finding with it",
     "COUNT_RANGE": "no test has a finding with it",
     "ARRIVE_SCOPE": "reports/verdict/scopes.py chooses it, from several replays",

@@ -51,6 +51,7 @@ RULES = {
     "races: the value before": ("race_rule.hpp", "if (is == Wrong::TOO_EARLY) turn(found, hazard_of(now, old));", "", "mbarrier_mailbox", True),
     "operations: a refill of what nobody has waited for": ("operations.hpp", " && mbarriers_.phases_known(thread, load.phase)) return true;", ") return true;", "bulk_loads_one_waited", True),
     "operations: asynchronous stores that come again": ("operations.hpp", "made.brings() && brought(", "made.loads() && brought(", "cluster_st_async_freed_early", True),
+    "R-M7: a phase that bytes keep from its end": ("mbarriers.hpp", "if (!object.pending) exceeds(object);", ";", "bulk_bytes_of_one_copy", True),
     "operations: an issue that is too early": ("operations.hpp", "bool early() const { return !(", "bool early() const { return false && !(", "bulk_bytes_last_tile", True),
     "copies: groups in flight": ("copies.hpp", "own.retired = own.commits - pending;", "own.retired = own.commits;", "cp_async_off_by_one", True),
     "copies: commits": ("copies.hpp", "if (own.commits <= (u64)own.retired + pending) return;", "++own.commits;", "cp_async_wait_before_commit", True),

@@ -208,7 +208,7 @@ class Repairs(PhaseForms):
         if self.reason in (Reason.OTHER_CALL, Reason.OUT_OF_STEP):
             yield from self.moved_across(effects.CtaBarrier)
             return
-        if self.reason is Reason.BYTES_NOT_ANNOUNCED:
+        if self.reason in (Reason.BYTES_NOT_ANNOUNCED, Reason.BYTES_TOO_FEW):
             yield from self.bytes_expected()
         yield from self.parities()
         yield from self.bytes_expected()

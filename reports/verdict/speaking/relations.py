@@ -95,7 +95,7 @@ def _global(*situations: str) -> Which:
 # An mbarrier whose phases mean nothing any more.
 _BROKEN: Final = _misuse(
     *("not-initialised", "invalidated", "initialised-twice", "init-not-published", "bytes-used"),
-    *("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced", "expect-unordered"),
+    *("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced", "bytes-too-few", "expect-unordered"),
 )
 _EARLY_REFILL: Final = Which(("data-race",), ("refilled-too-early",))
 _LAPPED: Final = _misuse("phase-lapped")  # an mbarrier that goes on unwaited for: of a race it is the effect
@@ -117,6 +117,8 @@ _VERIFIED: Final = Which(known="verified")
 BELONGS: Final = (
     # A copy into a peer's stage that comes too early brings its bytes before the receiver has announced them.
     Belongs(((_EARLY_REFILL, _misuse("bytes-not-announced"), shared.place_of_peer),), MAY_FOLLOW, certain=False),
+    # Bytes that nobody announces let waits return too early, and then hand stages back.
+    Belongs(((_misuse("bytes-too-few"), _EARLY_REFILL, shared.place_of_peer),), MAY_FOLLOW, certain=False),
     Belongs(((_BROKEN, _FOLLOWING, shared.misused_mbarrier), (_LAPPED, _STUCK, shared.misused_mbarrier)), FOLLOWS),
     Belongs(((_misuse("counts-disagree", "divergent"), _STUCK, shared.waited_barrier),), FOLLOWS),
     Belongs(((Which(("missing-wait",)), _LIFETIME, shared.copy), (_TOUCHED, _LIFETIME, shared.product)), FOLLOWS),

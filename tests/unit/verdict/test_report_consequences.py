@@ -98,6 +98,7 @@ LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", co
 REFILL = Finding("data-race", "k", situation="refilled-too-early", hazard="WAR", accesses=(at("read", 7, **HERE), replace(COPY, **THERE)))
 UNANNOUNCED = replace(MISUSE, situation="bytes-not-announced", fix="a fence", count=9, accesses=(at("arrival", 13), COPY))
 
+TOO_FEW = replace(UNANNOUNCED, situation="bytes-too-few", count=1, accesses=(at("arrival", 13, **HERE), replace(COPY, **THERE)))
 REFILL_OF_UNHEARD = replace(REFILL, fix="a fence", count=9, accesses=(UNHEARD.pair[1], COPY))
 TENSOR = at("tcgen05.mma", 20, "tcgen05.mma.cta_group::1.kind::f16")
 UNCOMMITTED = Finding("missing-wait", "k", situation="tensor-not-committed", fix="commit", accesses=(TENSOR, at("tcgen05.ld", 27)))
@@ -130,6 +131,7 @@ FOLLOWING = {
 }
 MAY_FOLLOW = {
     "bytes that come before the receiver announces them": (REFILL, UNANNOUNCED),
+    "a stage that is refilled early, as bytes are announced by nobody": (TOO_FEW, replace(REFILL, fix="a fence", count=99)),
     "a counter beside a lock": (WEAK_LOCK, AT_COUNTER),
     "another copy of an unrolled product at the exit": (TOUCHED, COPY_OF_PRODUCT_AT_EXIT),
     "a write behind its release": (LATE, LATE_TOO),

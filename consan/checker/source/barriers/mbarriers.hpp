@@ -134,17 +134,22 @@ class Mbarriers {
     // The launch has ended. `harmed`: something else was found. Arrivals that no phase has taken are of a count that is too small.
     void finish(bool harmed) {
         // If all bytes are announced in the end, a copy came before the round that it belongs to: what else was found is the cause.
-        for (const auto &each : early_)
-            if (!harmed || objects_[each.first].brought > objects_[each.first].announced) findings_.add(each.second);
+        for (const auto &each : early_) {
+            bool never = objects_[each.first].brought > objects_[each.first].announced;
+            if (!harmed || never) findings_.add(never ? too_few(each.second) : each.second);
+        }
         for (Object &object : objects_) {
-            exceeds(object);
+            if (decided<BYTES_NOT_ANNOUNCED>(object.live && object.tx < 0)) findings_.add(too_few(not_announced(object)));
             if (object.live && object.pending < object.expected) exceed(object, harmed ? TOO_MANY_ARRIVALS : ARRIVALS_LEFT);
         }
     }
     // No thread can continue.
     void stick() {
         for (const auto &each : early_) findings_.add(each.second);
-        for (Object &object : objects_) exceed(object, TOO_MANY_ARRIVALS);
+        for (Object &object : objects_) {
+            if (!object.pending) exceeds(object);  // its phase lacks no arrival, and cannot end
+            exceed(object, TOO_MANY_ARRIVALS);
+        }
     }
 
     // fence.mbarrier_init: the initialisations by a thread.
@@ -332,6 +337,11 @@ class Mbarriers {
     bool exceeds(const Object &object) {
         bool found = decided<BYTES_NOT_ANNOUNCED>(object.live && object.tx < 0);
         if (found) findings_.add(not_announced(object));
+        return found;
+    }
+    // The launch is over, and nobody has announced the bytes.
+    static Record too_few(Record found) {
+        found.reason = BYTES_TOO_FEW;
         return found;
     }
     Record not_announced(const Object &object) const {
