@@ -8,6 +8,7 @@ import pytest
 from planted import plant
 
 import consan
+from consan.backends.virtual import VirtualBackend
 from consan.instrument.ptx import parse
 from consan.instrument.rewriting import vector_registers
 from consan.instrument.rewriting.vector_registers import with_scalars
@@ -131,6 +132,17 @@ def test_the_kernel_runs_and_is_checked(kernel: str, expected: npt.NDArray[np.in
     assert (report.verdict, report.kernels[0].engine) == (verdict, "record")
     if barrier:
         np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(("kernel", "expected"), CASES, ids=["vector registers", "a special register in a vector"])
+def test_the_kernel_runs_where_it_is_not_checked(kernel: str, expected: npt.NDArray[np.int64]) -> None:
+    """As launches that a filter leaves out, or that are known by then."""
+    out = np.zeros(32, np.uint32)
+    backend = VirtualBackend()
+    module = backend.load(kernel.replace("BARRIER", "bar.sync 0;"))
+    place = backend.alloc(out.nbytes)
+    backend.launch(module, "k", (1, 1, 1), (32, 1, 1), [place.to_bytes(8, "little")])
+    np.testing.assert_array_equal(np.frombuffer(backend.read(place, out.nbytes), np.uint32), expected)
 
 
 def test_the_special_register_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from consan.dataclass import dataclass
 from consan.instrument.control_flow.paths import repeats
 from consan.instrument.ptx import Function, Instruction, Module, parse
 from consan.instrument.ptx.operands import Symbol
+from consan.instrument.rewriting.vector_registers import with_scalars
 
 from .program import FunctionCode, MemoryVariable, align_up, call_parts, lay_out, memory_variables
 
@@ -70,7 +71,7 @@ class FlattenedModule:
         self.text = source if isinstance(source, str) else source.text
         rest, runtime = _split(self.text)
         self._runtime = {code.name: (code, above) for code, above in runtime.values()}
-        module = parse(rest, name) if isinstance(source, str) else source
+        module = with_scalars(parse(rest, name)) if isinstance(source, str) else source  # also a text that was not instrumented
         starts = {each.start: each for each in module.functions} | {start: code.function for start, (code, _) in runtime.items()}
         self.functions = [starts[start] for start in sorted(starts)]
         self.names: dict[str, MemoryVariable | Function] = {}
