@@ -6,6 +6,7 @@ time (`differs`); where something has, the launch takes the long way.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from consan._errors import ConsanError
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
 from consan.backends.base import DEFAULT_STREAMS, FollowedLaunch, StreamWork
 from consan.backends.cost import COST
@@ -223,6 +225,9 @@ class LaunchesLikeOne(PlainLaunches):
             found = (each for each in background.sent if shape_but_log(each.shape) == like and each.is_checked_now and each.decides(args))
             checked = next(found, None)
         if checked is None:
+            if not prepared.plain_loaded:  # the first launch takes longer than to load what serves the next ones
+                with contextlib.suppress(ConsanError):  # that is said where it is needed
+                    frameworks.plain(prepared, launch)
             return None
         instead = frameworks.plain(prepared, launch)
         return cls(frameworks.device, background.lock, launch.stream, instead=instead, background=background, checked=checked)

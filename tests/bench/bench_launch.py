@@ -68,6 +68,7 @@ extern "C" __global__ void adds(unsigned* out, unsigned* from, int n) { out[bloc
 """
 EXAMINED = Judge.examined
 LAUNCHES, GRID, BLOCK = 2000, (8, 1, 1), (64, 1, 1)
+EARLY = 4  # launches that are shown each by itself: those of a first program are the cold ones
 
 
 OF_CORE = ("cuda", "cuda.core", "cuda.core._kernel_arg_handler", "cuda.bindings", "cuda.bindings.driver")  # modules that a program replaces
@@ -228,6 +229,7 @@ def main() -> None:
         for way in given.ways or ("cupy", "triton", "core"):
             program = Program(library, given.kernel, given.global_memory)
             plain, checked = getattr(program, way)()
+            print(f"{way}: launches 1 to {EARLY} {', '.join(f'{microseconds(checked, 1):.0f}' for _ in range(EARLY))} us")
             microseconds(checked, 50)
             time.sleep(1)  # for the thread that checks
             microseconds(checked, 200)

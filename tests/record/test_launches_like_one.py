@@ -14,9 +14,12 @@ from armed_support import Program, bench_launch
 from planted import plant
 from test_known_launches import PLAIN, known, launched
 
+from consan.backends.cuda import CudaBackend
+from consan.checker.logs import earlier
 from consan.session import frameworks, repeated_launch
-from consan.session.executing import background, in_flight_launch
+from consan.session.executing import background, in_flight_launch, recording
 from consan.session.executing.judging import Judge
+from consan.session.planning.options import SessionOptions
 from consan.session.planning.switches import OFTEN
 
 WHY = "they were made while a launch with the same parameters was checked, which does not stand for them"
@@ -157,6 +160,27 @@ def test_once_the_check_has_failed_they_have_logs(held: Callable[..., Held], giv
     assert sum(kernel.launches for kernel in one.report().kernels) < one.made
 
 
+def test_the_second_launch_waits_neither_for_a_module_nor_for_a_hash(held: Callable[..., Held]) -> None:
+    """The first one loads the kernel as it is, and the thread that checks reads which histories are known."""
+    program, load, hashed = held("triton waits").program, CudaBackend.load, list[str]()
+    loads: list[str] = []
+
+    def loaded(backend: CudaBackend, ptx: str, **how: Any) -> Any:
+        loads.append(ptx)
+        return load(backend, ptx, **how)
+
+    with pytest.MonkeyPatch.context() as until:
+        until.setattr(CudaBackend, "load", loaded)
+        until.setattr(SessionOptions, "remembers", True)
+        until.setattr(earlier, "fingerprint", lambda: hashed.append(threading.current_thread().name) or "")
+        program.launch()
+        assert program.prepared.plain in loads
+        first = len(loads)
+        program.launch()
+        assert len(loads) == first
+        assert threading.main_thread().name not in hashed
+
+
 FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
     "they are not counted": (
         repeated_launch,
@@ -192,6 +216,19 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
     "they wait for the interpreter": (
         *(background, "Background._examined", "SWITCHES.often(), ", ""),
         test_they_wait_for_the_interpreter_for_a_short_time,
+    ),
+    "the second one loads the kernel as it is": (
+        *(repeated_launch, "LaunchesLikeOne.of", "if not prepared.plain_loaded:", "if False:"),
+        test_the_second_launch_waits_neither_for_a_module_nor_for_a_hash,
+    ),
+    "a launch hashes what its replays depend on": (
+        *(
+            recording,
+            "Recording._earlier_of",
+            "= Earlier(prepared.recorded)",
+            "= Earlier(prepared.recorded); self._earlier[prepared.number]._known",
+        ),
+        test_the_second_launch_waits_neither_for_a_module_nor_for_a_hash,
     ),
     "they are forgotten": (
         *(background, "Background.counts_like", "if sent in self.sent or not sent.like:", "if True:"),

@@ -8,6 +8,7 @@ Not handled: eviction. Beyond `MOST` names of a module no more are kept.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from dataclasses import field
 
@@ -26,14 +27,18 @@ class Earlier:
     """Those of one module."""
 
     recorded: Recorded
-    _file: str = field(init=False)
-    _known: set[bytes] = field(init=False)
     _new: set[bytes] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
+    @functools.cached_property
+    def _file(self) -> str:
+        """The name of their entry, for the thread that replays: a launch does not wait for a hash of all that."""
         checker = [part for item in sorted(sources().items()) for part in item]
-        self._file = key("histories", self.recorded.ptx, str(self.recorded.isa), fingerprint(), *checker)
-        self._known = self._stored()
+        return key("histories", self.recorded.ptx, str(self.recorded.isa), fingerprint(), *checker)
+
+    @functools.cached_property
+    def _known(self) -> set[bytes]:
+        """Those that are stored, and those that were added: replays read them first."""
+        return self._stored()
 
     def knows(self, name: tuple[object, ...]) -> bool:
         """Whether a history needs no replay. `name`: the shape of the launch, the window, and the hash of the history."""
