@@ -125,9 +125,9 @@ def allocation(layout: str, alignment: int, fields: Sequence[tuple[str, int, int
 
 
 def _element_of(member: Any) -> int:
-    """The bytes of the elements of a member: an array's, also an aligned one's."""
-    inner = getattr(member, "dtype", member)  # of what is aligned
-    return int(getattr(getattr(inner, "dtype", inner), "width", 0)) // 8
+    """The bytes of the elements of a member: an array's, also an aligned one's. 0: it is a struct."""
+    widths = (getattr(each, name, None) for each in (member, getattr(member, "dtype", None)) for name in ("elem_width", "width"))
+    return next((each // 8 for each in widths if isinstance(each, int)), 0)
 
 
 def placed(allocations: Sequence[AskedMemory], remark: str) -> list[SharedName]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consan.adapters.driven.cute import keep_lines_of_stores
-from consan.adapters.driven.cute_names import AskedMemory, CuteNames, placed
+from consan.adapters.driven.cute_names import AskedMemory, CuteNames, allocation, placed
 from consan.reports.source.variables import SharedName, names_said
 
 REMARK = """--- !Analysis
@@ -101,6 +101,33 @@ def test_a_text_says_what_was_traced(tmp_path: Any) -> None:
     assert [(each.name, each.offset, each.bytes) for each in said] == [(each.name, each.offset, each.bytes) for each in NAMED]
     assert names_said(names.named(PTX), "kernel_0") == []  # that compilation is over
     assert names_said(names.named(PTX), "kernel") == []
+
+
+def frame(function: str, **known: Any) -> Any:
+    """That of a function of the library, which the program calls in this file's first line."""
+    above = SimpleNamespace(f_globals={"__name__": "program"}, f_code=SimpleNamespace(co_filename=__file__), f_lineno=1, f_back=None)
+    return SimpleNamespace(
+        f_globals={"__name__": "cutlass.memory.smem"}, f_locals=known, f_code=SimpleNamespace(co_name=function), f_back=above
+    )
+
+
+FLOAT = SimpleNamespace(width=32)
+ALIGNED = SimpleNamespace(dtype=SimpleNamespace(elem_width=32))
+STRUCT = SimpleNamespace(_annotations={"full": SimpleNamespace(elem_width=64), "sB": ALIGNED})
+
+
+@pytest.mark.parametrize(
+    ("made", "elements"),
+    [
+        (frame("allocate", size_or_type=STRUCT), (0, 8, 4)),
+        (frame("allocate_array", element_type=FLOAT), (4, 0, 0)),
+        (frame("allocate_tensor", element_type=FLOAT, layout="(96):(1)"), (4, 0, 0)),
+        (frame("allocate_tensor", element_type=FLOAT, layout="(48,2):(1,48)"), (0, 0, 0)),  # its places are the layout's
+    ],
+)
+def test_elements(made: Any, elements: tuple[int, int, int]) -> None:
+    found = allocation("384:1", 128, [each[:3] for each in FIELDS], made)
+    assert (found.element, *(each[3] for each in found.fields)) == elements
 
 
 def test_parameters_that_do_not_fit_have_no_names(tmp_path: Any) -> None:
