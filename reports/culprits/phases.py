@@ -6,7 +6,7 @@ from typing import Final
 
 from consan.instrument.relations import SyncPoint
 from consan.reports.catalogue.situations import TENSOR_OPERATIONS
-from consan.reports.culprits.cases import Case, Culprit, first_of, is_phase_wait, is_release, last_of
+from consan.reports.culprits.cases import Case, Culprit, first_of, is_arrival, is_phase_wait, is_release, last_of
 from consan.reports.source.names import variable_name
 
 
@@ -33,6 +33,17 @@ def late_phase_wait(case: Case) -> Culprit:
     wait = first_of(around.after_second, lambda point: is_phase_wait(point) and point.always and _is_of_first(case, point))
     earlier = any(is_phase_wait(point) and point.always and _is_of_first(case, point) for point in around.before_second)
     return None if earlier else wait
+
+
+def late_hand_over(case: Case) -> Culprit:
+    """The thread of (1), a write, arrives behind it, and that of (2), a read, waits for this mbarrier only behind (2): as above."""
+    around, arrival = case.around, first_of(case.around.after_first, lambda point: is_arrival(point) and point.always)
+    if arrival is None or (case.first.role, case.second.role) != ("write", "read"):
+        return None
+    variable = case.variable(arrival)
+    waits = [point for point in around.after_second if is_phase_wait(point) and point.always and case.variable(point) == variable]
+    earlier = any(is_phase_wait(point) and point.always and case.variable(point) == variable for point in around.before_second)
+    return waits[0] if waits and variable and not earlier else None
 
 
 def phase_in_loop(case: Case) -> SyncPoint | None:

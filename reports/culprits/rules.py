@@ -37,7 +37,14 @@ from consan.reports.culprits.finders import (
     warp_barrier,
 )
 from consan.reports.culprits.hand_overs import announced_alone, ends_early, heard_by_nobody, not_waited_for, published_early, released_early
-from consan.reports.culprits.phases import OTHER_WAITS, constant_parity, constant_parity_of_first, late_phase_wait, phase_in_loop
+from consan.reports.culprits.phases import (
+    OTHER_WAITS,
+    constant_parity,
+    constant_parity_of_first,
+    late_hand_over,
+    late_phase_wait,
+    phase_in_loop,
+)
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
@@ -48,6 +55,10 @@ _GROUPS: Final = ("not-waited", "source-overwritten", "overlapping-copies", "glo
 _EARLY: Final = (
     "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, and {publishes}",
     "move the {culprit} at {culprit_at} after the {first_role} at {first_at}{and_fence}",
+)
+_LATE: Final = (
+    "the {culprit} at {culprit_at} comes only after the {second_role}",
+    "move the {culprit} at {culprit_at} before the {second_role} at {second_at}",
 )
 _UNHEARD: Final = (
     "no instruction waits for {variable}, on which the {culprit} at {culprit_at} arrives",
@@ -78,6 +89,7 @@ _RACES: Final = (
         "the {culprit} at {culprit_at} orders the lanes of one warp only",
         "replace the {culprit} at {culprit_at} by {cta_barrier}, where all threads of the CTA reach it",
     ),
+    (("no-barrier",), late_hand_over, *_LATE),
     (
         ("no-barrier", "refilled-too-early"),
         released_early,
@@ -240,12 +252,7 @@ _WAITS: Final = (
         "the {culprit} at {culprit_at} waits for the groups of the threads that execute it only",
         "execute the {culprit} at {culprit_at} in the thread that executed {first_at}, then {cta_barrier}, before {second_at}",
     ),
-    (
-        (SIGNALLED_COPY, "not-waited", "waited-no-barrier"),
-        late_phase_wait,
-        "the {culprit} at {culprit_at} comes only after the {second_role}",
-        "move the {culprit} at {culprit_at} before the {second_role} at {second_at}",
-    ),
+    ((SIGNALLED_COPY, "not-waited", "waited-no-barrier"), late_phase_wait, *_LATE),
     (("not-waited",), announced_alone, *_ALONE),
     (("not-waited", "waited-no-barrier"), constant_parity_of_first, *_CONSTANT),
     (("not-waited", "refilled"), constant_parity, *_CONSTANT),

@@ -32,6 +32,12 @@ CULPRITS = (
     ("mbarrier_parity_of_step", "WAIT(&full", "but for an earlier phase", "(step / stages) & 1 in a ring"),
     ("mbarrier_arrival_not_waited", "ARRIVE(&bar)", "does not wait for that phase on every path", "wait for the phase of the"),
     ("bulk_bytes_announced_behind_arrival", "EXPECT_TX", "does not arrive behind it", "a count that includes this arrival"),
+    (
+        "mbarrier_number_read_before_wait",
+        "WAIT(&known",
+        "comes only after the read",
+        "before the read at mbarrier_number_read_before_wait.cu",
+    ),
     ("bulk_load_waited_late", "WAIT(&b_full", "comes only after the read", "before the read at bulk_load_waited_late.cu"),
     ("mbarrier_warp_waits", "WAIT(&full", "does not execute the mbarrier.try_wait", "__syncthreads()"),
     ("cluster_relaxed_arrive", "relaxed", "is relaxed", "barrier.cluster.arrive.release"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import twin_file
 import consan
 from consan.backends.cpu.engine import steered
 from consan.commands.check import EXPLORES
-from consan.session.planning import exploration
+from consan.session.executing.executor import Executor
+from consan.session.planning import exploration, schedules
 
 FILES = sorted((Path(__file__).parent / "schedules").glob("*.cu"))
 LONG = 60.0  # seconds: a loaded machine needs some; the exploration ends with the first error
@@ -48,6 +50,17 @@ def test_the_time_that_check_takes_by_default_is_enough(path: Path) -> None:
     report, _ = _launch(path, racy=True, explore=EXPLORES)
     assert report.verdict == "violations"
     assert time.process_time() - began < EXPLORES
+
+
+def test_a_schedule_has_more_seconds_of_the_clock_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a launch is slow as others use the processor, a limit by the clock would end each schedule before it can show anything."""
+    given, others = list[float](), Executor._other
+    busy = SimpleNamespace(monotonic=time.monotonic, process_time=lambda: time.process_time() / 100)
+    monkeypatch.setattr(schedules, "time", busy)
+    monkeypatch.setattr(Executor, "_other", lambda each, seconds: given.append(seconds) or others(each, seconds))
+    report, _ = _launch(FILES[0], racy=True, explore=EXPLORES)
+    assert report.verdict == "violations"
+    assert given[0] > EXPLORES
 
 
 def test_a_kernel_that_observes_nothing_is_not_explored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from consan.reports.culprits.phases import (
     constant_parity,
     constant_parity_of_first,
     issued_only,
+    late_hand_over,
     late_phase_wait,
     other_mbarrier,
     phase_in_loop,
@@ -44,6 +45,7 @@ def _calls_do_not_stand_for_accesses(patch: pytest.MonkeyPatch) -> None:
 FINDERS = {
     (constant_parity, constant_parity_of_first): ("mbarrier_parity_constant", "asks for parity 0 in each round"),
     (phase_in_loop,): ("mbarrier_parity_of_step", "but for an earlier phase"),
+    (late_hand_over,): ("mbarrier_number_read_before_wait", "comes only after the read"),
     (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
     (other_mbarrier,): ("bulk_load_other_waited", "waits for another mbarrier, ready"),
     (issued_only,): ("../blackwell/arrived_at_issue", "comes when the tcgen05.mma is issued, not when it is complete"),

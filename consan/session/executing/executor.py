@@ -31,7 +31,7 @@ from consan.session.planning.budget import OverheadBudget
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import MOST_SLICES, PlannedLaunch
-from consan.session.planning.schedules import Explored, KernelSchedules
+from consan.session.planning.schedules import Explored, KernelSchedules, Stopwatch
 from consan.session.planning.selection import Selection
 
 _INTO_GRAPH: Final = "it is launched into a graph: launch it by the framework, or without a graph"
@@ -83,15 +83,15 @@ class Executor:
         prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
         taken = self.selection.accepts(prepared.number, asked.entry, (asked.grid, asked.block, asked.how["cluster"]))
         explores = self._explores(prepared, asked) if taken else None
-        passed = None if explores is None else late.exploration.stopwatch()
+        passed = None if explores is None else Stopwatch()
         while self._once(prepared, asked, taken=taken):
             pass
         if explores is not None and passed is not None:
-            explores(passed())
+            explores(passed)
         return taken
 
-    def _explores(self, prepared: Prepared, asked: RequestedRun) -> Callable[[float], None] | None:
-        """A function that repeats a launch under other schedules, given the seconds that it has taken; None: it is not repeated."""
+    def _explores(self, prepared: Prepared, asked: RequestedRun) -> Callable[[Stopwatch], None] | None:
+        """A function that repeats a launch under other schedules, given the watch of the first one; None: it is not repeated."""
         schedules, machine, shape = self.schedules, getattr(self.device.backend, "machine", None), (asked.grid, asked.block)
         key = prepared.plain, asked.entry, *shape
         if machine is None or self.budget <= 0 or prepared.recorded is None or key in schedules.shapes:
@@ -104,9 +104,11 @@ class Executor:
         if restore is None:
             explored.ended = "not explored: the memory of the program is too large to be kept"
             return None
-        return lambda took: self._explore(machine, prepared, asked, explored, restore, took)
+        return lambda first: self._explore(machine, prepared, asked, explored, restore, first)
 
-    def _explore(self, machine: Any, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float) -> None:
+    def _explore(
+        self, machine: Any, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, first: Stopwatch
+    ) -> None:
         """Repeat a launch under other schedules, as long as the budget allows. The memory is then as the launch has left it."""
         found = [*self.recording.findings, *self.watch.findings]
         refills, laps = set[Hashable](), set[Hashable]()
@@ -117,11 +119,12 @@ class Executor:
             if self.judge.reasons or not (refills or laps or stuck):
                 return
             explored.ended = "" if stuck else explored.ended
-        after, passed, budget = machine.saved(late.exploration.MOST_MEMORY), late.exploration.stopwatch(), self.budget
+        took, passed, budget = first(), Stopwatch(), self.budget
+        after = machine.saved(late.exploration.MOST_MEMORY)
 
         def launch(seed: int, left: float) -> tuple[list[Finding], bool]:
             restore()
-            return self._other(left).repeated(prepared, replace(asked, seed=seed, restore=None))
+            return self._other(first.of_clock(left)).repeated(prepared, replace(asked, seed=seed, restore=None))
 
         keys = {merge_key(each) for each in found}
         exploration = late.exploration.Exploration(

@@ -149,12 +149,6 @@ class Exploration:
         self.explored.outcomes |= {(found[number].line, who, late) for number, who, late in came if number in looks}
 
 
-def stopwatch() -> Callable[[], float]:
-    """Seconds from now on, of the clock or of the processor, whichever are fewer: other work on the machine takes no schedules away."""
-    clock, processor = time.monotonic(), time.process_time()
-    return lambda: min(time.monotonic() - clock, time.process_time() - processor)
-
-
 def unread_refills(found: Iterable[Finding]) -> set[Hashable]:
     """Sites of copies that overwrite what another copy still writes, where no reader of these bytes was seen: it had no time."""
     known = list(found)

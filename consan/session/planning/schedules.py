@@ -7,6 +7,7 @@ machine (exploration.py).
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
@@ -19,10 +20,26 @@ from consan.session.planning.observations import Observation, depends_on_schedul
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
-__all__ = ["RACES", "Explored", "KernelSchedules", "no_schedule_changes", "observations"]
+__all__ = ["RACES", "Explored", "KernelSchedules", "Stopwatch", "no_schedule_changes", "observations"]
 
 _OfKernel = tuple[str, str]  # text and name
+_MOST_SLOWER: Final = 8.0
 RACES: Final = frozenset(each.name for each in KINDS.values() if each.conflicts)
+
+
+class Stopwatch:
+    """Seconds from now on, of the clock or of the processor, whichever are fewer: other work on the machine takes no schedules away."""
+
+    def __init__(self) -> None:
+        self._clock, self._processor = time.monotonic(), time.process_time()
+
+    def __call__(self) -> float:
+        """The seconds so far."""
+        return min(time.monotonic() - self._clock, time.process_time() - self._processor)
+
+    def of_clock(self, seconds: float) -> float:
+        """Such seconds by the clock, which a launch is limited by: so many times more as it has shown so far, `_MOST_SLOWER` at most."""
+        return seconds * min(max((time.monotonic() - self._clock) / max(self(), 1e-3), 1.0), _MOST_SLOWER)
 
 
 @dataclass
