@@ -1,8 +1,8 @@
 """Adds facts from the kernel's text to the report on a misused barrier: numbers and places that the device does not record.
 
 - thread counts that disagree: the count of each thread, and where it is computed;
-- a phase that nobody waited for, or a copy over one in flight: the waits on that mbarrier, and the other one, whose wait should have held
-  the next round back.
+- a phase that nobody waited for, too many arrivals, or a copy over one in flight: the waits on that mbarrier, and the other one, whose
+  wait should have held the next round back.
 
 Nothing is added where the text does not tell.
 """
@@ -80,6 +80,17 @@ def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -
     accesses = (*finding.accesses, *list(shown.values())[:MOST_LISTED])
     fix = _counted(finding, ring.fix(place(finding.pair[-1])) or finding.fix)
     return replace(finding, message=f"{finding.message}; {where}", accesses=accesses, fix=fix)
+
+
+def _crowded(finding: Finding, site: Site, relations: Relations, threads: Dim3) -> Finding:
+    """Add the mbarrier that should have held the threads back: they arrive too often, too, where one comes round again in a phase."""
+    name, signals = _variable_of(finding, relations)
+    ring = _Ring.of(name, signals)
+    again = ring.fix(place(finding.pair[-1])) if name and ring.waits and ring.other_waits else ""
+    if not again:
+        return finding
+    accesses = (*finding.accesses, *(replace(access_of(each), name=ring.other) for each in ring.other_waits[:1]))
+    return replace(finding, accesses=accesses, fix=f"{finding.fix}; or, if one thread arrives twice in a phase: {again}")
 
 
 def _counted(finding: Finding, fix: str) -> str:
@@ -163,4 +174,5 @@ def _places(signals: Iterable[Signal]) -> list[str]:
 _RULES: Final[dict[str, Callable[[Finding, Site, Relations, Dim3], Finding]]] = {
     "counts-disagree": _counts,
     "phase-lapped": _lapped,
+    "too-many-arrivals": _crowded,
 }

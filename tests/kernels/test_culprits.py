@@ -373,6 +373,13 @@ def test_a_count_that_is_too_small_for_several_warps_comes_first(name: str) -> N
         assert report.findings[0].situation == "too-many-arrivals"
 
 
+def test_too_many_arrivals_may_be_those_of_a_thread_that_comes_round_too_early() -> None:
+    (report,) = _racy("mbarrier_second_consumer_stale")
+    finding = next(each for each in report.findings if each.situation == "too-many-arrivals")
+    assert "if one thread arrives twice in a phase: the wait for full at" in finding.fix
+    assert any("full" in access.name for access in finding.accesses[2:])
+
+
 def test_a_check_before_an_act_is_one_atomic_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = twin_file.read(Path(__file__).parent / "global" / "claimed_by_looking_first.cu")
 

@@ -14,7 +14,6 @@ import twin_file
 import consan
 from consan.backends.cpu.engine import steered
 from consan.commands.check import EXPLORES
-from consan.session.executing.executor import Executor
 from consan.session.planning import exploration, schedules
 
 FILES = sorted((Path(__file__).parent / "schedules").glob("*.cu"))
@@ -54,10 +53,15 @@ def test_the_time_that_check_takes_by_default_is_enough(path: Path) -> None:
 
 def test_a_schedule_has_more_seconds_of_the_clock_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a launch is slow as others use the processor, a limit by the clock would end each schedule before it can show anything."""
-    given, others = list[float](), Executor._other
+    given, of_clock = list[float](), schedules.Stopwatch.of_clock
     busy = SimpleNamespace(monotonic=time.monotonic, process_time=lambda: time.process_time() / 100)
     monkeypatch.setattr(schedules, "time", busy)
-    monkeypatch.setattr(Executor, "_other", lambda each, seconds: given.append(seconds) or others(each, seconds))
+
+    def limit(watch: schedules.Stopwatch, seconds: float) -> float:
+        given.append(of_clock(watch, seconds))
+        return given[-1]
+
+    monkeypatch.setattr(schedules.Stopwatch, "of_clock", limit)
     report, _ = _launch(FILES[0], racy=True, explore=EXPLORES)
     assert report.verdict == "violations"
     assert given[0] > EXPLORES
