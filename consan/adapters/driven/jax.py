@@ -20,7 +20,7 @@ import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -180,10 +180,15 @@ def _named(sanitized: Callable[[str], str], original: Callable[..., Any], *args:
     jaxpr = next(each for each in (*args, *named.values()) if hasattr(each, "debug_info"))
     known = jaxpr.debug_info
     name = sanitized(known.func_name)
-    library.driver().parameter_names[name] = tuple(known.arg_names or ())
+    library.driver().parameter_names[name] = reference_names(known.arg_names or ())
     if found := places_of(jaxpr):
         library.driver().kept_ptx.places[name] = found
     return original(*args, **named)
+
+
+def reference_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the references of a Pallas kernel. `plgpu.kernel` calls them `refs[0]` and so on, which no program knows: none, then."""
+    return tuple(names) if all(map(str.isidentifier, names)) else ()
 
 
 def places_of(jaxpr: Any) -> KernelPlaces | None:
