@@ -246,14 +246,15 @@ class Frameworks:
             self.comparisons.launch_lacks(chosen, launch.entry, f"{shape.reaches}, and {self.peers.why_not}")
 
     def among_streams(self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters | None) -> LaunchShape | None:
-        """A launch like earlier ones that only needs its place among several streams: its accesses are known, or nobody looks at them.
+        """A launch like earlier ones that only needs its place in the order: its accesses are known, or nobody looks at them.
 
         Else None. `launched_again` places it.
         """
-        if not self.streams.compares or self.streams.several_devices or prepared.chains or self.elsewhere(launch.stream):
+        several = self.streams.several
+        if (several and not self.streams.compares) or self.streams.several_devices or prepared.chains or self.elsewhere(launch.stream):
             return None
-        touched = self._touched(prepared, launch, lambda: args, captured=False)
-        if touched is None and self.looks.may_compare(prepared, launch):
+        touched = self._touched(prepared, launch, lambda: args, captured=False) if several else None
+        if several and touched is None and self.looks.may_compare(prepared, launch):
             return None
         return LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
 

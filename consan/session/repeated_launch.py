@@ -292,7 +292,7 @@ class RepeatedLaunch:
         with frameworks.device.lock:
             counted, streams, shared = self.asks or alike.asks, frameworks.streams, frameworks.peers.memory.shared
             args = asked() if counted or streams.several or shared else None
-            shape = frameworks.among_streams(self.prepared, self.launch, args) if streams.several else None
+            shape = None if streams.adds_nothing(self.launch.stream) else frameworks.among_streams(self.prepared, self.launch, args)
             prepared, entry = self.prepared, self.launch.entry
             if frameworks.peers.of_process and not frameworks.says_so(prepared, entry):
                 return NOT_REPEATED

@@ -22,6 +22,7 @@ from consan.backends.callbacks import DriverCall, DriverCalls
 from consan.session import repeated_launch
 from consan.session.comparing import followed_streams
 from consan.session.comparing.driver_calls import LAYOUTS, ProgramOrder
+from consan.session.frameworks import Frameworks
 from consan.toolchain.host_library import loaded
 
 EVENT, FIRST = 0x900, 40
@@ -143,9 +144,23 @@ def test_behind_an_event_the_first_is_placed(early: Callable[[str], Early]) -> N
     """Something may wait for the event, so it is to be known that there is a launch behind it."""
     one = early("triton adds")
     one.program.learn()
+    timeline = one.program.session.frameworks.streams.concurrent.timeline
     one.call("cuEventRecord", EVENT, 0)
-    assert one.program.launch() == 0
+    before = timeline.count
+    one.program.launch()
+    assert timeline.count == before + 1
     assert one.program.launch(3) >= 2
+    assert timeline.count == before + 1
+
+
+def test_behind_an_event_one_that_cannot_be_placed_takes_the_long_way(early: Callable[[str], Early]) -> None:
+    one = early("triton adds")
+    one.program.learn()
+    one.call("cuEventRecord", EVENT, 0)
+    with pytest.MonkeyPatch.context() as until:
+        until.setattr(Frameworks, "among_streams", lambda *_: None)
+        assert one.program.launch() == 0
+        assert one.program.launch(3) >= 2
 
 
 def test_behind_a_second_stream_they_are_placed(early: Callable[[str], Early]) -> None:
@@ -175,6 +190,11 @@ FAULTS: dict[str, tuple[str, str, Any]] = {
     "what stands between": (
         "idle = placed or frameworks.streams.adds_nothing(stream)",
         "idle = True",
+        test_behind_an_event_one_that_cannot_be_placed_takes_the_long_way,
+    ),
+    "an event": (
+        "frameworks.launched_again(self.prepared, self.launch, shape)",
+        "pass",
         test_behind_an_event_the_first_is_placed,
     ),
     "a second stream": (
