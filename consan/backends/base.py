@@ -1,7 +1,4 @@
-"""The interface of a backend: memory, modules, launches. Implemented by `cuda` and `virtual`. A backend is one device, in one context.
-
-Addresses are the device's, arguments bytes of parameters. Errors of a kernel may surface in `synchronize`. Not handled: memory pools.
-"""
+"""A backend (`cuda`, `virtual`) is one device in one context. Errors of kernels may surface in `synchronize`. Not handled: memory pools."""
 
 from __future__ import annotations
 
@@ -210,13 +207,14 @@ class Contexts(Protocol):
     device: int  # the number of its GPU
     several: bool  # the process has used another context
     refusal: str  # why launches in this one cannot be checked
+    opens: Callable[[int], Backend] | None  # opens the backend of another one; None: that of the calling thread's process
 
     @property
     def alone(self) -> bool:
         """Whether the process sees one GPU, and so no memory of another one."""
 
     def other(self) -> int:
-        """The context of the calling thread, if it is another one than the backend's; else 0."""
+        """The context in which a launch is made, if it is another one than the backend's; else 0."""
 
     def holder(self, address: int) -> str:
         """Another device that holds the memory at an address, or may use it; empty: there is none, or it is no address."""

@@ -15,11 +15,14 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends import driver as api
 from consan.backends.armed import armed_functions
 from consan.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from consan.backends.base import Backend
 
 _MEMORY_TYPE, _IS_MANAGED, _ORDINAL, _RANGE_START, _RANGE_SIZE = 2, 8, 9, 11, 12  # CU_POINTER_ATTRIBUTE_*
 _HOST: Final = 1  # CU_MEMORYTYPE_HOST
@@ -41,6 +44,7 @@ class CudaContexts:
         self.own = context.value or 0
         self.refusal = ""  # why launches in this context cannot be checked
         self.several = False  # the process has used another context
+        self.opens: Callable[[int], Backend] | None = None
 
     @functools.cached_property
     def alone(self) -> bool:
@@ -69,14 +73,6 @@ class CudaContexts:
         value = ctypes.c_int()
         failed = self._driver.status("cuPointerGetAttribute", ctypes.byref(value), number, ctypes.c_uint64(address))
         return None if failed else value.value
-
-
-class OneContext(CudaContexts):
-    """The same, for a backend whose launches come from its own context."""
-
-    def other(self) -> int:
-        """None."""
-        return 0
 
 
 def look_where_launches_point() -> None:

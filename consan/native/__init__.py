@@ -11,18 +11,19 @@ A library in C (`source/interposer.c` and its parts, compiled at first use, load
 
 - The image is exchanged where it is loaded, so the program's handles, its `__device__` variables and its launches stay as they are.
   Nothing is added to a kernel's parameters: hooks find the shadow through the module's control block.
-- Device memory lives in the program's context. So the session's backend is the GPU's (`backends/cuda.py`), over a driver library
+- Device memory lives in the program's contexts. So the backend of a session is the GPU's (`backends/cuda.py`), over a driver library
   (`remote.py`) whose functions are orders to the program: call this function with these arguments. A thread of the interposer obeys
-  them, with the program's context current in that thread only; consan's own work goes on a stream of its own.
+  them, with the order's context current in that thread only; consan's own work goes on a stream of its own.
+- Each context that loads or launches has a session (`sessions.py`), and launches of all are compared. As a rule a context is a GPU's.
 - Device code of several modules that are linked, at build (`-rdc=true`) or at run time, is joined as PTX before it is instrumented. Machine
   code that the program has had linked, by the driver or nvJitLink, is known by its bytes when it is loaded.
   The same holds for machine code that `ptxas` or `nvlink` makes in a process of the program, or nvPTXCompiler in a library that shows its
   functions.
 - The ring of findings is memory that both processes map: what a program has found before it is killed is read after its death. Counts
   are lost then, and the report says so.
-- A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
-  yet, the session takes the runtime's on the first device.
-- Each process of the program that uses the driver has its own connection and its own session. The reports are merged.
+- A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in that in which it is loaded, or the runtime's on the
+  first device, and the places of its logs in each one in which it is launched. Called hooks are told of no launch, and have one context.
+- Each process of the program that uses the driver has its own connection and its own sessions. The reports are merged.
 - A recorded launch waits for its log, and consan for the launch (`launches.py`). A launch that no log can be given to runs as it is, and is
   listed as unchecked.
 - Without the server a recorded kernel has no log, so a launch of it fails once the server has gone.
@@ -31,6 +32,6 @@ A library in C (`source/interposer.c` and its parts, compiled at first use, load
 - The socket lies in a folder with a random name that only the user can enter, and is the user's alone (0600). Lengths are checked on both
   sides; PTX and fat binaries are data of a program, and errors in them end its connection at most.
 
-Not handled: a second context or device of a process (its launches run unchecked, and the report says so), link-time optimisation, cubins
-that another program made, launches after the program's exit handlers, and time limits for a launch.
+Not handled: link-time optimisation, cubins that another program made, GPUs of several architectures in a process (an image is made for
+that of the context in which it is loaded), launches after the program's exit handlers, and time limits for a launch.
 """

@@ -1,11 +1,12 @@
-"""One process of a program: its session, and the requests of its interposer.
+"""One process of a program: its sessions, and the requests of its interposer.
 
-One thread answers the requests, so a session has one user. A mistake of the program, or a thing that consan cannot do, becomes a reason why
-the report is incomplete; the program runs on.
+One thread answers the requests, so the sessions have one user. A mistake of the program, or a thing that consan cannot do, becomes a
+reason why the report is incomplete; the program runs on.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import socket
@@ -21,15 +22,13 @@ from consan.native.conversation import Conversation
 from consan.native.counts import CountedLaunches
 from consan.native.images import Links
 from consan.native.launches import REFUSED, NotStarted, RecordedModules, prepare
-from consan.native.orders import ENDED, Orders, primary_context
-from consan.native.remote import ClientBackend
+from consan.native.orders import ENDED, Orders, name_of
+from consan.native.sessions import ContextSessions, ProgramModule
 from consan.native.wire import Broken, Malformed, Message, MessageKind
 from consan.reports.formats.json_format import to_json
 from consan.reports.model import Report, Uninstrumented
 from consan.reports.verdict.conclusion import assemble, with_gaps
-from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
-from consan.session.session_options import open_session
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
@@ -76,14 +75,13 @@ class Client:
     """The server's side of one process."""
 
     def __init__(self, pid: int, requests: socket.socket, orders: Orders, options: SessionOptions, links: Links, *, delays: bool) -> None:
-        self.pid, self._delays = pid, delays
+        self.pid = pid
         self.outcomes = ReportsLeft()
         self._conversation = Conversation(requests)
         self._orders, self._options, self._links = orders, options, links
-        self._session: Session | None = None
         self._calls = RemoteCalls(pid)
-        self._context = 0
-        self._prepared: list[Prepared] = []
+        self._sessions = ContextSessions(orders, options, self._calls, delays)
+        self._prepared: list[tuple[Prepared, Session]] = []
         self._counts = CountedLaunches()
         self._recorded = RecordedModules(self._conversation.ask)  # those modules whose launches are recorded
         self._reasons: dict[str, None] = {}  # why the next report is incomplete
@@ -124,32 +122,24 @@ class Client:
                 answer = self._ANSWERS[message.kind](self, message)
             finally:
                 self._recorded.unasked.review()
-            if self._session is not None and not self._session.device.lost:
-                backend = self._session.backend
-                assert isinstance(backend, ClientBackend)
-                backend.settle()
+            self._sessions.settle()
             return answer
 
     def _lose(self, reason: str) -> None:
         self._reasons[reason] = None
         self._recorded.unasked.take_back()
-        if self._session is not None:
-            self._session.device.lost = True
+        self._sessions.lose()
 
     # -- requests ----------------------------------------------------------------------------------------------------------------
 
     def _image(self, message: Message) -> Message:
         """An image that is about to be loaded -> the cubin to load instead, and its number; nothing: load it as it is."""
-        context, library = message.a, bool(message.b)
         if not self._links.may_know(message.data):
             self._notes[_MACHINE_CODE] = None
             return Message(MessageKind.ANSWER)
         name = f"module {len(self._prepared) + 1} of process {self.pid}"
         try:
-            session = self._opened(context)
-            if context != self._context and not library:
-                self._reasons["a module was loaded in a second context, and was not checked"] = None
-                return Message(MessageKind.ANSWER)
+            session = self._sessions.of(message.a)
             prepared = self._instrumented(session, message.data, name)
         except NotSupported as error:  # its launches are listed
             self._notes[f"{name} was not instrumented: {error}"] = None
@@ -161,23 +151,9 @@ class Client:
             return Message(MessageKind.ANSWER)
         if prepared is None:
             return Message(MessageKind.ANSWER)
-        self._prepared.append(prepared)
+        self._prepared.append((prepared, session))
         assert prepared.code.cubin is not None
         return Message(MessageKind.ANSWER, len(self._prepared) - 1, int(prepared.recorded is not None), prepared.code.cubin)
-
-    def _opened(self, context: int) -> Session:
-        """The session. Its context is the first in which an image is loaded; without one, the runtime's on the first device."""
-        if self._session is None:
-            self._context = context or primary_context(self._orders)
-            backend = self._calls.backend = ClientBackend(self._orders, self._context)
-            backend.calls = self._calls
-            device = Device(backend, arena_bytes=self._options.shadow_memory)
-            if self._delays:
-                device.delay(self._options.seed)
-            self._session = open_session(self._options, on=device)
-            self._session.alone = False  # a program may launch in other streams while a kernel runs
-            assert self._session.followed is not None  # a program may make streams before it launches
-        return self._session
 
     def _instrumented(self, session: Session, image: bytes, name: str) -> Prepared | None:
         """The instrumented module. None without PTX, and if a filter leaves it out."""
@@ -194,14 +170,12 @@ class Client:
     def _loaded(self, message: Message) -> Message:
         """An exchanged image was loaded: write its control block."""
         handle, library = (int.from_bytes(message.data[begin : begin + 8], "little") for begin in (0, 8))
-        session, prepared = self._session, self._module(message.a)
-        if session is not None and prepared is not None:
-            backend = session.backend
-            assert isinstance(backend, ClientBackend)
-            session.attach(prepared, lambda name, data: backend.write(backend.global_of(handle, name, library=bool(library)), data))
+        if message.a < len(self._prepared):
+            loaded = ProgramModule(*self._prepared[message.a], handle, bool(library))
+            loaded.within(loaded.session)
             self._counts.owners.add(handle)
-            if prepared.recorded is not None:
-                self._recorded.add(prepared, handle, library=bool(library))
+            if loaded.prepared.recorded is not None:
+                self._recorded.add(loaded)
         return Message(MessageKind.ANSWER)
 
     def _input(self, message: Message) -> Message:
@@ -215,13 +189,9 @@ class Client:
         return Message(MessageKind.ANSWER)
 
     def _refused(self, message: Message) -> Message:
-        prepared = self._module(message.a)
-        name = prepared.name if prepared is not None else "a module"
+        name = self._prepared[message.a][0].name if message.a < len(self._prepared) else "a module"
         self._reasons[f"{name} ran unchecked: the driver did not load its instrumented form (CUDA error {message.b})"] = None
         return Message(MessageKind.ANSWER)
-
-    def _module(self, number: int) -> Prepared | None:
-        return self._prepared[number] if number < len(self._prepared) else None
 
     def _unloaded(self, message: Message) -> Message:
         """The driver may give the handles to another module: their launches are counted now."""
@@ -235,21 +205,13 @@ class Client:
 
     def _collect(self, message: Message) -> Message:
         """The process is about to end, or a context (`b`; 0: any) is about to be destroyed (`a`) or left: report what has run."""
-        if message.a:
-            self._recorded.leave(message.b)
-        if message.b in (0, self._context):
+        gone = self._recorded.leave(message.b) if message.a else []
+        if self._sessions.has(message.b):
             self._take()
-            if message.a and self._session is not None:
-                self._leave_context(self._session)
-                self._session = None
-                self._counts.owners.clear()
-                self._recorded.forget()
+            if message.a:
+                self._sessions.end()
+        self._counts.owners.difference_update(gone)
         return Message(MessageKind.ANSWER)
-
-    def _leave_context(self, session: Session) -> None:
-        """The context is about to go: the thread that obeys orders must not be in it when the next one comes."""
-        assert isinstance(session.backend, ClientBackend)
-        session.backend.leave()
 
     def _taken(self, message: Message) -> Message:
         """A pytest plugin in the process takes what has been found since it last did."""
@@ -268,12 +230,9 @@ class Client:
 
     def _launch(self, message: Message) -> Message:
         """A kernel is about to be launched; it may need a log."""
-        if self._session is None:
-            return Message(MessageKind.ANSWER)
-        assert isinstance(self._session.backend, ClientBackend)
-        name, owners = self._counts.whose_or_asked(message.a, self._session.backend.name_of)
+        name, owners = self._counts.whose_or_asked(message.a, functools.partial(name_of, self._orders))
         try:
-            return self._recorded.launch(self._session, message, name, owners)
+            return self._recorded.launch(self._sessions, message, name, owners)
         except NotStarted as why:
             self._reasons[f"a launch of {name} was not made, because it would be recorded without a log: {why}"] = None
             return REFUSED
@@ -287,42 +246,43 @@ class Client:
     def _close(self) -> None:
         """The process has ended. If it has not said so, its memory is gone, and only the ring of findings is left."""
         self._counts.count()
-        if self._session is not None and self._prepared:
+        if self._sessions.first is not None and self._prepared:
             ended = f"process {self.pid} ended, or closed consan's connection, before consan had read its counts"
             self._lose(f"{ended}: findings may be missing, and counts are lower bounds")
         try:
             self._take()
         except Exception as error:  # the program may write to the memory that holds its findings
             self._reasons[f"the findings of process {self.pid} cannot be read: {_described(error)}"] = None
-            self._session = None
+            self._sessions.first = None
             self._take()
 
     def _take(self) -> None:
         """Make a report of what has run since the last one."""
         self._counts.count()
-        if self._idle and (self.outcomes.were_any or self._session is None):
+        session = self._sessions.first
+        if self._idle and (self.outcomes.were_any or session is None):
             return
-        report = self._report()
-        counted = self._session is not None and not self._session.device.lost
+        report = self._report(session)
+        counted = session is not None and not self._sessions.lost
         gaps = (*self._reasons, *(self._counts.unchecked(report, self._recorded.unchecked) if counted else ()))
-        places = self._session.places(report) if self._session is not None else ()
+        places = session.places(report) if session is not None else ()
         self.outcomes.add(ProcessReport(self.pid, with_gaps(report, gaps), frozenset(places)))
         self._counts.forget()
         self._recorded.unchecked.clear()
         self._reasons.clear()
 
-    def _report(self) -> Report:
-        if self._session is None:
+    def _report(self, session: Session | None) -> Report:
+        if session is None:
             listed = [Uninstrumented(name, count) for name, count in self._counts.listed.items()]
             return assemble(device=GPU, uninstrumented=listed, notes=tuple(self._notes))
         for name, count in self._counts.listed.items():
-            self._session.uninstrumented(name, count)
+            session.uninstrumented(name, count)
         for note in self._notes:
-            self._session.note(note)
+            session.note(note)
         if self._counts.listed and self._options.filter.kernel_name is None:
-            self._session.note(how_to_build(self._session.backend.arch))
-        taken = None if self._session.device.lost else self._session.take()
-        return taken or self._session.report()
+            session.note(how_to_build(session.backend.arch))
+        taken = None if self._sessions.lost else session.take()
+        return taken or session.report()
 
     _ANSWERS: ClassVar[Mapping[MessageKind, Callable[[Client, Message], Message]]] = {
         MessageKind.IMAGE: _image,

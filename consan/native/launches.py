@@ -4,11 +4,11 @@ A recorded kernel writes its log where its module's variables say. So the interp
 there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the log where it waits for that
 (consan/session/executing/background.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that
 orders streams waits behind it. Launches that are known and have nothing new to tell are made without a question (unasked.py). The variables
-are those of one context. A launch into a stream that is captured becomes a node with a module and a log of its own
+are those of the launch's context. A launch into a stream that is captured becomes a node with a module and a log of its own
 (consan/session/executing/graph_nodes.py).
 
-The program's own kernel, which counts as unchecked, serves a launch in another context, and what is no launch in a stream that consan can
-use (`_UNFOLLOWED`). It uses the variables of the recorded module (consan/session/modules/variables.py).
+The program's own kernel, which counts as unchecked, serves what is no launch in a stream that consan can use (`_UNFOLLOWED`). It uses the
+variables of the recorded module (consan/session/modules/variables.py).
 
 Not handled: a kernel that waits for what its program does behind its first launch (it is stopped after the time limit), and
 `cuLaunchGrid`.
@@ -30,6 +30,7 @@ from consan.backends.cuda import CudaModule
 from consan.dataclass import dataclass
 from consan.libcuda.texts.built import know_source
 from consan.native.remote import ClientBackend, NativeModule
+from consan.native.sessions import ContextSessions, ProgramModule, backend_of, gone_with
 from consan.native.unasked import LaunchKey, UnaskedLaunches
 from consan.native.wire import CHANGED_NODE, NO_LAUNCH, OF_DEVICES, OF_THREAD, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.framework_launch import FrameworkLaunch
@@ -103,87 +104,96 @@ class RecordedModules:
     ask: Callable[[Message], Message]  # answers a request, and gives the next one
     unchecked: dict[str, str] = field(default_factory=dict)  # why launches of a kernel are not checked
     unasked: UnaskedLaunches = field(default_factory=UnaskedLaunches)
-    _known: dict[int, tuple[Prepared, NativeModule]] = field(default_factory=dict)
-    _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
-    _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by number and context
+    _known: dict[int, ProgramModule] = field(default_factory=dict)
+    _declared: dict[tuple[Prepared, str], DeclaredSizes] = field(default_factory=dict)
+    _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by handle and context
     # Launches that were made, and how those like them are made that need no log.
     _repeated: dict[tuple[Prepared, FrameworkLaunch], RepeatedLaunch | None] = field(default_factory=dict)
 
-    def add(self, prepared: Prepared, handle: int, *, library: bool) -> None:
+    def add(self, loaded: ProgramModule) -> None:
         """A module was loaded."""
-        self._known[handle] = prepared, NativeModule(handle, library=library)
+        self._known[loaded.handle] = loaded
 
-    def forget(self, handles: Iterable[int] | None = None) -> None:
-        """Modules were unloaded, or all of them."""
+    def forget(self, handles: Iterable[int]) -> None:
+        """Modules were unloaded."""
         self.unasked.take_back()
         for each in filter(None, self._repeated.values()):
             each.tell()
         self._repeated.clear()
-        for handle in list(self._known) if handles is None else handles:
+        for handle in handles:
             self._known.pop(handle, None)
+        self._plain = {key: module for key, module in self._plain.items() if key[0] in self._known}
 
-    def launch(self, session: Session, request: Message, name: str, owners: set[int]) -> Message:
+    def launch(self, sessions: ContextSessions, request: Message, name: str, owners: set[int]) -> Message:
         """The answer to the request for a launch of a kernel that was looked up from `owners`, once it has been made and judged.
 
         Raises `NotStarted` if it must not be made.
         """
         found, asked = self._module(request.a, name, owners), _Asked.read(request)
-        if asked.stream == CHANGED_NODE:
-            session.followed.captures.altered = True
-        if asked.records:
-            session.followed.launch_records_event()
+        if sessions.first is not None and asked.stream == CHANGED_NODE:
+            sessions.first.followed.captures.altered = True
+        if sessions.first is not None and asked.records:
+            sessions.first.followed.launch_records_event()
         if found is None or asked.refused:
             return _OWN
-        backend = session.backend
-        assert isinstance(backend, ClientBackend)
-        context, why = asked.context or backend.found_context, _UNFOLLOWED.get(asked.stream, "")
-        if why or context != backend.found_context:
-            self.unchecked |= {found[0]: why} if why else {}
-            return self._own(backend, context, asked, *found)
-        backend.launching = True
+        entry, loaded = found
         try:
-            self._launched(session, backend, asked, request.a, *found)
+            session = sessions.of(loaded.context or asked.context)
+            prepared, module = loaded.within(session)
+        except ConsanError as error:
+            raise NotStarted(str(error)) from None
+        if why := _UNFOLLOWED.get(asked.stream, ""):
+            self.unchecked[entry] = why
+            return self._own(session, asked, entry, prepared, module)
+        sessions.asking.launching = True
+        try:
+            self._launched(session, asked, request.a, entry, prepared, module, keeps=session is sessions.first)
         finally:
-            backend.launching = False
+            sessions.asking.launching = False
         return _OWN
 
-    def leave(self, context: int) -> None:
-        """A context (0: any) is about to end, with what is loaded in it."""
+    def leave(self, context: int) -> list[int]:
+        """A context (0: any) is about to end, with what is loaded in it. Gives the handles of these modules."""
         self._plain = {key: module for key, module in self._plain.items() if context not in (0, key[1])}
+        gone = gone_with(context, self._known.values())
+        self.forget(gone)
+        for each in self._known.values():
+            each.forget_sessions()
+        return gone
 
-    def _own(self, backend: ClientBackend, context: int, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule) -> Message:
-        """The program's own kernel, in a context."""
+    def _own(self, session: Session, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule) -> Message:
+        """The program's own kernel, in the context of a session."""
         if prepared.recorded is None or entry in prepared.recorded.refused:  # it is as it was
             return _OWN
-        key = prepared.number, context
+        backend = backend_of(session)
+        key = module.handle, backend.found
         try:
-            with backend.within(context):
-                if key not in self._plain:
-                    text = bound(prepared.plain, lambda name: backend.global_of(module.handle, name, library=module.library))
-                    self._plain[key] = backend.load_cubin(text.encode())  # the driver compiles it for that device
-                return Message(MessageKind.ANSWER, backend.function(self._plain[key], entry, asked.shared, asked.cluster))
+            if key not in self._plain:
+                text = bound(prepared.plain, lambda name: backend.global_of(module.handle, name, library=module.library))
+                self._plain[key] = backend.load_cubin(text.encode())  # the driver compiles it for that device
+            return Message(MessageKind.ANSWER, backend.function(self._plain[key], entry, asked.shared, asked.cluster))
         except ConsanError as error:
             raise NotStarted(str(error)) from None
 
-    def _module(self, handle: int, name: str, owners: set[int]) -> tuple[str, Prepared, NativeModule] | None:
+    def _module(self, handle: int, name: str, owners: set[int]) -> tuple[str, ProgramModule] | None:
         """The kernel's name and its module, if that is recorded."""
         owned = [self._known[owner] for owner in owners if owner in self._known]
         if not self._known or not (owned or owners <= {0, handle}):  # looked up from another module
             return None
-        for prepared, module in owned or self._known.values():
-            if name in prepared.entries:
-                return name, prepared, module
+        for loaded in owned or self._known.values():
+            if name in loaded.prepared.entries:
+                return name, loaded
         if owned:
             raise NotStarted("its name is not known")
         return None
 
     def _launched(
-        self, session: Session, backend: ClientBackend, asked: _Asked, handle: int, entry: str, prepared: Prepared, module: NativeModule
+        self, session: Session, asked: _Asked, handle: int, entry: str, prepared: Prepared, module: NativeModule, *, keeps: bool
     ) -> None:
+        """`keeps`: how launches like this one are made from now on."""
+        backend, answered = backend_of(session), False
         args = functools.partial(self._parameters, backend, prepared, entry)
-        stream = asked.stream
-        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args, replaceable=True)
-        answered = False
+        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, asked.stream, module, asked.shared, args, replaceable=True)
 
         def answer(function: int) -> int:
             """Let the program launch, and give the driver's status."""
@@ -199,12 +209,12 @@ class RecordedModules:
             with COST.outside():  # it counts by itself
                 if known is not None and (status := known.make(args, answer, (0,), gives_status=True)) is not NOT_REPEATED:
                     if not status:
-                        self.unasked.lend(known, asked.key(handle, backend.found_context))
+                        self.unasked.lend(known, asked.key(handle, backend.found))
                     return
             with session.framework_launch(prepared, launch) as other:
                 if status := answer(0 if other is None else backend.function(other, entry, asked.shared, asked.cluster)):
                     raise _Refused(f"CUDA error {status}")
-            if len(self._repeated) < _MOST_REPEATED:  # of one that is made once nothing more is loaded
+            if keeps and len(self._repeated) < _MOST_REPEATED:  # of one that is made once nothing more is loaded
                 self._repeated[key] = session.frameworks.repeated(prepared, launch) if key in self._repeated else None
         except _Refused:
             pass
@@ -215,9 +225,9 @@ class RecordedModules:
 
     def _parameters(self, backend: ClientBackend, prepared: Prepared, entry: str) -> Parameters | None:
         """The parameters of the launch that asks; None if they cannot be known."""
-        if (prepared.number, entry) not in self._declared:
-            self._declared[prepared.number, entry] = DeclaredSizes.of(prepared.instrumented.module, entry)
-        declared = self._declared[prepared.number, entry]
+        if (prepared, entry) not in self._declared:
+            self._declared[prepared, entry] = DeclaredSizes.of(prepared.instrumented.module, entry)
+        declared = self._declared[prepared, entry]
         if not all(declared.sizes):
             return None
         answer = backend.ask(Message(MessageKind.PARAMETERS, data=struct.pack(f"<{len(declared.sizes)}I", *declared.sizes)))

@@ -21,8 +21,7 @@ from consan.native.wire import Broken, Malformed, Message, MessageKind, call, en
 # reads or writes; argument k is their number.
 _SIGNATURES: Final = {
     "cuCtxGetDevice": "o",
-    "cuCtxPopCurrent_v2": "o",
-    "cuCtxPushCurrent_v2": "n",
+    "cuCtxSetCurrent": "n",
     "cuCtxSynchronize": "",
     "cuDeviceGetAttribute": "o n n",
     "cuDeviceGetCount": "o",
@@ -78,10 +77,12 @@ class Orders:
         self._kept = bytearray()
         self._unanswered = 0
         self._failed = 0
+        self._context = 0  # that of the thread that obeys
 
-    def __call__(self, order: Message, file: int | None = None) -> Message:
-        """Give an order, with an open file if it needs one, and wait for the answer."""
+    def __call__(self, order: Message, file: int | None = None, *, context: int = 0) -> Message:
+        """Give an order, with an open file if it needs one, and wait for the answer. `context`: as `post` has it."""
         with self._lock:
+            self._enter(context)
             kept, self._kept = bytes(self._kept), bytearray()
             try:
                 send(self._connection, order, file, before=kept)
@@ -103,13 +104,26 @@ class Orders:
             raise Malformed("no answer")
         return answer
 
-    def post(self, order: Message) -> None:
-        """Give an order whose answer is looked at later (`failed`)."""
+    def post(self, order: Message, *, context: int = 0) -> None:
+        """Give an order whose answer is looked at later (`failed`). `context`: in which it is obeyed; 0: in any."""
         with self._lock:
+            self._enter(context)
             self._kept += encoded(order)
             self._unanswered += 1
             if self._unanswered >= _MOST_POSTED or len(self._kept) >= _MOST_KEPT:
                 self(call("cuCtxGetDevice", [0], 1, b"", scratch=8, input_at=8, output=8))
+
+    def _enter(self, context: int) -> None:
+        if context and context != self._context:
+            self._context = context
+            self.post(_current(context))
+
+    def leave(self) -> None:
+        """Let the thread that obeys be in no context: one that ends must be in no thread."""
+        with self._lock:
+            if self._context:
+                self._context = 0
+                self(_current(0))
 
     def failed(self) -> int:
         """The status of a posted order that has failed, once; 0 if there is none."""
@@ -117,11 +131,15 @@ class Orders:
         return failed
 
 
-class RemoteLibrary:
-    """`libcuda.so.1` of another process: its functions take the arguments that ctypes would."""
+def _current(context: int) -> Message:
+    return call("cuCtxSetCurrent", [context], 0, b"", scratch=0, input_at=0, output=0)
 
-    def __init__(self, orders: Orders) -> None:
-        self._orders = orders
+
+class RemoteLibrary:
+    """`libcuda.so.1` of another process, in one of its contexts (0: in any): its functions take the arguments that ctypes would."""
+
+    def __init__(self, orders: Orders, context: int = 0) -> None:
+        self._orders, self._context = orders, context
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         if name in _NAMES:
@@ -144,9 +162,9 @@ class RemoteLibrary:
         output = max(ends["O"], ends["B"])
         order = call(name, numbers, pointers, bytes(data), scratch=place, input_at=place - len(data), output=output)
         if name in _POSTED:
-            self._orders.post(order)
+            self._orders.post(order, context=self._context)
             return 0
-        answer = self._orders(order)
+        answer = self._orders(order, context=self._context)
         for i in ordered:
             if given[i].scratch != "I":
                 part = answer.data[numbers[i] : numbers[i] + given[i].size]
@@ -196,6 +214,14 @@ def _number(value: Any) -> int:
 def _target(value: Any) -> Any:
     """The object that `byref` refers to; arrays are given as they are."""
     return getattr(value, "_obj", value)
+
+
+def name_of(orders: Orders, function: int) -> str:
+    """A kernel's name; empty if the driver does not give it."""
+    found = orders(call("cuFuncGetName", [0, function], 1, b"", scratch=8, input_at=8, output=8))
+    if found.a or not (place := int.from_bytes(found.data, "little")):
+        return ""
+    return orders(Message(MessageKind.TEXT, place)).data.decode(errors="replace")
 
 
 def primary_context(orders: Orders) -> int:

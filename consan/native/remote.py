@@ -1,33 +1,49 @@
-"""The GPU of another process: the CUDA backend, over a driver library whose functions are orders to that process.
+"""The GPUs of another process: the CUDA backend, over a driver library whose functions are orders to that process.
 
-The context is the one that the program uses, and is current in the thread that obeys. Everything goes on a stream of consan's own:
-work on the legacy stream would wait for the program's, and is not allowed while the program captures a graph.
+The program may use several contexts, as a rule one for each GPU. Each has a backend, and is current in the thread that obeys while an
+order of that backend is obeyed. Everything goes on a stream of consan's own: work on the legacy stream would wait for the program's, and
+is not allowed while the program captures a graph.
+
+Orders for work in streams are kept, and go together: `ClientBackend.settle` sends them before the program goes on. The arguments of a
+kernel lie in pages that both processes map, and stay as they are for the next few kernels.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import mmap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from consan.backends.base import Dim3, HostBytes
-from consan.backends.contexts import OneContext
+from consan.backends.base import Backend, Dim3, HostBytes
+from consan.backends.contexts import CudaContexts
 from consan.backends.cuda import CudaBackend, CudaModule
 from consan.backends.cuda_memory import RING_FLAGS
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
 from consan.backends.streams import RELAXED
+from consan.backends.work import CudaWork
 from consan.dataclass import dataclass
-from consan.native.orders import Orders, RemoteLibrary, shared_pages
-from consan.native.wire import Message, MessageKind, call
-from consan.native.work import RemoteWork
+from consan.native.orders import Orders, RemoteLibrary, name_of, shared_pages
+from consan.native.wire import Message
+
+_BLOCK, _VALUES = 128, 64  # bytes: numbers, then the pointers to them
+_BLOCKS: Final = mmap.PAGESIZE // _BLOCK
+
+
+@dataclass(eq=False)
+class Asking:
+    """The request of the process that is being answered."""
+
+    context: int = 0  # in which it was made, or for which; 0: it is not known
+    launching: bool = False  # it is a launch that has its log, or waits for one
 
 
 @dataclass(eq=False)
@@ -38,20 +54,36 @@ class NativeModule(CudaModule):
     symbols: dict[str, tuple[int, int]] = field(default_factory=dict)  # that were looked up: address and size
 
 
+class RemoteContexts(CudaContexts):
+    """The same for a process that obeys orders: the context is that of its request."""
+
+    def __init__(self, driver: Driver, device: int, context: ctypes.c_void_p, asking: Asking, opens: Callable[[int], Backend]) -> None:
+        super().__init__(driver, device, context)
+        self._asking, self.opens = asking, opens
+
+    def other(self) -> int:
+        """The context of the request, if it is another one than the backend's."""
+        context = self._asking.context
+        if context in (0, self.own):
+            return 0
+        self.several = True
+        return context
+
+
 class ClientBackend(CudaBackend):
-    """The GPU of a process that obeys orders, in its context."""
+    """The GPU of a process that obeys orders, in one of its contexts."""
 
     ordered_streams = ()  # its own stream waits for none
 
-    def __init__(self, orders: Orders, context: int) -> None:
-        self._orders, self.found_context = orders, context
+    def __init__(self, orders: Orders, context: int, asking: Asking) -> None:
+        self._orders, self._asking, self.found = orders, asking, context
         self._unsettled = False  # whether the device may still lack what was written
-        super().__init__(driver=Driver(RemoteLibrary(orders)))
-        self.contexts = OneContext(self._driver, self._device, self.context)
+        super().__init__(driver=Driver(RemoteLibrary(orders, context)))
+        opens = functools.partial(ClientBackend, orders, asking=asking)
+        self.contexts = RemoteContexts(self._driver, self._device, self.context, asking, opens)
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
         self.work = RemoteWork(self, self._driver)
-        self.launching = False  # a launch of the program has its log, or is asking for one
 
     @property
     def device_name(self) -> str:
@@ -59,29 +91,14 @@ class ClientBackend(CudaBackend):
         return self._name
 
     def _open(self, ordinal: int) -> tuple[int, ctypes.c_void_p]:
-        """The context that is there, and its device. The thread that obeys keeps the context: nobody else has that thread."""
+        """The context that is there, and its device."""
         del ordinal
-        context = ctypes.c_void_p(self.found_context)
         self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(RELAXED)))
-        self._driver.call("cuCtxPushCurrent_v2", context)
-        return self._driver.integer("cuCtxGetDevice"), context
-
-    def leave(self) -> None:
-        """Take the context from the thread that obeys."""
-        self._driver.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-
-    @contextlib.contextmanager
-    def within(self, context: int) -> Iterator[None]:
-        """Inside the block the thread that obeys is in another context of the program."""
-        self._driver.call("cuCtxPushCurrent_v2", ctypes.c_void_p(context))
-        try:
-            yield
-        finally:
-            self.leave()
+        return self._driver.integer("cuCtxGetDevice"), ctypes.c_void_p(self.found)
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
-        """Its context is the obeying thread's."""
+        """Each order says its context."""
         yield
 
     def write(self, address: int, data: Any) -> None:
@@ -136,7 +153,7 @@ class ClientBackend(CudaBackend):
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait for all work; during a launch of the program only for that of its stream: another one may be captured."""
         self.settle()
-        if not self.launching:
+        if not self._asking.launching:
             return super().synchronize(timeout)
         return self._streams.over(math.inf if timeout is None else time.monotonic() + timeout)
 
@@ -158,10 +175,7 @@ class ClientBackend(CudaBackend):
 
     def name_of(self, function: int) -> str:
         """A kernel's name; empty if the driver does not give it."""
-        found = self._orders(call("cuFuncGetName", [0, function], 1, b"", scratch=8, input_at=8, output=8))
-        if found.a or not (place := int.from_bytes(found.data, "little")):
-            return ""
-        return self._orders(Message(MessageKind.TEXT, place)).data.decode(errors="replace")
+        return name_of(self._orders, function)
 
     def global_of(self, handle: int, name: str, *, library: bool) -> int:
         """Address of a global variable of a module, or of a library in this context."""
@@ -174,3 +188,31 @@ class ClientBackend(CudaBackend):
     def ask(self, order: Message) -> Message:
         """Give an order, and wait for the answer."""
         return self._orders(order)
+
+
+class RemoteWork(CudaWork):
+    """The work of one process."""
+
+    vanishes = True
+
+    def __init__(self, backend: ClientBackend, driver: Driver) -> None:
+        super().__init__(backend, driver)
+        self._pages: tuple[mmap.mmap, int] | None = None
+        self._client, self._next = backend, 0
+
+    def launch_aside(self, *given: Any) -> None:
+        """In order: the nodes of a capture are not known here."""
+        self.launch(*given)
+
+    def parameters(self, numbers: Sequence[int]) -> Any:
+        """Pointers to the numbers, in the other process."""
+        if self._pages is None:
+            self._pages = self._client.shared_pages(mmap.PAGESIZE)
+        page, address = self._pages
+        self._next = (self._next + 1) % _BLOCKS
+        begin = self._next * _BLOCK
+        for at, number in enumerate(numbers):
+            page[begin + 8 * at : begin + 8 * at + 8] = number.to_bytes(8, "little")
+            pointer = address + begin + 8 * at
+            page[begin + _VALUES + 8 * at : begin + _VALUES + 8 * at + 8] = pointer.to_bytes(8, "little")
+        return address + begin + _VALUES

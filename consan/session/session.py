@@ -351,7 +351,7 @@ class Session:
 
     def places(self, report: model.Report) -> set[tuple[str, int]]:
         """Source lines that were watched."""
-        return places(self.modules.used.values(), report)
+        return places((each for session in self._others.all for each in session.modules.used.values()), report)
 
     def harvest(self) -> None:
         """Store what the device has recorded for this session, before another session uses the tables."""

@@ -16,14 +16,32 @@
 typedef int Result;
 typedef void *Handle;
 
-struct Module {
-    char kind[8];
-    int hooked;
+// Contexts: those of the devices (one, or FAKE_CUDA_DEVICES), and those that the program makes. A handle of one that is used in another is
+// an error (INVALID), also where a driver might take it.
+#define INVALID 400
+#define MOST_CONTEXTS 4
+struct Context {
+    int number, device;
+};
+static struct Context contexts[MOST_CONTEXTS] = {{0, 0}, {1, 1}};
+static int context_count = 2;
+static int devices(void) { return getenv("FAKE_CUDA_DEVICES") ? atoi(getenv("FAKE_CUDA_DEVICES")) : 1; }
+static _Thread_local struct Context *current = contexts;
+static _Thread_local int is_in;  // whether this thread has entered a context
+static int threads_in;
+
+struct Variables {
     uint64_t control[4];
-    uint64_t recorded;  // the sum of an image that records
     uint64_t record[2], places[9];  // where a launch leaves its results, and its logs (PLACES_BYTES of instrument/record/text/text.py)
     uint32_t seed;  // of delays: it is noted where there is one
     char table[8];  // a variable, noted in the same way by launches with hooks
+};
+struct Module {
+    char kind[8];
+    int hooked;
+    uint64_t recorded;  // the sum of an image that records
+    struct Context *context;  // NULL: a library, which has variables in each one
+    struct Variables variables[MOST_CONTEXTS];
 };
 struct Kernel {
     struct Module *module;
@@ -50,10 +68,34 @@ static const char *kind_of(const void *image) {
     return magic == 0x464c457f ? "elf" : magic == 0xba55ed50 ? "fatbin" : magic == 0x466243b1 ? "wrapper" : "text";
 }
 
+struct Made {  // a stream or an event
+    struct Context *context;
+};
+#define CAPTURED ((Handle)0x40)  // a stream that nobody has made
+static struct Context *context_of(Handle stream) {
+    return (uintptr_t)stream <= (uintptr_t)CAPTURED ? current : ((struct Made *)stream)->context;
+}
+static Result make(Handle *made) {
+    struct Made *new = *made = malloc(sizeof *new);
+    return new->context = current, current == NULL;
+}
+
+static struct Allocation {
+    uint64_t address, bytes;
+    struct Context *context;
+} allocations[1 << 12];
+static int allocation_count;
+static int is_memory_of(uint64_t address, const struct Context *context) {
+    for (int i = 0; i < allocation_count; i++)
+        if (address - allocations[i].address < allocations[i].bytes && allocations[i].context == context) return 1;
+    return 0;
+}
+
 static Result load(const char *call, Handle *made, const void *image) {
     const char *kind = kind_of(image);
     struct Module *module = calloc(1, sizeof *module);
     strcpy(module->kind, kind);
+    module->context = strstr(call, "Library") ? NULL : current;
     if (!strcmp(kind, "elf") && ((const unsigned char *)image)[4] == 2) {  // where the sections begin is how long a cubin at least is
         uint64_t bytes;
         memcpy(&bytes, (const char *)image + 40, 8);
@@ -71,17 +113,19 @@ static Result load(const char *call, Handle *made, const void *image) {
 
 // Write the record of a launch: the sizes of its results, hashes and ends, the lines of each warp's log, and then all that, as
 // native_case.py has stored it.
-static Result record(struct Module *module) {
+static Result record(struct Module *module, const struct Context *context) {
+    const struct Variables *variables = &module->variables[context->number];
     enum { ARENA, HASHES = 2, ENDS = 4, LINES = 6 };  // words of the places, of instrument/record/text/text.py
     char path[256];
     snprintf(path, sizeof path, "%s/%016lx", getenv("FAKE_CUDA_RECORDS"), module->recorded);
     if (getenv("FAKE_CUDA_DIES")) raise(SIGKILL);
     FILE *file = fopen(path, "rb");
-    uint64_t sizes[4], *places = module->places, lines = (uint32_t)places[LINES];
+    const uint64_t *places = variables->places;
+    uint64_t sizes[4], lines = (uint32_t)places[LINES];
     if (!file || fread(sizes, 8, 4, file) != 4) return 700;
     if (!sizes[0]) return fclose(file);  // the kernel records nothing
-    if (!places[ARENA] || sizes[3] > lines) return 700;
-    void *const parts[] = {(void *)module->record[0], (void *)places[HASHES], (void *)places[ENDS]};
+    if (!places[ARENA] || sizes[3] > lines || !is_memory_of(places[ARENA], context)) return 700;
+    void *const parts[] = {(void *)variables->record[0], (void *)places[HASHES], (void *)places[ENDS]};
     for (int i = 0; i < 2; i++)
         if (sizes[i] && (*(char *)parts[i] || memcmp(parts[i], (char *)parts[i] + 1, sizes[i] - 1))) return 701;  // it was not cleared
     for (int i = 0; i < 3; i++)
@@ -90,17 +134,20 @@ static Result record(struct Module *module) {
     return fclose(file);
 }
 
-static Result launch(const char *call, Handle function) {
+static Result launch(const char *call, Handle function, Handle stream) {
     struct Kernel *kernel = function;
-    uint64_t *control = kernel->module->control;
     static int launches_before;
     if (getenv("FAKE_CUDA_FAILS") && launches_before++ == atoi(getenv("FAKE_CUDA_FAILS"))) return 700;
+    const struct Context *context = context_of(stream);
+    if (!context || (kernel->module->context && kernel->module->context != context)) return INVALID;
+    const struct Variables *variables = &kernel->module->variables[context->number];
+    const uint64_t *control = variables->control;
     note(call, kernel->name);
     char seed[16];
-    snprintf(seed, sizeof seed, "%u", kernel->module->seed);
-    if (kernel->module->seed) note("seed", seed);
-    if (kernel->module->recorded) return record(kernel->module);
-    if (*kernel->module->table) note("table", kernel->module->table);
+    snprintf(seed, sizeof seed, "%u", variables->seed);
+    if (variables->seed) note("seed", seed);
+    if (kernel->module->recorded) return record(kernel->module, context);
+    if (*variables->table) note("table", variables->table);
     const char *places = getenv("FAKE_CUDA_RUNTIME"), *ring = getenv("FAKE_CUDA_RING");
     unsigned launches_at, ring_at;
     if (!control[0] || !places || sscanf(places, "%u,%u", &launches_at, &ring_at) != 2) return 0;
@@ -181,10 +228,6 @@ static Result add_node(struct Graph *graph, struct Node node) {
     return 0;
 }
 
-static int context;
-static _Thread_local Handle current = &context;
-static int pushed;  // contexts that a thread has pushed and not popped
-
 void (*fakeTells)(const char *name, const void *parameters, int status, Handle context);  // set by CUPTI
 static Result told(Result result, const char *name, const void *parameters) {
     if (fakeTells) fakeTells(name, parameters, result, current);
@@ -194,26 +237,38 @@ static Result told(Result result, const char *name, const void *parameters) {
 
 Result cuInit(unsigned flags) { return flags; }
 Result cuDriverGetVersion(int *version) { return *version = 13000, 0; }
-Result cuDeviceGetCount(int *count) { return *count = 1, 0; }
+Result cuDeviceGetCount(int *count) { return *count = devices(), 0; }
 Result cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 Result cuDeviceGetName(char *name, int size, int device) { return snprintf(name, size, "Fake GPU %d", device), 0; }
-Result cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = 512ull << 20, device; }
+Result cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = 512ull << 20, device >= devices(); }
 Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 1;
-    return device;
+    return device >= devices();
 }
-Result cuDevicePrimaryCtxRetain(Handle *made, int device) { return note("cuDevicePrimaryCtxRetain", ""), *made = &context, device; }
-Result cuDevicePrimaryCtxReset_v2(int device) { return note("cuDevicePrimaryCtxReset", pushed ? "of a context that a thread is in" : ""), device; }
+Result cuDevicePrimaryCtxRetain(Handle *made, int device) {
+    return note("cuDevicePrimaryCtxRetain", ""), *made = &contexts[device], device >= devices();
+}
+Result cuDevicePrimaryCtxReset_v2(int device) {
+    return note("cuDevicePrimaryCtxReset", threads_in > is_in ? "of a context that a thread is in" : ""), device >= devices();
+}
+Result cuCtxCreate_v2(Handle *made, unsigned flags, int device) {
+    if (flags || device >= devices() || context_count == MOST_CONTEXTS) return 1;
+    contexts[context_count] = (struct Context){context_count, device};
+    return *made = current = &contexts[context_count++], 0;
+}
+Result cuCtxEnablePeerAccess(Handle peer, unsigned flags) { return TOLD("cuCtxEnablePeerAccess", peer == NULL || peer == current, (uintptr_t)peer, flags); }
 Result cuCtxGetCurrent(Handle *found) { return *found = getenv("FAKE_CUDA_NO_CONTEXT") ? NULL : current, 0; }
-Result cuCtxSetCurrent(Handle given) { return current = given, 0; }
-Result cuCtxPushCurrent_v2(Handle given) { return pushed++, given ? 0 : 201; }
-Result cuCtxPopCurrent_v2(Handle *found) { return pushed--, *found = current, 0; }
-Result cuCtxGetDevice(int *device) { return *device = 0, 0; }
+Result cuCtxSetCurrent(Handle given) {
+    __atomic_fetch_add(&threads_in, (given != NULL) - is_in, __ATOMIC_RELAXED);
+    return is_in = given != NULL, current = given, 0;
+}
+Result cuCtxGetDevice(int *device) { return current ? (*device = current->device, 0) : 201; }
 Result cuCtxSynchronize(void) { return TOLD("cuCtxSynchronize", 0, 0); }
 Result cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, 0; }
-Result cuStreamCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), TOLD("cuStreamCreate", 0, (uintptr_t)made, flags); }
+Result cuStreamCreate(Handle *made, unsigned flags) { return TOLD("cuStreamCreate", make(made), (uintptr_t)made, flags); }
+Result cuStreamGetCtx(Handle stream, Handle *found) { return *found = context_of(stream), 0; }
 Result cuStreamSynchronize(Handle stream) { return TOLD("cuStreamSynchronize", stream == NULL, (uintptr_t)stream); }
-static Handle captured = (Handle)0x40;  // a stream whose launches go into a graph
+static Handle captured = CAPTURED;  // a stream whose launches go into a graph
 static int spoilt;  // the capture
 Result cuStreamGetFlags(Handle stream, unsigned *flags) { return *flags = 1, spoilt |= stream == captured; }
 Result cuStreamIsCapturing(Handle stream, int *status) { return *status = stream == captured, stream == NULL; }
@@ -221,6 +276,7 @@ struct Memory { char handle[64]; };  // the kernel's first parameter is in the o
 Result cuPointerGetAttribute(void *value, int attribute, uint64_t address) {
     uint64_t facts[] = {[11] = 0x10000000, [12] = 1 << 20};
     if (attribute == 2) return *(unsigned *)value = 2, !address;
+    if (attribute == 9) return *(int *)value = address >> 27 & 1, address < facts[11];  // every 128 MiB are the other device's
     return attribute < 11 || attribute > 12 ? 1 : (memcpy(value, &facts[attribute], sizeof *facts), address - facts[11] >= facts[12]);
 }
 Result cuIpcOpenMemHandle_v2(uint64_t *made, struct Memory given, unsigned flags) {
@@ -230,23 +286,38 @@ Result cuIpcGetMemHandle(struct Memory *made, uint64_t memory) {
     memcpy(made, &memory, sizeof memory);
     return TOLD("cuIpcGetMemHandle", 0, (uintptr_t)made, memory);
 }
-Result cuEventCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
-Result cuEventRecord(Handle event, Handle stream) { return TOLD("cuEventRecord", event == NULL, (uintptr_t)event, (uintptr_t)stream); }
+Result cuEventCreate(Handle *made, unsigned flags) { return flags > 2 ? 1 : make(made); }
+Result cuEventRecord(Handle event, Handle stream) {
+    return TOLD("cuEventRecord", ((struct Made *)event)->context == context_of(stream) ? 0 : INVALID, (uintptr_t)event, (uintptr_t)stream);
+}
 Result cuEventQuery(Handle event) { return event == NULL; }
 Result cuStreamWaitEvent(Handle stream, Handle event, unsigned flags) {
     return TOLD("cuStreamWaitEvent", event == NULL || flags, (uintptr_t)stream, (uintptr_t)event, flags);
 }
 Result cuGetErrorName(int code, const char **text) { return *text = "CUDA_ERROR_FAKE", code == 0; }
 Result cuGetErrorString(int code, const char **text) { return *text = "made up", code == 0; }
-Result cuMemAlloc_v2(uint64_t *made, size_t bytes) { return *made = (uintptr_t)calloc(1, bytes), 0; }
-Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Handle stream) { return memcpy((void *)to, from, bytes), stream == captured; }
-Result cuMemFree_v2(uint64_t memory) { return free((void *)memory), 0; }
+Result cuMemAlloc_v2(uint64_t *made, size_t bytes) {
+    *made = (uintptr_t)calloc(1, bytes);
+    allocations[allocation_count++] = (struct Allocation){*made, bytes, current};
+    return current == NULL;
+}
+Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Handle stream) {
+    return memcpy((void *)to, from, bytes), stream == captured || context_of(stream) != current ? INVALID : 0;
+}
+Result cuMemFree_v2(uint64_t memory) {
+    for (int i = 0; i < allocation_count; i++)
+        if (allocations[i].address == memory) allocations[i].bytes = 0;
+    return free((void *)memory), 0;
+}
 Result cuMemGetInfo_v2(size_t *free, size_t *total) { return *free = 256ull << 20, *total = 512ull << 20, 0; }
 Result cuFuncGetAttribute(int *value, int attribute, Handle function) { return *value = 0, attribute < 0 || !function; }
 Result cuFuncSetAttribute(Handle function, int attribute, int value) { return attribute < 0 || value < 0 || !function; }
-Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Handle stream) { return memcpy(to, (void *)from, bytes), stream == NULL; }
+Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Handle stream) {
+    return memcpy(to, (void *)from, bytes), stream == NULL || context_of(stream) != current ? INVALID : 0;
+}
 Result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { return memcpy(to, (void *)from, bytes), 0; }
 Result cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, Handle stream) {
+    if (context_of(stream) != current) return INVALID;
     if (stream == captured) return add_node(graph_of_capture, (struct Node){MEMSET_NODE, NULL, {to, value, bytes}});
     if (value || bytes <= 1u << 17) memset((void *)to, value, bytes);  // larger memory is cleared only when it is new, and zero then
     return 0;
@@ -261,13 +332,16 @@ Result cuModuleLoadDataEx(Handle *made, const void *image, unsigned count, int *
 Result cuModuleLoadFatBinary(Handle *made, const void *image) { return load("cuModuleLoadFatBinary", made, image); }
 Result cuModuleLoad(Handle *made, const char *path) { return load("cuModuleLoad", made, path); }
 Result cuModuleUnload(Handle module) { return note("cuModuleUnload", ((struct Module *)module)->kind), 0; }
-Result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, Handle module, const char *name) {
-    if (!strcmp(name, "__consan_delay_seed")) return *address = (uintptr_t)&((struct Module *)module)->seed, *bytes = 4, 0;
-    if (strncmp(name, "__consan", 8)) return *address = (uintptr_t)((struct Module *)module)->table, *bytes = 8, 0;
-    if (((struct Module *)module)->recorded && !strcmp(name, "__consan_record")) return *address = (uintptr_t)((struct Module *)module)->record, 0;
-    if (((struct Module *)module)->recorded && !strcmp(name, "__consan_launch")) return *address = (uintptr_t)((struct Module *)module)->places, 0;
-    if (strcmp(name, "__consan_ctl") || !((struct Module *)module)->hooked) return 500;
-    return *address = (uintptr_t)((struct Module *)module)->control, *bytes = 32, 0;
+Result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, Handle of, const char *name) {
+    struct Module *module = of;
+    if (!current || (module->context && module->context != current)) return INVALID;
+    struct Variables *variables = &module->variables[current->number];
+    if (!strcmp(name, "__consan_delay_seed")) return *address = (uintptr_t)&variables->seed, *bytes = 4, 0;
+    if (strncmp(name, "__consan", 8)) return *address = (uintptr_t)variables->table, *bytes = 8, 0;
+    if (module->recorded && !strcmp(name, "__consan_record")) return *address = (uintptr_t)variables->record, 0;
+    if (module->recorded && !strcmp(name, "__consan_launch")) return *address = (uintptr_t)variables->places, 0;
+    if (strcmp(name, "__consan_ctl") || !module->hooked) return 500;
+    return *address = (uintptr_t)variables->control, *bytes = 32, 0;
 }
 Result cuLibraryGetGlobal(uint64_t *address, size_t *bytes, Handle library, const char *name) {
     return cuModuleGetGlobal_v2(address, bytes, library, name);
@@ -309,18 +383,18 @@ static Result own(const struct Kernel *kernel, Handle stream, uint64_t **argumen
         if (a * b * c != 4 || d * e * f != 256 || shared || !arguments == !extra) return 1; \
         const struct { Handle function; unsigned sizes[7]; Handle stream; void **given[2]; } all = { \
             function, {a, b, c, d, e, f, shared}, stream, {arguments, extra}}; \
-        return told(stream == captured ? capture(#name, function) : launch(#name, function), #name, &all); \
+        return told(stream == captured ? capture(#name, function) : launch(#name, function, stream), #name, &all); \
     }
 PLAIN(cuLaunchKernel)
 PLAIN(cuLaunchKernel_ptsz)
 Result cuLaunchCooperativeKernel(Handle function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned shared,
                                  Handle stream, void **arguments) {
     if (a * b * c != 4 || d * e * f != 256 || shared || stream || !arguments) return 1;
-    return launch("cuLaunchCooperativeKernel", function);
+    return launch("cuLaunchCooperativeKernel", function, stream);
 }
 Result cuLaunchCooperativeKernelMultiDevice(const Handle *list, unsigned count, unsigned flags) {  // 7 words of 8 bytes for each launch
     for (unsigned i = 0; i < count; i++)
-        if (flags || launch("cuLaunchCooperativeKernelMultiDevice", list[7 * i])) return 1;
+        if (flags || launch("cuLaunchCooperativeKernelMultiDevice", list[7 * i], NULL)) return 1;
     return count == 0;
 }
 Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, void **extra) {
@@ -330,7 +404,7 @@ Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, v
     char text[32];
     snprintf(text, sizeof text, "%u: %u %u %u", attribute[0], attribute[2], attribute[3], attribute[4]);
     if (((const uint32_t *)config)[12]) note("attribute", text);
-    return launch("cuLaunchKernelEx", function);
+    return launch("cuLaunchKernelEx", function, ((const Handle *)config)[4]);
 }
 
 Result cuGraphCreate(Handle *made, unsigned flags) { return *made = calloc(1, sizeof(struct Graph)), flags; }
@@ -375,16 +449,16 @@ Result cuGraphInstantiateWithFlags(Handle *made, Handle graph, uint64_t flags) {
     *made = memcpy(malloc(sizeof(struct Graph)), graph, sizeof(struct Graph));
     return TOLD("cuGraphInstantiateWithFlags", flags, (uintptr_t)made, (uintptr_t)graph);
 }
-static Result run_graph(const struct Graph *graph) {
+static Result run_graph(const struct Graph *graph, Handle stream) {
     for (const struct Node *node = graph->nodes; node < graph->nodes + graph->count; node++) {
         if (node->type == MEMSET_NODE) memset((void *)node->arguments[0], (int)node->arguments[1], node->arguments[2]);
-        if (node->type == CHILD_NODE && run_graph(node->what)) return 1;
+        if (node->type == CHILD_NODE && run_graph(node->what, stream)) return 1;
         if (node->type != KERNEL_NODE) continue;
-        if (is_own(node->what) ? run_own(node->what, node->arguments) : launch("cuGraphLaunch", node->what)) return 1;
+        if (is_own(node->what) ? run_own(node->what, node->arguments) : launch("cuGraphLaunch", node->what, stream)) return 1;
     }
     return 0;
 }
-Result cuGraphLaunch(Handle graph, Handle stream) { return TOLD("cuGraphLaunch", run_graph(graph), (uintptr_t)graph, (uintptr_t)stream); }
+Result cuGraphLaunch(Handle graph, Handle stream) { return TOLD("cuGraphLaunch", run_graph(graph, stream), (uintptr_t)graph, (uintptr_t)stream); }
 Result cuGraphExecDestroy(Handle graph) { return free(graph), 0; }
 
 // Linkers: that of the driver, and nvJitLink, which is a library of its own. Their machine code is a head of ELF with a sum of what went in.
@@ -463,7 +537,7 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
     X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleLoad) X(cuModuleGetFunction) X(cuModuleUnload) \
     X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryGetKernel) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuLibraryUnload) \
     X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernelMultiDevice) \
-    X(cuCtxSetCurrent) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy) \
+    X(cuCtxSetCurrent) X(cuCtxEnablePeerAccess) X(cuDevicePrimaryCtxRetain) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy) \
     X(cuGraphCreate) X(fakeGraphAddNode) X(cuGraphAddNode) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphGetNodes) X(cuFuncGetName) X(cuIpcGetMemHandle) \
     X(cuStreamCreate) X(cuEventCreate) X(cuEventRecord) X(cuStreamWaitEvent) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuStreamEndCapture)
 #define FORM(name) {#name, (void *)name},
@@ -472,7 +546,7 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
     X(cuGraphAddKernelNode, cuGraphAddKernelNode_v2) X(cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams_v2) \
     X(cuGraphKernelNodeGetParams, cuGraphKernelNodeGetParams_v2) \
     X(cuGraphNodeGetType, cuGraphNodeGetType) X(cuLinkCreate, cuLinkCreate_v2) X(cuStreamBeginCapture, cuStreamBeginCapture_v2) \
-    X(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2) X(fakeGetFunction, cuModuleGetFunction) \
+    X(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2) X(cuCtxCreate, cuCtxCreate_v2) X(fakeGetFunction, cuModuleGetFunction) \
     X(cuLinkAddData, cuLinkAddData_v2) X(cuLinkAddFile, cuLinkAddFile_v2)
 #define AS(name, function) {#name, (void *)function},
 static const struct { const char *name; void *function; } forms[] = {FORMS(FORM) RENAMED(AS)};

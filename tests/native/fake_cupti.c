@@ -12,7 +12,7 @@ typedef void (*Subscriber)(void *, int, uint32_t, const void *);
 static const char *const names[] = {
     "", "cuStreamCreate", "cuEventRecord", "cuStreamWaitEvent", "cuCtxSynchronize", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuStreamSynchronize",
     "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphAddKernelNode_v2", "cuMemsetD8Async",
-    "cuGraphKernelNodeSetParams_v2", "cuIpcOpenMemHandle_v2", "cuIpcGetMemHandle"};
+    "cuGraphKernelNodeSetParams_v2", "cuIpcOpenMemHandle_v2", "cuIpcGetMemHandle", "cuCtxEnablePeerAccess"};
 #define COUNT (sizeof names / sizeof *names)
 static int enabled[COUNT];
 static Subscriber subscriber;

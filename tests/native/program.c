@@ -313,6 +313,7 @@ int main(int count, char **given) {
     if (getenv("FAKE_EARLY_CAPTURE")) stream_step("stream1"), stream_step("begin");
     Handle module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
     const char *launcher = count > 4 ? given[4] : "cuLaunchKernel";
+    Handle made;
     if (!getenv("FAKE_EARLY_CAPTURE")) launch(launcher, kernel);
     for (int i = 5; i < count; i++) {
         if (*given[i] == '/') load(given[2], given[i]);
@@ -325,7 +326,12 @@ int main(int count, char **given) {
         if (!strncmp(given[i], "shares:", 7)) share(given[i] + 7);
         if (!strcmp(given[i], "overlap")) buffers[1] = buffers[0] + 1024;
         if (!strcmp(given[i], "packed")) packed = 1;
-        if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxSetCurrent"))(&words), "context");  // any other
+        if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxCreate"))(&made, 0, 0), "context");
+        if (!strncmp(given[i], "device", 6)) {
+            check(((Result(*)())find("cuDevicePrimaryCtxRetain"))(&made, atoi(given[i] + 6)), "device");
+            check(((Result(*)())find("cuCtxSetCurrent"))(made), "device");
+        }
+        if (!strcmp(given[i], "own")) buffers[0] ^= 1 << 27, buffers[1] ^= 1 << 27;  // memory of the other device
         if (!strcmp(given[i], "reload")) module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
         if (!strcmp(given[i], "function")) check(((Result(*)())find("cuKernelGetFunction"))(&kernel, kernel), "function");
         if (!strcmp(given[i], "unseen")) check(((Result(*)())find("fakeGetFunction"))(&kernel, module, "sums"), "function");

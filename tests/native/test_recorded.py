@@ -90,17 +90,6 @@ def test_a_launch_that_is_known_takes_the_short_way(image: str, long: int, case:
     assert sum(finding.count for finding in report.findings) == (0 if image == "clean" else 6 * 4 * 256 * 255)
 
 
-def test_a_launch_in_another_context_takes_the_programs_own_kernel(case: Case) -> None:
-    """The variables that say where the log is are those of the first context."""
-    words = "asked", "cuLibraryLoadData", case.image("clean"), "cuLaunchKernel", "context", "again", "again"
-    status, report, handed = case.run(*words)
-    assert (status, report.verdict, engines(report)) == (STATUS, INCOMPLETE, {"record": 1})
-    assert report.incomplete == (
-        "2 launches of sums ran unchecked: in another context, on another device, or in a graph whose launch is not recorded",
-    )
-    assert handed == ["cuLibraryLoadData elf that records", "cuLaunchKernel sums", "cuModuleLoadDataEx text", *["cuLaunchKernel sums"] * 2]
-
-
 def test_a_process_that_dies_in_a_launch(case: Case) -> None:
     status, report, _ = case.run("asked", "cuModuleLoadData", case.image("clean"), FAKE_CUDA_DIES="1")
     assert (status, report.verdict, report.findings) == (128 + 9, INCOMPLETE, ())

@@ -59,6 +59,15 @@ def launched(source: str, data: Any, number: int, monkeypatch: pytest.MonkeyPatc
     return report, runs[0]
 
 
+def test_a_launch_of_more_slices_than_are_wanted_has_none() -> None:
+    """They are counted, not listed: a grid may have 2^47 CTAs."""
+    assert shares.Slices.fitting(1 << 47, 1, 17, pairs=True, most_bytes=1, most=64) is None
+    for ctas, pairs in ((64, True), (64, False), (5, True), (17, False)):
+        found = shares.Slices.fitting(ctas, 1, 17, pairs=pairs, most_bytes=1, most=64)
+        assert found is not None
+        assert found.number == len(found.left)
+
+
 @pytest.fixture
 def shift() -> Any:
     return np.arange(CTAS, dtype=np.uint32)

@@ -149,10 +149,10 @@ class Slices:
         self.left = self._all()
 
     @classmethod
-    def fitting(cls, ctas: int, cluster: int, logs: int, *, pairs: bool, most_bytes: int) -> Slices | None:
-        """Room for so many logs. `cluster`: its CTAs, which are in one set. None: one slice is too large."""
+    def fitting(cls, ctas: int, cluster: int, logs: int, *, pairs: bool, most_bytes: int, most: int) -> Slices | None:
+        """Room for so many logs. `cluster`: its CTAs, which are in one set. None: one slice is too large, or there are more than `most`."""
         count = (logs - 1) // 2 // cluster * cluster
-        return cls(ctas, count, pairs, most_bytes) if count >= cluster else None
+        return cls(ctas, count, pairs, most_bytes) if count >= cluster and _number(ctas, count, pairs=pairs) <= most else None
 
     def _all(self) -> list[tuple[int, int]]:
         sets = -(-self.ctas // self.count)
@@ -164,7 +164,7 @@ class Slices:
     @property
     def number(self) -> int:
         """How many there are."""
-        return len(self._all())
+        return _number(self.ctas, self.count, pairs=self.pairs)
 
     @property
     def turn(self) -> tuple[int, int]:
@@ -265,6 +265,12 @@ class Parts:
                 pairs.left.remove(pair)
             if time.monotonic() - began > self.seconds:
                 return
+
+
+def _number(ctas: int, count: int, *, pairs: bool) -> int:
+    """How many slices a launch has whose sets have so many CTAs."""
+    sets = -(-ctas // count)
+    return max(1, sets * (sets - 1) // 2) if pairs else -(-sets // 2)
 
 
 def read_clusters(read: Read, clusters: Sequence[int], most_bytes: int, *, divides: bool) -> dict[int, History] | int:

@@ -361,9 +361,9 @@ def _divided(recording: Recording, memory: LogMemory, prepared: Prepared, shape:
     together = max(1, cluster[0])
     shortest = before + 1 if before else least
     lines = max(shortest, min(lines, longest, most // (line * (2 * together + 1))))
-    slices = Slices.fitting(ctas, together, most // (line * lines), pairs=form.mode is Mode.ALONE, most_bytes=most)
+    slices = Slices.fitting(ctas, together, most // (line * lines), pairs=form.mode is Mode.ALONE, most_bytes=most, most=most_slices)
     known = prepared.logs.slices.get(shape)
-    if slices is None or not 1 < slices.number <= most_slices or (known is not None and slices.count >= known.count):
+    if slices is None or slices.number == 1 or (known is not None and slices.count >= known.count):
         return False
     prepared.logs.slices[shape] = slices
     recording.sliced.append(slices)

@@ -9,7 +9,7 @@ import pytest
 from test_cuda_fake_driver import FakeCuda
 
 from consan.backends import driver as api
-from consan.backends.contexts import HOST_MEMORY, CudaContexts, OneContext
+from consan.backends.contexts import HOST_MEMORY
 from consan.backends.cuda import CudaBackend
 from consan.backends.second_context import SecondContext
 
@@ -98,9 +98,3 @@ def test_a_context_that_the_program_has_made_is_left_to_it(fake: TwoDevices, act
     second.close()
     assert "cuCtxCreate" in second.contexts.refusal
     assert fake.calls["cuDevicePrimaryCtxRetain"] == fake.calls["cuDevicePrimaryCtxRelease_v2"] == int(active)
-
-
-def test_a_backend_whose_launches_come_from_its_context_asks_nothing(fake: TwoDevices) -> None:
-    contexts = OneContext(api.Driver(fake), 0, ctypes.c_void_p(PRIMARY[0]))
-    fake.current = PRIMARY[1]
-    assert (contexts.other(), isinstance(contexts, CudaContexts)) == (0, True)

@@ -50,7 +50,7 @@ class FakeContexts:
 
     def __init__(self, process: Process, own: int) -> None:
         self.process, self.own, self.refusal, self.alone, self.several = process, own, "", False, False
-        self.device = own - 1
+        self.device, self.opens = own - 1, None
 
     def other(self) -> int:
         self.several = self.several or self.process.current != self.own
