@@ -14,7 +14,7 @@ from consan.instrument.rewriting.emit import Unsupported, address_parts, registe
 from consan.instrument.rewriting.matrix_operands import operands_in_memory
 from consan.prove.atomics.first import FirstThread
 from consan.prove.environment import Environment
-from consan.prove.kernel import ProvedKernel, Unproven, is_observed
+from consan.prove.kernel import ProvedKernel, Unproven, is_observed, is_strong
 from consan.prove.numbers import Base, Number, chosen, larger, limits, number, plus, within
 from consan.prove.operations import NoRule, Value, combined, compared, computed, logic, result_type
 from consan.prove.phases.counters import PhaseCounters, committed, completed, is_bulk_store, is_followed, is_tensor_load, measure_of
@@ -172,14 +172,11 @@ class SymbolicSteps:
         wanted = [key for key in written(instruction) if key in self._kernel.needed]
         if wanted and not row.turns:
             for key, value in zip(wanted, self._results(instruction, row, wanted, registers), strict=True):
-                registers[key] = value if step.guard is None else self._guarded(held, value, self._kept(key, value, registers))
+                old = registers.get(key)
+                if old is None and step.guard is not None and is_strong(instruction):
+                    old = self.symbols.unknown("t", "kept", self.width(key))  # the store that hands it on has a value then
+                registers[key] = value if step.guard is None else self._guarded(held, value, old)
         return accesses
-
-    def _kept(self, key: Key, value: Value, registers: dict[Key, Value]) -> Value:
-        """The value of a register where a guard does not hold. A number that is not known becomes a variable."""
-        old = registers.get(key)
-        unknown = old is None and isinstance(value, Number) and value.base is None
-        return self.symbols.unknown("t", "kept", self.width(key)) if unknown else old
 
     def _guarded(self, held: Formula, new: Value, old: Value) -> Value:
         if new is None or old is None or isinstance(new, Number) != isinstance(old, Number):
