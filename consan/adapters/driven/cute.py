@@ -177,7 +177,7 @@ def keep_lines(wrappers: Any) -> None:
 def keep_lines_of_stores(arrays: Any) -> None:
     """The same for `array[place] = value`: it names no line, and a store would get the last one of the kernel."""
     decorated, operations = getattr(arrays, "dsl_user_op", None), getattr(arrays, "llvm", None)
-    if decorated is not None and hasattr(operations, "store"):
+    if decorated is not None and operations is not None and hasattr(operations, "store"):
         arrays.llvm = SimpleNamespace(**{**vars(operations), "store": decorated(operations.store)})
 
 
