@@ -162,7 +162,8 @@ class WarpSync(Effect):
 
 @dataclass(frozen=True, kw_only=True)
 class PointReached(Effect):
-    """An instruction that lanes must reach together (functions/points.py). `key`: points with one mask and one key meet.
+    """An instruction that lanes must reach together (functions/points.py). `key`: points with one mask and one key meet, which those of
+    one instruction have if no point of all lanes lies between them.
 
     `shuffles`: lanes take values from each other there, or before the next point.
     """

@@ -47,6 +47,7 @@ class Point:
     join: int = 0
     open: bool = False
     certain: bool = False  # every lane of the kernel reaches it exactly once
+    segment: int = 0  # how many points come before it at which all lanes of the warp are together: those of two segments never meet
     shuffles: bool = False  # it is a shuffle, or one comes before the next point: there lanes take values from each other
 
 
@@ -86,7 +87,21 @@ def find_points(function: Function) -> tuple[list[Point], list[Join]]:
     for number, index, point in found:
         if joins is not None:
             joins.join(number, index, point)
+    _number_segments(graph, found)
     return [point for _, _, point in found], list(joins.found.values()) if joins else []
+
+
+def _number_segments(graph: Graph, found: Sequence[tuple[int, int, Point]]) -> None:
+    """Lanes may meet at two instructions with one opcode and one mask: a point that has such another one does not keep them together."""
+    others = {point.instruction.opcode for _, _, point in found if not point.certain}
+    if not others or any(row_of(step.instruction).calls for node in graph.nodes for step in node.steps):
+        return
+    for node, at, certain in found:
+        if not (certain.certain and certain.members.is_warp) or certain.instruction.opcode in others:
+            continue
+        behind = graph.behind(node)
+        for other, index, point in found:
+            point.segment += other in behind or (other == node and index > at)
 
 
 def may_be_bypassed(function: Function) -> bool:

@@ -23,7 +23,7 @@ def add_point(kernel: FunctionRecorder, point: Point) -> None:
         how: dict[str, Any] = {"whole" if members.whole else "aligned": True, "key": site, "members": _ALL_LANES}
     else:
         how = {"masked": True, "waits": does(instruction, WarpSync), "members": kernel.number_of(instruction, members.mask)}
-        how["key"] = kernel.keys.setdefault(instruction.opcode, len(kernel.keys))
+        how["key"] = kernel.keys.setdefault((instruction.opcode, point.segment), len(kernel.keys))
     block.add(PointReached(site=site, guard=guard, join=point.join, shuffles=point.shuffles, **how))
 
 

@@ -65,7 +65,7 @@ class FunctionRecorder:
     words: StoredWords = field(default_factory=StoredWords)
     needs: list[WordNeed] = field(default_factory=list)  # of the words, and of inserted text
     starts: set[int] = field(default_factory=set)  # of the instructions with events
-    keys: dict[str, int] = field(default_factory=dict)  # of points with a mask: by opcode
+    keys: dict[tuple[str, int], int] = field(default_factory=dict)  # of points with a mask: by opcode and segment
     landings: set[tuple[int, int]] = field(default_factory=set)  # nodes to which branches of the expansion go, and where their labels stand
 
     def __post_init__(self) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import twin_file
-from planted import plant
+from planted import break_checker, plant, quick
 from sampled import one_in
 
 import consan
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
 from consan.instrument.between import TextRelations, data
 from consan.instrument.ptx import parse
 from consan.reports import culprits
@@ -392,6 +394,16 @@ def test_a_check_before_an_act_is_one_atomic_operation(monkeypatch: pytest.Monke
     assert all(each.startswith("let one atomicCAS at") for each in fixes())
     plant(monkeypatch, data, "found |=", "found &=")
     assert not any("atomicCAS" in each for each in fixes())
+
+
+WITH_OTHERS = quick("barrier_rules.hpp", "!barrier.site()", "false")
+
+
+def test_lanes_of_a_warp_meet_at_the_barrier_that_a_repair_adds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And not at others: one in a branch that lanes take in different iterations leaves no race, and is no repair."""
+    assert [each.verified for each in _racy("wavefront_two_diagonals", [0])[0].findings] == [None]
+    break_checker(monkeypatch, tmp_path, (replay, grid), *WITH_OTHERS)
+    assert [each.verified is None for each in _racy("wavefront_two_diagonals", [0])[0].findings] == [False]
 
 
 def test_a_statement_whose_sum_others_read_needs_two_barriers_of_the_warp() -> None:

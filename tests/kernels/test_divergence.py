@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted import plant
 
 import consan
+from consan.instrument.functions import points
 
 HEAD = """
 extern "C" __global__ void kernel(float* out) {
@@ -83,3 +85,23 @@ def test_lanes_that_have_exited_before_a_barrier_are_missed_at_a_matrix_instruct
     values = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
     report = consan.launch(consan.Kernel(source, entry="k", arch="sm_80"), 1, 64, values, device="cpu")
     assert [(each.kind, each.situation) for each in report.findings] == [("barrier-misuse", "divergent-warp")]
+
+
+@pytest.mark.parametrize("barrier", ["__syncwarp()", "__syncthreads()"])
+@pytest.mark.parametrize("planted", [False, True])
+def test_lanes_do_not_meet_across_a_place_that_all_pass(
+    barrier: str, planted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if planted:
+        plant(monkeypatch, points, "other in behind or (other == node and index > at)", "0")
+    both = "if (t % 2 == {0}) found += __shfl_xor_sync(~0u, t, {1});"
+    kernel = 'extern "C" __global__ void kernel(float* out) {{ int t = threadIdx.x, found = 0; {}; {}; {} out[t] = found; }}'
+    text = kernel.format(both.format(0, 2), barrier, both.format(1, 4 if planted else 6))
+    assert _kinds(_report(tmp_path, text, grid=1)) == ([] if planted else ["barrier-misuse"])
+
+
+def test_lanes_meet_at_two_barriers_of_the_warp(tmp_path: Path) -> None:
+    """One that some of them pass, and one that all pass: each lane passes three."""
+    some = 'if (t % 2 == {}) asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); __syncwarp();'
+    text = f'extern "C" __global__ void kernel(float* out) {{ int t = threadIdx.x; {some.format(0)} {some.format(1)} out[t] = 0; }}'
+    assert _kinds(_report(tmp_path, text, grid=1)) == []

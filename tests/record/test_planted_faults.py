@@ -70,7 +70,7 @@ RULES = {
     "sums of other lanes": ("findings.hpp", "        retained.lane_bits |= found.lane_bits;\n", "", "sums_of_lanes_in_vectors", True),
     "W1: a lane that has exited": ("race_rule.hpp", "if (!facts.one_warp() && !facts.lanes_take()) return NO_BARRIER;", "", "write_before_exit", True),
     "flags: lanes of a warp": ("grid.hpp", "(found.reason != NO_BARRIER && found.reason != NO_WARP_SYNC)", "found.reason != NO_BARRIER", "lock_of_lanes_no_release", True),
-    "flags: a thread's own look": ("edges.hpp", "bool is_own = flags_[number].thread == thread;", "bool is_own = false;", "flag_counted_by_lanes", True),
+    "flags: a thread's own look": ("edges.hpp", "bool is_own = flags_[number].thread == thread,", "bool is_own = false,", "flag_counted_by_lanes", True),
     "mbarriers: data": ("states.hpp", "if (mbarriers_.data(access)) return;\n        copies_", "copies_", "mbarrier_used_as_data", True),
     "mbarriers: reads of what a store left": ("mbarriers.hpp", "if (object.overwritten && !access.writes) continue;", "", "mbarrier_used_as_data", True),
     "mbarriers: copies over them": ("shared_rules.hpp", "if (mbarriers_.data(access)) return;\n        asynchronous_", "asynchronous_", "mbarrier_under_cp_async", True),

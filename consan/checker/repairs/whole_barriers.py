@@ -3,6 +3,7 @@
 CUDA C++ demands it of `__syncthreads()`, and `bar.sync 0` does not show it: threads that wait at other ones, or have exited, make up the
 count. How often, the log says. For the sequence a repair is tried with a barrier of its own for each place, and with the number of all
 threads: one that they pass in another sequence ends in a deadlock. The ISA demands the same of the lanes of a warp for `.aligned`.
+Lanes that wait at different `bar.warp.sync` meet, too: before one that is added they exchange a value, as they do nowhere else.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from consan.checker.questions.pieces import words_of
 from consan.checker.repairs.forms import Repair
 from consan.instrument import effects
 from consan.instrument.effects import LANES
+from consan.reports.model import FixStep
 
 _BARRIERS: Final = 16  # of a CTA (ISA "bar, barrier")
 _NAMED: Final = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive|red)[\w.]*\s+(?:%\w+\s*,\s*)?(\d+)")
 _ADDED: Final = re.compile(r"\bbar\.sync 0;")
+_OF_WARP: Final = "bar.warp.sync 0xffffffff"
+_OWN_OF_WARP: Final = f"{{ .reg .b32 consan_lanes; match.any.sync.b32 consan_lanes, 0, 0xffffffff; }} {_OF_WARP}"
 
 _OF_CLUSTERS: Final = (effects.ClusterBarrierArrive, effects.ClusterBarrierWait)
 _OF_WARPS: Final = (
@@ -97,9 +101,23 @@ def own_barriers_in_text(edits: Iterable[tuple[int, int, str]], ptx: str, block:
     barriers = barriers_for(ptx, block)
 
     def numbered(start: int, end: int, text: str) -> str:
-        return _ADDED.sub(lambda _: f"{next(barriers) if start == end else f'bar.sync 0, {_threads(block)}'};", text)
+        whole = text.replace(_OF_WARP, _OWN_OF_WARP) if start == end else text
+        return _ADDED.sub(lambda _: f"{next(barriers) if start == end else f'bar.sync 0, {_threads(block)}'};", whole)
 
     return tuple((start, end, numbered(start, end, text)) for start, end, text in edits)
+
+
+def own_barriers_of(steps: Iterable[FixStep], ptx: str, block: tuple[int, int, int]) -> tuple[FixStep, ...]:
+    """The same for steps that change the source."""
+    barriers = barriers_for(ptx, block)
+
+    def own(step: FixStep) -> FixStep:
+        if step.instruction == "bar.sync 0":
+            return replace(step, instruction=next(barriers), spelling="")
+        added = step.action == "add" and step.instruction == _OF_WARP
+        return replace(step, instruction=_OWN_OF_WARP, spelling="") if added else step
+
+    return tuple(map(own, steps))
 
 
 def barriers_for(ptx: str, block: tuple[int, int, int]) -> Iterator[str]:

@@ -35,7 +35,7 @@ from consan.checker.repairs.text_paths import TextRepair, is_for_all
 from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.text_waits import COUNTED
-from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
+from consan.checker.repairs.whole_barriers import own_barriers_in_text, own_barriers_of
 from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS
 from consan.instrument.ptx import Module
@@ -321,9 +321,8 @@ class Reruns:
         text, block = self.module.text, self.block
         if fix.edits:
             return fixed(text, [replace(fix, edits=own_barriers_in_text(fix.edits, text, block))])
-        source, barriers = self.source, barriers_for(text, block)
-        steps = (replace(each, instruction=next(barriers), spelling="") if each.instruction == "bar.sync 0" else each for each in fix.steps)
-        changed = patched(source.text, [replace(fix, steps=tuple(steps))], source.file) if source else ""
+        source, steps = self.source, own_barriers_of(fix.steps, text, block)
+        changed = patched(source.text, [replace(fix, steps=steps)], source.file) if source else ""
         try:
             return source.compiled(changed) if source and changed else ""
         except ConsanError:

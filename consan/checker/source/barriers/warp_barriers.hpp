@@ -13,8 +13,9 @@ class WarpBarriers {
         for (u32 thread = 0; thread < threads_; ++thread) exited_[thread] = !shape.exists(thread);
     }
 
-    void arrive(u32 thread, u32 mask, std::vector<u32> &released) {
-        masks_[thread] = mask | 1u << thread % LANES;
+    // `is_added`: by a repair. Such lanes wait for each other alone (consan/checker/repairs/whole_barriers.py).
+    void arrive(u32 thread, u32 mask, bool is_added, std::vector<u32> &released) {
+        masks_[thread] = mask | 1u << thread % LANES | (u64)is_added << LANES;
         waiting_[thread / LANES] |= 1u << thread % LANES;
         settle(thread, released);
     }
@@ -29,7 +30,8 @@ class WarpBarriers {
 
   private:
     void settle(u32 thread, std::vector<u32> &released) {
-        u32 mask = masks_[thread], first = thread / LANES * LANES;
+        u64 mask = masks_[thread];
+        u32 first = thread / LANES * LANES;
         std::vector<u32> team;
         for (u32 lane = 0; lane < LANES && first + lane < threads_; ++lane) {
             if (!(mask >> lane & 1) || exited_[first + lane]) continue;
@@ -47,7 +49,7 @@ class WarpBarriers {
 
     u32 threads_;
     Clocks &clocks_;
-    std::vector<u32> masks_;    // of lanes that wait
+    std::vector<u64> masks_;    // of lanes that wait
     std::vector<u32> waiting_;  // by warp: a bit for each of them
     std::vector<bool> exited_;
 };

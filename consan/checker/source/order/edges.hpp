@@ -387,21 +387,22 @@ class Edges {
     }
 
     // What lacks at the last observation by a cluster of a chain's first moment, from a given one on, that it has observed. If the thread has
-    // observed one itself, those of others do not count: they may not have come to their fences yet.
+    // observed one itself, those of others do not count: they may not have come to their fences yet. Where one side of a flag is there, the
+    // other one is all that lacks: such a flag comes first.
     Deficit deficit(u32 cluster, u32 thread, const Moment &from) const {
         const Carried *first = nullptr;
         const Views::Chain &own = views_.chain(from.chain);
         u32 observation = 0;
-        bool own_one = false;
+        bool own_one = false, one_side = false;
         for (u32 number : observed_[cluster]) {
             if (flags_[number].cluster == own.cluster && flags_[number].thread == own.thread) continue;  // it has read what it wrote itself
             if (flags_[number].again) continue;  // data that a loop may throw away (R-MO1): no flag
             const Handed &handed = carried_[flags_[number].from];
             const Carried *carried = loose_of(handed, from.chain);
             if (!carried || carried->moment.number < from.number) continue;
-            bool is_own = flags_[number].thread == thread;
-            if (first && (is_own != own_one ? own_one : carried->moment.number > first->moment.number)) continue;
-            first = carried, observation = number, own_one = is_own;
+            bool is_own = flags_[number].thread == thread, has_side = one_side_of(number, *carried);
+            if (first && (is_own != own_one ? own_one : has_side != one_side ? one_side : carried->moment.number > first->moment.number)) continue;
+            first = carried, observation = number, own_one = is_own, one_side = has_side;
         }
         return first ? deficit(observation, *first) : Deficit{};
     }
@@ -431,6 +432,12 @@ class Edges {
         return std::find(relaxed.begin(), relaxed.end(), read) == relaxed.end();
     }
 
+    // Whether a flag has a release or an acquire.
+    bool one_side_of(u32 number, const Carried &each) const {
+        const FlagAccess &access = flags_[number];
+        return each.release.number || access.order & IS_ACQUIRE || fenced_behind(access.cluster, access.thread, access.site);
+    }
+
     // The last moment of a LOOSE chain that a write hands on; null if it hands on none.
     const Carried *loose_of(const Handed &handed, u32 chain) const {
         auto row = loose_.find({handed.loose_root, chain});
@@ -446,8 +453,7 @@ class Edges {
             Lack::NONE, write.site,     access.site,  each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & IS_ACQUIRE),
             false,      access.cluster, access.thread};
         bool acquires = access.order & IS_ACQUIRE;
-        made.handed_over =
-            acquires || fenced_behind(access.cluster, access.thread, access.site) || each.release.number || !access.updates || flags_.swaps(number);
+        made.handed_over = one_side_of(number, each) || !access.updates || flags_.swaps(number);
         if (!meet(write, access)) made.lack = Lack::FLAG_SCOPE;
         else if (!includes(each.release_scope, from.cluster, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
         else if (acquires && !includes(access.scope, from.cluster, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;

@@ -21,7 +21,7 @@ class BarrierRules : protected SharedRules {
     bool on(u32 thread, const effects::ClusterBarrierWait &, Released &) { return cluster_barrier_.wait(thread); }
     bool on(u32 thread, const effects::WarpSync &barrier, Released &released) {
         if (!(barrier.mask() >> thread % LANES & 1)) return misuse(thread, barrier.site(), NOT_IN_MASK), true;
-        warp_barriers_.arrive(thread, barrier.mask(), released);
+        warp_barriers_.arrive(thread, barrier.mask(), !barrier.site(), released);
         return false;
     }
     bool on(u32 thread, const effects::PointReached &point, Released &released) {
