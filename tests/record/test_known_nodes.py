@@ -75,7 +75,8 @@ def test_global_memory_is_proven_for_these_parameters(global_memory: str, backen
     replay(framework, graph, 3)
     report = framework.session.report()
     (row,) = coverage.rows(report)
-    assert (report.verdict, report.incomplete, row.launches) == ("clean", (), 4)
+    seen = global_memory == "off"  # else launches of two streams would be compared, whose order nobody sees here
+    assert (report.verdict, len(report.incomplete), row.launches) == ("clean" if seen else "incomplete", not seen, 4)
     assert row.checked == (4 if global_memory == "auto" else 0)
 
 

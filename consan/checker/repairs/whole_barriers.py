@@ -23,7 +23,6 @@ from consan.checker.questions.pieces import words_of
 from consan.checker.repairs.forms import Repair
 from consan.instrument import effects
 from consan.instrument.effects import LANES
-from consan.reports.model import FixStep
 
 _BARRIERS: Final = 16  # of a CTA (ISA "bar, barrier")
 _NAMED: Final = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive|red)[\w.]*\s+(?:%\w+\s*,\s*)?(\d+)")
@@ -107,17 +106,11 @@ def own_barriers_in_text(edits: Iterable[tuple[int, int, str]], ptx: str, block:
     return tuple((start, end, numbered(start, end, text)) for start, end, text in edits)
 
 
-def own_barriers_of(steps: Iterable[FixStep], ptx: str, block: tuple[int, int, int]) -> tuple[FixStep, ...]:
-    """The same for steps that change the source."""
-    barriers = barriers_for(ptx, block)
-
-    def own(step: FixStep) -> FixStep:
-        if step.instruction == "bar.sync 0":
-            return replace(step, instruction=next(barriers), spelling="")
-        added = step.action == "add" and step.instruction == _OF_WARP
-        return replace(step, instruction=_OWN_OF_WARP, spelling="") if added else step
-
-    return tuple(map(own, steps))
+def own_barrier(instruction: str, added: bool, barriers: Iterator[str]) -> str:
+    """The same for an instruction of a repair of the source. `barriers`: those of `barriers_for`."""
+    if instruction == "bar.sync 0":
+        return next(barriers)
+    return _OWN_OF_WARP if added and instruction == _OF_WARP else instruction
 
 
 def barriers_for(ptx: str, block: tuple[int, int, int]) -> Iterator[str]:

@@ -35,7 +35,7 @@ from consan.checker.repairs.text_paths import TextRepair, is_for_all
 from consan.checker.repairs.text_places import TextPlaces
 from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.text_waits import COUNTED
-from consan.checker.repairs.whole_barriers import own_barriers_in_text, own_barriers_of
+from consan.checker.repairs.whole_barriers import barriers_for, own_barrier, own_barriers_in_text
 from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS
 from consan.instrument.ptx import Module
@@ -321,8 +321,13 @@ class Reruns:
         text, block = self.module.text, self.block
         if fix.edits:
             return fixed(text, [replace(fix, edits=own_barriers_in_text(fix.edits, text, block))])
-        source, steps = self.source, own_barriers_of(fix.steps, text, block)
-        changed = patched(source.text, [replace(fix, steps=steps)], source.file) if source else ""
+        source, barriers = self.source, barriers_for(text, block)
+        own = [own_barrier(each.instruction, each.action == "add", barriers) for each in fix.steps]
+        steps = (
+            each if words == each.instruction else replace(each, instruction=words, spelling="")
+            for each, words in zip(fix.steps, own, strict=True)
+        )
+        changed = patched(source.text, [replace(fix, steps=tuple(steps))], source.file) if source else ""
         try:
             return source.compiled(changed) if source and changed else ""
         except ConsanError:

@@ -12,12 +12,11 @@ from consan.checker.questions.pieces import BARRIER, CLUSTER, words_of
 from consan.checker.repairs import whole_barriers
 from consan.checker.repairs.forms import Repair, RepairStep
 from consan.checker.repairs.text_paths import is_for_all
-from consan.checker.repairs.whole_barriers import are_whole, for_some_warps, own_barriers_in_text, own_barriers_of
+from consan.checker.repairs.whole_barriers import are_whole, for_some_warps, own_barrier, own_barriers_in_text
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.ptx import parse
 from consan.instrument.record.text.templates import Template
-from consan.reports.model import FixStep
 
 WRITE = effects.Write(site=1)
 OWN = effects.CtaBarrier(site=2, id=WordValue(1), threads=WordValue(64), waits=True)
@@ -86,10 +85,9 @@ TURNS = """extern "C" __global__ void turns() {
 @pytest.mark.parametrize("own", [False, True])
 def test_lanes_that_wait_at_an_added_barrier_of_the_warp_meet_there_alone(own: bool) -> None:
     """Each lane passes it once and the other one twice, so all lanes could go on; but not together."""
-    (step,) = own_barriers_of([FixStep("add", WARP, "after", "", spelling="__syncwarp()")], "", (32, 1, 1))
-    ((_, _, text),) = own_barriers_in_text([(5, 5, f"{WARP};")], "", (32, 1, 1))
-    assert (f"{step.instruction};", step.spelling) == (text, "")
-    added = step.instruction if own else WARP
+    added = own_barrier(WARP, own, iter(()))
+    ((_, _, text),) = own_barriers_in_text([(5, 5 if own else 6, f"{WARP};")], "", (32, 1, 1))
+    assert f"{added};" == text
     report = consan.launch(consan.Kernel(TURNS.replace("ADDED", added)), 1, 32, [], device="cpu")
     assert report.verdict == ("violations" if own else "clean"), str(report)
 
