@@ -99,9 +99,10 @@ def test_without_a_context_the_session_takes_the_runtimes(case: Case) -> None:
 
 @pytest.mark.parametrize("launcher", ["cuLaunchKernel", "cuLaunchKernelEx"])
 def test_a_launch_into_a_graph_is_no_launch_yet(launcher: str, case: Case) -> None:
-    """The graph is never run: the launch is neither counted nor called unchecked."""
+    """The graph is never run: the launch is neither counted nor called unchecked. Without CUPTI nobody compares what two streams do."""
     _, report, handed = case.run("asked", "cuModuleLoadData", case.image("clean"), launcher, "capture", "again", **NO_FINDING)
-    assert (report.verdict, launches(report), handed[-1]) == (CLEAN, {"sums": 1}, f"captured {launcher}")
+    assert [why for why in report.incomplete if not why.startswith("launches of different streams")] == []
+    assert (launches(report), handed[-1]) == ({"sums": 1}, f"captured {launcher}")
 
 
 def test_the_attributes_of_a_launch_reach_the_driver(case: Case) -> None:

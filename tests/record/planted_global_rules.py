@@ -388,8 +388,8 @@ RULES = {
     ),
     "what lacks within a CTA: a count is no flag": (
         "edges.hpp",
-        "acquires || fenced_behind(access.cluster",
-        "true || acquires || fenced_behind(access.cluster",
+        "made.handed_over = one_side_of",
+        "made.handed_over = true || one_side_of",
         "counter_is_no_barrier",
         True,
     ),
