@@ -71,8 +71,8 @@ _ARGUMENTS: Final = (
 )
 # Instructions that are whole without a register: a statement that is one may become another one.
 _BARE: Final = re.compile(
-    r"(?:cp\.async\.(?:bulk\.)?(?:commit_group|wait_(?:group|all))|barrier\.cluster\.|bar(?:rier)?\.(?:warp\.)?sync|membar|fence\.|tcgen05\.(?:wait|fence)"
-    r"|wgmma\.(?:fence|commit_group|wait_group))[\w.:]*(?: \w+(?:, \d+)?)?$"
+    r"(?:\{[\w.,; ]+\} )?(?:cp\.async\.(?:bulk\.)?(?:commit_group|wait_(?:group|all))|barrier\.cluster\.|bar(?:rier)?\.(?:warp\.)?sync"
+    r"|membar|fence\.|tcgen05\.(?:wait|fence)|wgmma\.(?:fence|commit_group|wait_group))[\w.:]*(?: \w+(?:, \d+)?)?$"
 )
 _ASM: Final = r"(?<=[\w.])"  # behind another part of an opcode
 # A pattern of the step, what the line has for it, and what comes in its place (`\1` of the step, `\\1` of the line).
