@@ -22,7 +22,7 @@ A library in C (`source/interposer.c` and its parts, compiled at first use, load
 - The ring of findings is memory that both processes map: what a program has found before it is killed is read after its death. Counts
   are lost then, and the report says so.
 - A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in that in which it is loaded, or the runtime's on the
-  first device, and the places of its logs in each one in which it is launched. Called hooks are told of no launch, and have one context.
+  first device, and the places of its logs in each one in which it is launched. Called hooks see no launch, and have one context.
 - Each process of the program that uses the driver has its own connection and its own sessions. The reports are merged.
 - A recorded launch waits for its log, and consan for the launch (`launches.py`). A launch that no log can be given to runs as it is, and is
   listed as unchecked.

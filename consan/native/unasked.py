@@ -166,6 +166,6 @@ class Entries:
 
 
 def _changed(repeated: RepeatedLaunch) -> bool:
-    """Whether a launch may have something new to tell."""
+    """Whether a launch may have something new to record."""
     peers = repeated.frameworks.peers
     return peers.of_process or peers.shares or repeated.differs()

@@ -89,7 +89,7 @@ def retried(function: Function, loads: frozenset[int]) -> frozenset[int]:
 def compared(function: Function) -> frozenset[int]:
     """The starts of the loads of data that stand between two strong reads of a word whose values are compared with each other (R-MO3).
 
-    A reader of a sequence lock tells so whether what it has loaded is whole.
+    By that a reader of a sequence lock knows whether what it has loaded belongs together.
     """
     loads = loads_of_data(function)
     tests = [each for each in function.instructions() if compares(each)]
