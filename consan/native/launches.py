@@ -3,7 +3,7 @@
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
 there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the log where it waits for that
 (consan/session/executing/background.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that
-orders streams waits behind it. Launches that are known and have nothing new to record are made without a question (unasked.py). The variables
+orders streams waits behind it. Launches that are known, with nothing new to record, are made without a question (unasked.py). The variables
 are those of the launch's context. A launch into a stream that is captured becomes a node with a module and a log of its own
 (consan/session/executing/graph_nodes.py).
 
