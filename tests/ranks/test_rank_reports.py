@@ -164,9 +164,12 @@ def test_a_third_rank_hands_on_what_it_lacks(fault: str) -> None:
     assert {access.rank for access in finding.pair} == {0, 2}
 
 
+NONE_LOOKED_AT = quick("edges.hpp", "++looked > MOST_LOOKED", "++looked > 0")
+
+
 @pytest.mark.slow  # it compiles the checker
 def test_nobody_looks_at_third_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    break_checker(monkeypatch, tmp_path, (grid, replay), *quick("edges.hpp", "++looked > MOST_LOOKED", "++looked > 0"))
+    break_checker(monkeypatch, tmp_path, (grid, replay), *NONE_LOOKED_AT)
     assert {finding.situation for edit, _, _ in NOT_THROUGH.values() for finding in handed_on(*edit).findings} == {"no-synchronisation"}
 
 
