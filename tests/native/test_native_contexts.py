@@ -89,7 +89,7 @@ FAULTS = {
     "orders in any context": (orders, "Orders._enter", "context != self._context", "not self._context", IN_TURN),
     "the first session alone": (sessions, "ContextSessions.of", "session = first.here()", "session = first", IN_TURN),
     "variables of the first context": (sessions, "ProgramModule.within", "if session not in self._forms:", "if not self._forms:", IN_TURN),
-    "the context is not told": (remote, "RemoteContexts.other", "context in (0, self.own)", "True", IN_TURN),
+    "the context is not known": (remote, "RemoteContexts.other", "context in (0, self.own)", "True", IN_TURN),
     "libraries end with a context": (
         launches,
         "RecordedModules.leave",

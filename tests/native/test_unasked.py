@@ -81,7 +81,7 @@ def test_a_launch_that_is_known_asks_nobody(launcher: str, image: str, questions
     assert questions.handed.count(f"{launcher} sums") == 1 + 10 * len(KNOWN)
 
 
-# What differs in the next launch, or was done before it, and the fault with which that is not seen.
+# A step makes the next launch differ, or comes before it; the fault hides it.
 DIFFERENT = {
     "another kernel": ("reload", "cuLaunchKernel", ("!= (uintptr_t)function)", "== 0)")),
     "another context": ("context", "cuLaunchKernel", ("copy.context != shape->context ||", "")),

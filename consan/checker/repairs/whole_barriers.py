@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.questions.changes import Change, EventPlaces
-from consan.checker.questions.pieces import words_of
+from consan.checker.questions.pieces import WARP_BARRIER, words_of
 from consan.checker.repairs.forms import Repair
 from consan.instrument import effects
 from consan.instrument.effects import LANES
@@ -27,7 +27,7 @@ from consan.instrument.effects import LANES
 _BARRIERS: Final = 16  # of a CTA (ISA "bar, barrier")
 _NAMED: Final = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive|red)[\w.]*\s+(?:%\w+\s*,\s*)?(\d+)")
 _ADDED: Final = re.compile(r"\bbar\.sync 0;")
-_OF_WARP: Final = "bar.warp.sync 0xffffffff"
+_OF_WARP: Final = words_of(WARP_BARRIER[0])
 _OWN_OF_WARP: Final = f"{{ .reg .b32 consan_lanes; match.any.sync.b32 consan_lanes, 0, 0xffffffff; }} {_OF_WARP}"
 
 _OF_CLUSTERS: Final = (effects.ClusterBarrierArrive, effects.ClusterBarrierWait)

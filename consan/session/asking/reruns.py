@@ -322,12 +322,8 @@ class Reruns:
         if fix.edits:
             return fixed(text, [replace(fix, edits=own_barriers_in_text(fix.edits, text, block))])
         source, barriers = self.source, barriers_for(text, block)
-        own = [own_barrier(each.instruction, each.action == "add", barriers) for each in fix.steps]
-        steps = (
-            each if words == each.instruction else replace(each, instruction=words, spelling="")
-            for each, words in zip(fix.steps, own, strict=True)
-        )
-        changed = patched(source.text, [replace(fix, steps=tuple(steps))], source.file) if source else ""
+        steps = tuple(_with_own_barrier(each, barriers) for each in fix.steps)
+        changed = patched(source.text, [replace(fix, steps=steps)], source.file) if source else ""
         try:
             return source.compiled(changed) if source and changed else ""
         except ConsanError:
@@ -359,6 +355,12 @@ class Reruns:
         for repair in repairs:
             with contextlib.suppress(Impossible):
                 yield TextRepair(repair.steps, edits_of(self.module, text.places, repair.change))
+
+
+def _with_own_barrier(step: FixStep, barriers: Iterator[str]) -> FixStep:
+    """A step with a barrier that no other thread waits at, if it has one of a CTA, or adds one of a warp."""
+    words = own_barrier(step.instruction, step.action == "add", barriers)
+    return step if words == step.instruction else replace(step, instruction=words, spelling="")
 
 
 def _of_ptx(fix: VerifiedFix) -> VerifiedFix:

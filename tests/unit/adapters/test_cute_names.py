@@ -104,7 +104,7 @@ def test_a_text_says_what_was_traced(tmp_path: Any) -> None:
 
 
 def frame(function: str, **known: Any) -> Any:
-    """That of a function of the library, which the program calls in this file's first line."""
+    """The frame of a function of the library, which the program calls in this file's first line."""
     above = SimpleNamespace(f_globals={"__name__": "program"}, f_code=SimpleNamespace(co_filename=__file__), f_lineno=1, f_back=None)
     return SimpleNamespace(
         f_globals={"__name__": "cutlass.memory.smem"}, f_locals=known, f_code=SimpleNamespace(co_name=function), f_back=above

@@ -224,7 +224,7 @@ RACES_OF_PRODUCTS = {
 }
 LEAVE = "setp.lt.s32 %p1, %r2, %r1;\n@%p1 bra ${};\n"  # the first threads
 BEHIND = "ld.shared.u32 %r7, [s];\nbra $X;\n"
-# An address of shared memory is computed in 64 bits, of which so many are kept.
+# An address of shared memory is computed in 64 bits. The case uses this many of them.
 NARROWED = "mov.u64 %rd5, s;\n{}add.s64 %rd6, %rd5, %rd6;\ncvt.u{}.u64 {}, %rd6;\n{}st.shared.u32 [%r7], 1;".format
 PROVEN = {
     "an address of 32 bits of 64": NARROWED("mul.wide.u32 %rd6, %r2, 4;\n", 32, "%r7", ""),
