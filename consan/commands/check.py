@@ -200,11 +200,14 @@ class RequestedLaunch:
         report, self.places = judged_launch(session, args.rules, status)
         return report
 
-    def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:
-        """The same launch of a changed kernel under a schedule, in a session of its own, which all schedules of it share."""
-        made_from = ptx, args.timeout
+    def again(self, args: argparse.Namespace, ptx: str, seed: int, explore: float = 0.0) -> Ran:
+        """The same launch of a changed kernel under a schedule, in a session of its own, which all schedules of it share.
+
+        `explore`: seconds for other schedules.
+        """
+        made_from = ptx, args.timeout, explore
         if self.changed is None or self.changed.made_from != made_from:
-            session = self._open(argparse.Namespace(**(vars(args) | {"keep_histories": False, "explore": 0.0})))
+            session = self._open(argparse.Namespace(**(vars(args) | {"keep_histories": False, "explore": explore})))
             session.recording.fixes.off = True
             module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
             kernel = self._prepare(session, args, module)
@@ -282,9 +285,9 @@ class _ReadyKernel:
 
 @dataclass(frozen=True)
 class _Changed:
-    """A changed kernel that is ready for launches, and its session. `made_from`: its text, and the time limit of a launch."""
+    """A changed kernel that is ready for launches, and its session. `made_from`: its text, the seconds of a launch and of its schedules."""
 
-    made_from: tuple[str, float | None]
+    made_from: tuple[str, float | None, float]
     session: Session
     kernel: _ReadyKernel
     inputs: Inputs

@@ -2,8 +2,8 @@
 
 An optimiser removes accesses, and with them a race of the source, which another compiler brings back. Where an adapter knows the text that
 the program has compiled, the first launch of each kernel is made once more with the kernel as it is compiled without optimisation, from
-the same memory, on the virtual machine. A race that only that launch shows is a warning, `found without optimisation`. Its repairs are
-lines of the source, which hold in both texts.
+the same memory, on the virtual machine, and in other schedules where these are asked for. A race that only that launch shows is a
+warning, `found without optimisation`. Its repairs are lines of the source, which hold in both texts.
 
 A launch in which an error was found is not compared: repair that one first. So is none of a program whose threads run at the same time,
 since its memory is brought back afterwards.
@@ -25,7 +25,7 @@ from consan.dataclass import dataclass
 from consan.reports.counts import some
 from consan.reports.model import Finding, Report
 from consan.reports.source.sources import embed
-from consan.reports.verdict.unoptimised import unknown_to, with_warnings
+from consan.reports.verdict.unoptimised import schedule_notes, unknown_to, with_warnings
 from consan.session.executing.executor import RequestedRun
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.variables import bound
@@ -70,6 +70,7 @@ class _Other:
     """A session for launches of another text of a kernel."""
 
     ptx: str
+    explore: float
     session: Session
     prepared: Prepared
 
@@ -90,7 +91,9 @@ class WithoutOptimisation:
     _seen: set[tuple[str, str]] = field(default_factory=set)  # text and name of kernels
     _found: list[Finding] = field(default_factory=list)
     _left: dict[str, list[str]] = field(default_factory=dict)  # why kernels were not compared
+    _notes: list[str] = field(default_factory=list)
     _spent: float = 0.0
+    _explored: float = 0.0  # seconds that other schedules have taken
 
     def launched(self, prepared: Prepared, asked: RequestedRun, launch: Callable[[Prepared, RequestedRun], bool]) -> bool:
         """Make a launch and compare it, if it is the first of its kernel. Returns whether it was checked."""
@@ -130,9 +133,16 @@ class WithoutOptimisation:
             found, why = ([], _LONG) if text is None else launch.races(known, text)
         except ConsanError as error:
             found, why = [], str(error).partition("\n")[0]
-        self._spent += processor_time() - began
+        self._spent += processor_time() - began - launch.explored
+        self._explored += launch.explored
         self._found += found
+        self._notes += launch.notes
         return why
+
+    @property
+    def explore(self) -> float:
+        """Seconds that are left for other schedules."""
+        return max(0.0, (self.session.options.explore or 0.0) - self._explored)
 
     def _text(self, ptx: str, executed: int) -> CudaText | None:
         """The text of a kernel; None: to compare it would take long. Raises `UsageError`: it is not found."""
@@ -156,13 +166,14 @@ class WithoutOptimisation:
     def added(self, report: Report) -> Report:
         """The report, with what only kernels without optimisation have shown."""
         left = [f"{some(names, 'kernel')}: not compared with the kernel without optimisation: {why}" for why, names in self._left.items()]
-        found, report = unknown_to(report, self._found), replace(report, notes=(*report.notes, *left))
+        found, report = unknown_to(report, self._found), replace(report, notes=(*report.notes, *self._notes, *left))
         return with_warnings(report, found) if found else report
 
     def forget(self) -> None:
         """Start afresh after a report."""
         self._found.clear()
         self._left.clear()
+        self._notes.clear()
 
 
 @dataclass
@@ -176,6 +187,8 @@ class _Launch:
     restore: Callable[[], None] | None
     other: _Other | None = None
     places: set[int] = field(default_factory=set)  # addresses of the program's memory
+    explored: float = 0.0  # seconds that other schedules have taken, with the launch itself
+    notes: list[str] = field(default_factory=list)
 
     def races(self, known: list[Finding], text: CudaText) -> tuple[list[Finding], str]:
         """The races that only the kernel without optimisation has, with their repairs; and why not all of it was looked at."""
@@ -189,7 +202,10 @@ class _Launch:
 
     def _races(self, known: list[Finding], source: CudaSource) -> tuple[list[Finding], str]:
         ptx = source.compiled(source.text)
-        ran = self.run(ptx, self.asked.seed)
+        began, explore = processor_time(), self.owner.explore
+        ran = self.run(ptx, self.asked.seed, explore)
+        if self.owner.session.options.explore:
+            self.explored, self.notes = processor_time() - began, list(schedule_notes(ran.report))
         races = late.reruns.races(ran.report)
         found = unknown_to(replace(ran.report, findings=tuple(known)), races)
         if found:
@@ -198,10 +214,10 @@ class _Launch:
             found = list(search.confirmed(replace(ran.report, findings=tuple(found))).findings)
         return found, late.reruns.why_not_compared(ran.report, races)
 
-    def run(self, ptx: str, seed: int) -> Ran:
-        """Make the launch of a text, from the memory that the program had before its own."""
-        if self.other is None or self.other.ptx != ptx:
-            self.other = self._opened(ptx)
+    def run(self, ptx: str, seed: int, explore: float = 0.0) -> Ran:
+        """Make the launch of a text, from the memory that the program had before its own. `explore`: seconds for other schedules."""
+        if self.other is None or (self.other.ptx, self.other.explore) != (ptx, explore):
+            self.other = self._opened(ptx, explore)
         session, prepared, asked = self.other.session, self.other.prepared, self.asked
         assert self.restore is not None
         self.restore()
@@ -223,14 +239,14 @@ class _Launch:
 
         return run
 
-    def _opened(self, ptx: str) -> _Other:
+    def _opened(self, ptx: str, explore: float) -> _Other:
         """The text in a session of its own. It uses the variables of the module that the program has loaded."""
         own, backend = self.owner.session, self.owner.session.backend
         limit = min(own.options.timeout or _LONGEST, _LONGEST)
-        session = self.owner.opens(own.options.unexplored(timeout=limit, keep_histories=False))
+        session = self.owner.opens(own.options.alone(explore, timeout=limit, keep_histories=False))
         session.recording.fixes.off, session.alone = True, own.alone
         text = bound(ptx, lambda name: backend.symbol(self.prepared.loaded, name)[0])
-        return _Other(ptx, session, session.prepare(text, name=self.prepared.name))
+        return _Other(ptx, explore, session, session.prepare(text, name=self.prepared.name))
 
 
 def processor_time() -> float:

@@ -314,11 +314,11 @@ def schedule_sentence(schedules: Schedules) -> str:
     """`holds for every schedule`; else why another schedule may do otherwise, and which were run."""
     if schedules.holds:
         return f"{HOLDS}: no order, branch or address follows from what others do, but for the synchronisation that all share"
-    return "; ".join(filter(None, (f"may depend on it: {schedules.why}", _explored(schedules))))
+    return "; ".join(filter(None, (f"may depend on it: {schedules.why}", explored_sentence(schedules))))
 
 
-def _explored(schedules: Schedules) -> str:
-    """`12 schedules, all outcomes of 3 observations seen`."""
+def explored_sentence(schedules: Schedules) -> str:
+    """`12 schedules, all outcomes of 3 observations seen`; else why none were run."""
     if not schedules.explored:
         return schedules.ended
     of = "all" if schedules.outcomes >= schedules.possible else f"{schedules.outcomes} of {schedules.possible}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from consan import late
 from consan.reports.model import Finding, Report
+from consan.reports.verdict.coverage import explored_sentence
 
 _NOTE: Final = "note"
 
@@ -31,6 +32,14 @@ def _may_be(places: frozenset[tuple[str, int]], known: frozenset[tuple[str, int]
 def with_warnings(report: Report, found: Iterable[Finding]) -> Report:
     """The report, with findings of the kernel without optimisation. Warnings do not change the verdict."""
     return replace(report, findings=late.merging.sort_findings((*report.findings, *map(_as_warning, found))))
+
+
+def schedule_notes(ran: Report) -> Iterator[str]:
+    """The schedules that were looked at, for each kernel on whose text without optimisation the schedule may have an effect."""
+    for kernel in ran.kernels:
+        if kernel.schedules is not None and not kernel.schedules.holds:
+            seen = explored_sentence(kernel.schedules) or "no other schedule was run"
+            yield f"{late.names.kernel_name(kernel.name)} without optimisation: {seen}"
 
 
 def _places(finding: Finding) -> frozenset[tuple[str, int]]:

@@ -13,13 +13,16 @@ import twin_file
 
 import consan
 from consan.__main__ import main
+from consan.commands import check
+from consan.session.asking import reruns
 from consan.session.planning import options as planned
 
 FOLDER = Path(__file__).parent / "unoptimised"
 IN_BOTH = "barrier_before_dead_load"  # the kernel as it runs has a race, too
 REMOVED = sorted(path for path in FOLDER.glob("*.cu") if path.stem != IN_BOTH)
 KEPT_IN_PART = 'extern "C" __global__ void k(int* y) {\n    y[0] = threadIdx.x, y[0] = 1;\n}\n'
-QUICK = ("weight_of_zero",)  # the others are slow
+OF_A_SCHEDULE = ("dead_read_of_first", "dead_read_of_first_cta")  # the first schedule does not show it
+QUICK = ("weight_of_zero", *OF_A_SCHEDULE)  # the others are slow
 PARAMETERS = [pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in REMOVED]
 
 
@@ -30,7 +33,8 @@ def _checked(path: Path, folder: Path, *words: str, racy: bool = True) -> Any:
     assert launch is not None
     arguments = [word for each in re.findall(r"// arg: +\w+ (\S+)", text) for word in ("--arg", each)]
     given = ["--grid", launch[1], "--block", launch[2], *arguments, *(["-DRACY"] if racy else []), *words]
-    main(["check", str(path), *given, "--device", "cpu", "-q", "--format", "json", "-o", str(folder / "report.json")])
+    how = () if "--explore" in words else ("--explore", "60s")  # the exploration ends with the first error
+    main(["check", str(path), *given, *how, "--device", "cpu", "-q", "--format", "json", "-o", str(folder / "report.json")])
     return json.loads((folder / "report.json").read_text())
 
 
@@ -49,12 +53,40 @@ def test_a_race_that_the_compiler_removes_is_a_warning(path: Path, tmp_path: Pat
 @pytest.mark.parametrize("path", PARAMETERS)
 def test_its_repair_is_clean_in_both_texts(path: Path, tmp_path: Path) -> None:
     report = _checked(path, tmp_path, "--unoptimized", "on", racy=False)
-    assert (report["verdict"], report["findings"], report["notes"]) == ("clean", [], [])
+    assert (report["verdict"], report["findings"]) == ("clean", [])
+    assert [note.partition(":")[0] for note in report["notes"]] == ["kernel without optimisation"] * (path.stem in OF_A_SCHEDULE)
     spec = twin_file.read(path)
     args = spec.fresh_args()
     consan.launch(twin_file.kernel(path, racy=False), spec.grid, spec.block, spec.parameters(args), device="cpu")
     for name in spec.results:
         np.testing.assert_array_equal(args[name], spec.reference(name))
+
+
+@pytest.mark.parametrize("name", OF_A_SCHEDULE)
+def test_another_schedule_of_the_other_text_shows_it(name: str, tmp_path: Path) -> None:
+    """Its seed repeats it. No repair is verified then: in a changed kernel it stands for another schedule."""
+    path = FOLDER / f"{name}.cu"
+    report = _checked(path, tmp_path, "--unoptimized", "on")
+    (finding,) = report["findings"]
+    assert re.search("kernel without optimisation: 2 schedules, .* of 1 observation seen, the last one shows an error", report["notes"][0])
+    assert _checked(path, tmp_path, "--unoptimized", "on", "--explore", "0")["findings"] == []
+    (again,) = _checked(path, tmp_path, "--unoptimized", "on", "--explore", "0", "--seed", str(finding["seed"]))["findings"]
+    assert (again["unoptimized"], again["hazard"]) == (True, finding["hazard"])
+    assert [each.get("verified") for each in (finding, again)] == [None, None]
+
+
+def test_a_repair_that_was_tried_in_other_schedules_only_is_not_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reruns.Reruns, "_shows", lambda search, findings: True)
+    path = FOLDER / "dead_read_of_first.cu"
+    (found,) = _checked(path, tmp_path, "--unoptimized", "on")["findings"]
+    (again,) = _checked(path, tmp_path, "--unoptimized", "on", "--explore", "0", "--seed", str(found["seed"]))["findings"]
+    assert again["verified"], "a barrier of a warp, which does not order the two"
+
+
+def test_without_exploration_of_the_other_text_it_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = check.RequestedLaunch.again
+    monkeypatch.setattr(check.RequestedLaunch, "again", lambda launch, args, ptx, seed, explore=0.0: again(launch, args, ptx, seed))
+    assert _checked(FOLDER / "dead_read_of_first.cu", tmp_path, "--unoptimized", "on")["findings"] == []
 
 
 def test_a_note_at_its_line_does_not_hide_it(tmp_path: Path) -> None:

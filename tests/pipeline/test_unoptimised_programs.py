@@ -48,6 +48,24 @@ def program(code: str, name: str = "kernel", racy: bool = True, launches: int = 
     return cp.asnumpy(out)
 
 
+OF_A_SCHEDULE = """
+extern "C" __global__ void kernel(int* out) {
+    __shared__ int line[64];
+    __shared__ unsigned count;
+    int t = threadIdx.x;
+    if (t == 0) count = 0;
+    line[t] = 0;
+    __syncthreads();
+    if (atomicAdd(&count, 1) == 0 && t == 33) out[t] += 0 * line[5];
+#ifndef RACY
+    __syncthreads();
+#endif
+    line[t] = t;
+    out[t] = t;
+}
+"""
+
+
 def checked(code: str, unoptimized: str = "on", **how: Any) -> tuple[Report, Any]:
     with consan.check(device="cpu", unoptimized=unoptimized) as checks:
         out = program(code, **how)
@@ -81,6 +99,17 @@ def test_the_program_goes_on_with_its_own_memory_and_variables(racy: bool) -> No
     report, out = checked(OFFSETS, name="kernel<int>", racy=racy, launches=2, offset=5)
     assert [each.kind for each in report.findings] == ["data-race"] * racy
     np.testing.assert_array_equal(out, 2 * (np.arange(64) + 6))
+
+
+@pytest.mark.parametrize("racy", [True, False])
+def test_other_schedules_of_the_other_text_are_run_on_request(racy: bool) -> None:
+    with consan.check(device="cpu", unoptimized="on", explore=20.0) as checks:
+        out = program(OF_A_SCHEDULE, racy=racy)
+    report = checks.report
+    assert [(each.kind, each.unoptimized, each.seed is None) for each in report.findings] == [("data-race", True, False)] * racy
+    assert [each.partition(", ")[0] for each in report.notes if "without optimisation" in each and "schedules" in each]
+    np.testing.assert_array_equal(out, np.arange(64))
+    assert checked(OF_A_SCHEDULE)[0].findings == (), "one schedule does not show it"
 
 
 def test_what_would_take_long_is_left_out_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

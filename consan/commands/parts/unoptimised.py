@@ -2,7 +2,7 @@
 
 An optimiser removes accesses: a store over which another one comes, a load of a value that it knows. A race of such an access is a race of
 the source, which another compiler brings back. So the source is compiled a second time, without optimisation, and launched with the same
-arguments. A finding of that launch only is a warning, `found without optimisation`.
+arguments, in other schedules, too. A finding of that launch only is a warning, `found without optimisation`.
 
 Only races count. Registers of matrix products are not compared: that compiler moves them through other registers while products use them.
 A launch in which an error was found is not compared: repair that one first. Behind a GPU the virtual machine makes both launches
@@ -23,7 +23,7 @@ from consan.launching.source import compile_text, is_cuda, read_module
 from consan.options import AUTO
 from consan.reports.model import VIOLATIONS, Report
 from consan.reports.source.sources import embed
-from consan.reports.verdict.unoptimised import unknown_to, with_warnings
+from consan.reports.verdict.unoptimised import schedule_notes, unknown_to, with_warnings
 from consan.session.planning.options import is_quickly_compared
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def with_unoptimised(requested: RequestedLaunch, args: argparse.Namespace, repor
     make = compiled(requested, args, optimised=False)
     try:
         ptx = make(read_file(args.file))
-        ran = requested.again(args, ptx, args.seed).report
+        ran = requested.again(args, ptx, args.seed, args.explore).report
         races = late.reruns.races(ran)
         found = unknown_to(report, races)
         if found:
@@ -65,6 +65,7 @@ def with_unoptimised(requested: RequestedLaunch, args: argparse.Namespace, repor
     except ConsanError as error:
         return _not_compared(report, str(error).partition("\n")[0])
     report = embed(with_warnings(report, found)) if found else report
+    report = replace(report, notes=(*report.notes, *(schedule_notes(ran) if args.explore else ())))
     why = late.reruns.why_not_compared(ran, races)
     return _not_compared(report, why) if why else report
 

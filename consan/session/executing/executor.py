@@ -142,7 +142,7 @@ class Executor:
 
     def _other(self, seconds: float) -> Executor:
         """An executor for one launch under another schedule, which ends after so many seconds."""
-        options = self.recording.options.unexplored(timeout=seconds, keep_histories=False)
+        options = self.recording.options.alone(timeout=seconds, keep_histories=False)
         other = Executor(self.device, options, self._base, self.judge.cta_limit)
         other.recording.fixes.off, other.recording.histories, other.judge.proofs = True, self.recording.histories, self.judge.proofs
         return other

@@ -136,9 +136,9 @@ class SessionOptions:
         """Seconds for proofs that no launch of a kernel has a race."""
         return self.filter.prove
 
-    def unexplored(self, **changes: Any) -> SessionOptions:
-        """The same for one schedule of a launch that the filter has taken, with some changes."""
-        return replace(self, filter=LaunchFilter(explore=0.0, unoptimized=OFF), **changes)
+    def alone(self, explore: float = 0.0, **changes: Any) -> SessionOptions:
+        """The same for one launch that the filter has taken, with some changes. `explore`: seconds for its other schedules."""
+        return replace(self, filter=LaunchFilter(explore=explore, unoptimized=OFF), **changes)
 
     @property
     def unoptimized(self) -> str:
