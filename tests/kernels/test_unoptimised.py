@@ -76,7 +76,7 @@ def test_another_schedule_of_the_other_text_shows_it(name: str, tmp_path: Path) 
 
 
 def test_a_repair_that_was_tried_in_other_schedules_only_is_not_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reruns.Reruns, "_shows", lambda search, findings: True)
+    monkeypatch.setattr(reruns.Reruns, "shows", lambda search, findings: True)
     path = FOLDER / "dead_read_of_first.cu"
     (found,) = _checked(path, tmp_path, "--unoptimized", "on")["findings"]
     (again,) = _checked(path, tmp_path, "--unoptimized", "on", "--explore", "0", "--seed", str(found["seed"]))["findings"]

@@ -160,14 +160,14 @@ class Reruns:
         known = [finding.verified for finding in counting]
         if not counting or (all(known) and not any(fix.edits for fix in known if fix)):
             return report  # nothing can be run
-        if report.seed >= FEWEST_SCHEDULES and not self._shows(plain):
+        if report.seed >= FEWEST_SCHEDULES and not self.shows(plain):
             return report
         fix = self._fix_of([*laps, *(each for each in plain if each not in laps)], frozenset(map(merge_key, report.findings)))
         fix = fix and replace(fix, left=len(active) - len(counting))
         chosen = {id(finding): fix for finding in counting}
         return replace(report, findings=tuple(with_fix(finding, chosen.get(id(finding))) for finding in report.findings))
 
-    def _shows(self, findings: Iterable[Finding]) -> bool:
+    def shows(self, findings: Iterable[Finding]) -> bool:
         """Whether the kernel itself shows these findings in a schedule in which repairs run: else any change seems to remove them."""
         ran = self._ran(self.module.text, 0)
         return ran is not None and frozenset(map(merge_key, findings)) <= frozenset(map(merge_key, ran.report.findings))
