@@ -106,3 +106,12 @@ def test_without_the_mistake_it_is_clean_also_when_caches_are_warm(case: Framewo
         status, report, printed = run(case, tmp_path)
         assert (status, report["verdict"]) == (0, "clean"), printed
         assert sum(each["launches"] for each in report["kernels"]) >= 1
+
+
+def test_products_of_jax_run_where_there_is_no_cublas(tmp_path: Path) -> None:
+    """XLA makes kernels of them by Triton. For complex numbers it has cuBLAS alone: JAX's exception, and the program goes on."""
+    case = FrameworkProgram("jax_products.py", "jax-cuda13-plugin", "", "")
+    status, report, printed = run(case, tmp_path)
+    assert (status, report["verdict"]) == (0, "clean"), printed
+    assert "complex: JaxRuntimeError" in printed
+    assert sum(each["launches"] for each in report["kernels"]) >= 2

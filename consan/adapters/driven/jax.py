@@ -40,6 +40,7 @@ _FLAGS: Final = (
     " --xla_gpu_autotune_level=0 --xla_gpu_enable_command_buffer="  # timings mean nothing; no graphs
     " --xla_gpu_experimental_vmm_disabled=true"  # memory by cuMemAlloc
     " --xla_gpu_triton_gemm_any=true --xla_gpu_cublas_fallback=false"  # kernels of its own, where it has some
+    " --xla_gpu_experimental_autotune_backends=-CUBLASLT,-CUBLASLT_FISSION,-CUDNN"  # where cuBLAS is missing, XLA crashes
 )
 _MOSAIC: Final = "jax.experimental.mosaic.gpu.core"
 _LOWERINGS: Final = {

@@ -28,9 +28,26 @@ static server serve;
 // Calls go to this function from now on; none: the driver is shut down.
 EXPORT void consan_serve(server function) { __atomic_store_n(&serve, function, __ATOMIC_SEQ_CST); }
 
+// The interpreter's: only a program in Python has a server.
+extern int PyGILState_Ensure(void) __attribute__((weak));
+extern void PyGILState_Release(int state) __attribute__((weak));
+extern void PyErr_Fetch(void **type, void **value, void **traceback) __attribute__((weak));
+extern void PyErr_Restore(void *type, void *value, void *traceback) __attribute__((weak));
+
+// A library may free its arrays while an exception is on its way through this thread: the server, in Python, cannot start with one.
+static int asked(server function, const char *name, const word *words) {
+    void *type = NULL, *value = NULL, *traceback = NULL;
+    const int state = PyGILState_Ensure();
+    PyErr_Fetch(&type, &value, &traceback);
+    const int code = function(name, words);
+    PyErr_Restore(type, value, traceback);
+    PyGILState_Release(state);
+    return code;
+}
+
 static int call(const char *name, const word *words) {
     server function = __atomic_load_n(&serve, __ATOMIC_SEQ_CST);
-    return function ? function(name, words) : remote(name, words);
+    return function ? asked(function, name, words) : remote(name, words);
 }
 
 // For consan's libcudart.so.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,21 @@ from consan.tensormap.encoding import decode
 SOURCE = Path(calls.__file__).parent / "source"
 WITH_COUNTER = f"{HEADER}.visible .global .align 4 .u32 counter = 7;{REVERSE}"
 Word = ctypes.c_uint64
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+# As a library of Python ends: its exception is set, the interpreter may be released, and its arrays are freed.
+ENDS_WITH_AN_EXCEPTION = """
+extern void *PyExc_KeyError, *PyEval_SaveThread(void), *PyErr_Occurred(void);
+extern void PyErr_SetNone(void *), PyErr_Clear(void), PyEval_RestoreThread(void *);
+int ends(int (*call)(void *), void *result, int releases) {
+    PyErr_SetNone(PyExc_KeyError);
+    void *state = releases ? PyEval_SaveThread() : 0;
+    int code = call(result);
+    if (releases) PyEval_RestoreThread(state);
+    int kept = PyErr_Occurred() == PyExc_KeyError;
+    PyErr_Clear();
+    return kept ? code : -1;
+}
+"""
 
 
 class Program:
@@ -105,6 +122,18 @@ def test_what_is_not_served_fails_and_says_its_name(program: Program, session: S
         assert capsys.readouterr().err == ""
         assert program.code("cuGetExportTable", ctypes.byref(table), ctypes.create_string_buffer(identity)) == calls.NOT_SUPPORTED
     assert capsys.readouterr().err == "", "libraries of Python go on without it; tests/native has a program that does not"
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+@pytest.mark.parametrize("releases", [0, 1])
+def test_a_call_is_served_while_an_exception_is_on_its_way(program: Program, tmp_path: Path, releases: int) -> None:
+    """The exception stays."""
+    (tmp_path / "ends.c").write_text(ENDS_WITH_AN_EXCEPTION)
+    subprocess.run([str(COMPILER), "-shared", "-fPIC", "-o", str(tmp_path / "ends.so"), str(tmp_path / "ends.c")], check=True)
+    count = ctypes.c_int()
+    ends = ctypes.PyDLL(str(tmp_path / "ends.so")).ends
+    assert ends(program.library.cuDeviceGetCount, ctypes.byref(count), releases) == 0
+    assert count.value == 1
 
 
 def test_machine_code_is_refused_with_a_sentence(program: Program, session: Session, capsys: pytest.CaptureFixture[str]) -> None:
