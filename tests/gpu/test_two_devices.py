@@ -213,7 +213,6 @@ def test_other_frameworks_on_two_devices_in_turn(tmp_path: Path, framework: str,
     assert set(engines(report)) == {"record"}
 
 
-@pytest.mark.xfail(reason="not seen on two GPUs: tests/native/test_native_contexts.py shows it with a made-up driver", strict=False)
 @pytest.mark.parametrize(("words", "status"), [((), 0), (("ordered",), 0), (("racing",), 66)], ids=["own arrays", "ordered", "racing"])
 def test_a_native_program_on_two_devices(tmp_path: Path, words: tuple[str, ...], status: int) -> None:
     native.build(tmp_path, source=NATIVE)

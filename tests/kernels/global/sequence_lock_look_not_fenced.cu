@@ -23,6 +23,7 @@ extern "C" __global__ void kernel(unsigned* lock, volatile unsigned* data, unsig
             data[0] = round;  /*@store*/
             data[1] = round;  /*@other*/
             release(lock, 2 * round);
+            __nanosleep(20000);  // a reader finds the sequence at rest
         }
     } else {
         unsigned before, one, other;

@@ -1,7 +1,7 @@
 // A producer hands out numbers of tiles through a word in shared memory. The consumer reads the word, and waits for it only behind that. Its
 // arrivals at other mbarriers have nothing to do with that word.
 //
-// launch: grid=1 block=64 arch=sm_80
+// launch: grid=1 block=64 arch=sm_90a
 // arg:    x f32[4,32]=random
 // arg:    out f32[4,32]=zeros
 // expect: data-race @number @look severity=error

@@ -1,7 +1,7 @@
 // R-M3: a ring of two stages with two consumer warps. The second one asks for parity 0 in each round, so it comes round again at once, and arrives
 // twice in a phase of `empty`, or reads before the producer writes. The count is right.
 //
-// launch: grid=1 block=96 arch=sm_80
+// launch: grid=1 block=96 arch=sm_90a
 // arg:    x f32[8,32]=random
 // arg:    out f32[2,32]=zeros
 // expect: barrier-misuse|data-race severity=error
