@@ -235,9 +235,10 @@ class Frameworks:
                 self.looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
-                self.looks.compared(prepared, launch, time.monotonic() - began if compares else 0.0)
+                if compares:
+                    self.looks.compared(prepared, launch, time.monotonic() - began)
             shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched, reaches)
-            self._compare(chosen, shape, launch)
+            self._compare(chosen if look.known is None else look.known.form, shape, launch)
 
     def _compare(self, chosen: Prepared, shape: LaunchShape, launch: FrameworkLaunch) -> None:
         """Compare a launch that was made with others."""
@@ -300,19 +301,18 @@ class Frameworks:
     def _begun(self, look: GlobalLook) -> float:
         """A launch begins. If others are to know when, nothing else runs at its begin."""
         log = self.streams.log
-        if log is not None and look.whole is not None:
+        if log is not None and (look.whole or look.known) is not None:
             self.device.backend.synchronize()
             log.begins()
         return time.monotonic()
 
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch can show nothing new: its kernel records nothing, and an equal launch was judged."""
-        judge = self.judge
         if prepared.recorded is None or not prepared.recorded.kernel(launch.entry).silent:
             return False
-        if judge.keeper is not None or self.device.backend.capturing(launch.stream):
+        if self.judge.keeper is not None or self.device.backend.capturing(launch.stream):
             return False
-        return judge.recording.kernels.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
+        return self.judge.recording.kernels.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
 
     def _into_graph(self, prepared: Prepared, launch: FrameworkLaunch) -> Generator[Handle | None, None, Prepared]:
         """Launch into a graph. Returns the form that was launched."""

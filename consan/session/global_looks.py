@@ -5,12 +5,16 @@ race (proofs.py). The first launch of each shape has its proof before it runs, t
 from the text, the parameters, the grid and the block alone, so it does not matter when it is made. A first launch without a proof takes
 the form with global memory. It is checked beside the program (background.py), unless it is compared with launches of other streams. The
 report counts all later launches that have no proof.
+
+A launch that reaches memory of other GPUs is compared each time. If its text and its parameters alone decide what it accesses, those with
+the same parameters have no log behind the first one: their accesses are known.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Hashable
 from dataclasses import field
 from typing import Final
 
@@ -19,6 +23,7 @@ from consan.backends.base import Dim3, Handle
 from consan.dataclass import dataclass
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
+from consan.session.comparing.launch_memory import KnownAccesses
 from consan.session.executing.background import Background
 from consan.session.executing.checked_kernels import FIRST_ONLY
 from consan.session.executing.in_flight_launch import is_looked_at
@@ -34,6 +39,7 @@ FEW_LOOKS_AT_PAIRS: Final = 8  # launches of a shape, if the logs of one are too
 LONGEST_LOOKS_AT_PAIRS: Final = 120.0  # seconds that more such launches may take
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
+MOST_KNOWN: Final = 1 << 22  # accesses of launches whose parameters tell them
 LONGEST_ALIKE: Final = 2.0  # more seconds for launches whose logs are those of earlier ones, where the report is incomplete without them
 MOST_PENDING_PROOFS: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
@@ -43,11 +49,15 @@ _Shape = tuple[Dim3, Dim3, Dim3]
 
 @dataclass(frozen=True)
 class GlobalLook:
-    """How the global memory of a launch is looked at. `whole`: the form of its module that records it; `args`: for a later proof."""
+    """How the global memory of a launch is looked at. `whole`: the form of its module that records it; `args`: for a later proof.
+
+    `known`: its accesses, which are those of an earlier one.
+    """
 
     whole: Prepared | None = None
     proven: int = 0  # accesses
     args: Parameters | None = None
+    known: KnownAccesses | None = None
 
 
 NONE: Final = GlobalLook()
@@ -63,6 +73,8 @@ class GlobalLooks:
     seconds: float = 0.0  # that launches have taken whose accesses are recorded for a comparison with other streams
     alike_seconds: float = 0.0  # the same of those whose logs were those of earlier ones
     _alike: set[_OfModule] = field(default_factory=set)  # kernels whose last such launch was one of them
+    _known: dict[Hashable, GlobalLook] = field(default_factory=dict)  # by kernel, extents and parameters
+    _known_rows: int = 0  # of these
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
@@ -84,6 +96,8 @@ class GlobalLooks:
         args = launch.args() if self.judge.proofs.may_prove(prepared, launch.entry) else None
         if with_others and self._polls(prepared, launch.entry):
             return NONE
+        if compared and (known := self._known.get(self._decided(prepared, launch)) if needed else None) is not None:
+            return known
         if compared and (whole := self._whole(prepared, launch, compared=True, needed=needed)) is not None:
             return GlobalLook(whole)
         if shape in shapes and not self.owes_pairs(prepared, launch):
@@ -108,6 +122,23 @@ class GlobalLooks:
         else:
             self._alike.discard(kernel)
             self.seconds += seconds
+        self._keep_known(prepared, launch)
+
+    def _keep_known(self, prepared: Prepared, launch: FrameworkLaunch) -> None:
+        """A launch had no finding: those with the same parameters have its accesses. What they store is not known."""
+        accesses, key = self.judge.recording.accesses, self._decided(prepared, launch)
+        known = KnownAccesses.of(accesses.last, self._form(prepared)) if key is not None and accesses.plain else None
+        if known is not None and self._known_rows + len(known.retained.rows) <= MOST_KNOWN:
+            self._known[key] = GlobalLook(known=known)
+            self._known_rows += len(known.retained.rows)
+
+    def _decided(self, prepared: Prepared, launch: FrameworkLaunch) -> Hashable | None:
+        """Equal for launches with the same accesses. None: not only text, extents and parameters decide these, or they are not known."""
+        args, extents = launch.args(), LaunchExtents(launch.grid, launch.block)
+        touched = None if args is None or prepared.chains else self.judge.proofs.touched(prepared, launch.entry, args, extents)
+        if args is None or touched is None or not touched.certain:
+            return None
+        return prepared.number, prepared.handle, launch.entry, launch.grid, launch.block, launch.cluster, tuple(args)
 
     def _polls(self, prepared: Prepared, entry: str) -> bool:
         """Whether a kernel may wait for another launch; it cannot while the host waits for it."""
@@ -137,7 +168,10 @@ class GlobalLooks:
     def made(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> None:
         """Count a launch of the framework's form."""
         recording, entry = self.judge.recording, launch.entry
-        if look.proven:
+        if look.known is not None:
+            recording.accesses.last = look.known.retained
+            recording.kernels.counts_proven(prepared, entry, 0, launch.grid)
+        elif look.proven:
             recording.kernels.counts_proven(prepared, entry, look.proven, launch.grid)
         elif look.args is not None:
             self.counts(prepared, launch, look.args)
@@ -178,6 +212,8 @@ class GlobalLooks:
         """Start anew, for the next report."""
         self.seconds = self.alike_seconds = 0.0
         self._alike.clear()
+        self._known.clear()
+        self._known_rows = 0
         self._shapes.clear()
         self._looks.clear()
         self._pending_proofs.clear()

@@ -86,15 +86,15 @@ def halves() -> Any:
 
 # What is replaced by what in a file of the checker, and what shows it.
 OF_THE_CHECKER = {
-    "a thread's own wait": ("retained.hpp", "if (behind_[place(cluster, thread)]) return true;", "return false;", lambda: dependent(False)),
+    "a thread's own wait": ("retained.hpp", "if (known == waited_) return known;", "return 0;", lambda: dependent(False)),
     "a wait before a barrier": (
         "retained.hpp",
-        "if (views_.before(other, ",
-        "if (false && views_.before(other, ",
+        "&& views_.before(other, wait.thread",
+        "&& false && views_.before(other, wait.thread",
         lambda: dependent(False),
     ),
     "CTAs that share nothing": ("launch.hpp", "!grid_.retained.wanted() && ", "", lambda: dependent(True)),
-    "the launch has waited": ("retained.hpp", "waited_ = true;", "", lambda: chain("second_layer")),
+    "the launch has waited": ("retained.hpp", "waited_ |= rank;", "", lambda: chain("second_layer")),
 }
 
 
@@ -131,7 +131,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "morally strong": (checked, "_may_race", "and not (strong and", "and not (False and", lambda: sums(False)),
     "scopes": (checked, "_may_race", '["scope"])) >= scope', '["scope"])) >= 0', lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
-    "flags": (concurrent_launches, "_may_signal", "return may_signal(", "return False and may_signal(", signalled),
+    "flags": (concurrent_launches, "ConcurrentLaunches._compare", "bool(found) and may_signal(", "False and may_signal(", signalled),
     "variables of the module": (prepared, "Prepared.variables", "if each.space in", "if False and each.space in", handed_on),
     "places of arrays": (launch_memory, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }

@@ -15,7 +15,7 @@ from consan.checker.compiled import replay
 from consan.checker.judging import grid
 from consan.ranks.crew import current
 from consan.reports.model import Report
-from consan.session.comparing import rank_launches
+from consan.session.comparing import rank_launches, streams
 
 # Each launch has a BODY. `meet`: all ranks, once more.
 KERNEL = (
@@ -235,7 +235,8 @@ def test_planted_waits(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_planted_launches_that_are_kept_for_dependents(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, rank_launches, "each.before_dependent", "each.before", "RankLaunches._forget")
+    plant(monkeypatch, streams, "each.before_dependent", "each.before", "all_behind")
+    monkeypatch.setattr(rank_launches, "all_behind", streams.all_behind)
     with pytest.raises(AssertionError):
         test_a_launch_that_all_know_to_be_over_is_kept_for_its_dependent()
 

@@ -137,7 +137,12 @@ def releases(rows: Rows, fences: int, scope: int) -> bool:
 
 
 def may_signal(one: Rows, other: Rows, fences: tuple[int, int], scope: int) -> bool:
-    """Whether a release of the one may meet an acquire of the other, both of a scope that includes threads of both."""
+    """Whether a release of one of them may meet an acquire of the other, both of a scope that includes threads of both."""
+    return _may_meet(one, other, fences, scope) or _may_meet(other, one, fences[::-1], scope)
+
+
+def _may_meet(one: Rows, other: Rows, fences: tuple[int, int], scope: int) -> bool:
+    """The same for a release of the first."""
     if not (releases(one, fences[0], scope) and _orders(other, RetainedFlag.ACQUIRES, fences[1], scope)):
         return False
     reads = _strong(other, RetainedFlag.READS, scope)

@@ -12,12 +12,16 @@ from typing import Final, Protocol
 from consan.backends.base import DEFAULT_STREAMS
 from consan.checker.compiled.concurrent_launches import Keep, Retained
 from consan.dataclass import dataclass
+from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.modules.prepared import Prepared
 
 BEFORE: Final = "what the default stream did before there could be launches at the same time"
+HOST_CODE: Final = OperationSide("the host's code", "", 0)
+PASSED: Final = OperationSide("what all streams did before", "", 0)
+EXCHANGE: Final = OperationSide("an exchange of processes", "", 0)
 _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 
 
@@ -30,6 +34,7 @@ class LaunchAccesses:
     chained: bool = False  # launches that may start while the one before them runs are compared
     last: Retained | None = None  # those of the last launch; None: not all are known
     alike: bool = False  # they are those of an earlier launch
+    plain: bool = False  # it had no finding
 
     @property
     def keep(self) -> Keep:

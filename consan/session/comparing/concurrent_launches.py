@@ -7,7 +7,7 @@ engine has kept. Bytes of an array are the same in both launches, wherever its c
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,11 @@ from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
 from consan.reports.verdict.coverage import NOT_COMPARED
 from consan.session.comparing.array_rows import NO_ROWS, ByRows, both_in, span_of
-from consan.session.comparing.comparisons import BEFORE, Comparisons
+from consan.session.comparing.comparisons import BEFORE, EXCHANGE, HOST_CODE, PASSED, Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
 from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
 from consan.session.comparing.process_log import ProcessLog
-from consan.session.comparing.streams import NONE, LaunchOrder, Numbers, Stream, StreamPlace
+from consan.session.comparing.streams import NONE, LaunchOrder, Numbers, Stream, StreamPlace, all_behind, on_two_devices
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 512  # of a program on a GPU
 _SHARE = 8  # of these go at once
 _NEXT = -1  # stands for the number of the launch that is made
-_HOST = words.OperationSide("the host's code", "", 0)
-_EXCHANGE = words.OperationSide("an exchange of processes", "", 0)
 _LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
 
 
@@ -242,7 +240,7 @@ class ConcurrentLaunches:
         if stream is None:
             self.timeline.host_waits(Numbers((number,)))
             return
-        self._done[number], self._starts[number] = _Operated(_EXCHANGE, stream, NO_ROWS), place.start
+        self._done[number], self._starts[number] = _Operated(EXCHANGE, stream, NO_ROWS), place.start
         stream.launched(number, place)
 
     def unfinished(self) -> Iterator[tuple[int, Rows]]:
@@ -253,12 +251,11 @@ class ConcurrentLaunches:
 
     def met_host(self, by: Comparisons, number: int, rows: Rows) -> None:
         """Compare something that may still run with what the host's code has touched."""
-        self._compare(by, number, _Operated(_HOST, None, rows), NONE, waited=False)
+        self._compare(by, number, _Operated(HOST_CODE, None, rows), NONE, waited=False)
 
     def ends_unknown(self, stream: Stream) -> bool:
         """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
-        last = self.timeline.last()
-        done = None if last is None else self._done[last]
+        done = None if (last := self.timeline.last()) is None else self._done[last]
         return isinstance(done, _Operated) and done.rows is None and done.stream is stream
 
     def detached(self, address: int, nbytes: int) -> dict[int, Rows]:
@@ -277,8 +274,7 @@ class ConcurrentLaunches:
     def attach(self, rows: dict[int, Rows]) -> None:
         """Add accesses to launches. Some of them may be over now."""
         for number in rows.keys() & self._done.keys():
-            done = self._done[number]
-            if done.rows is not None:
+            if (done := self._done[number]).rows is not None:
                 self._done[number] = replace(done, rows=np.concatenate([done.rows, rows[number]]))
 
     def _with_room(self, rows: Rows) -> Rows | None:
@@ -321,19 +317,31 @@ class ConcurrentLaunches:
         for done in (each for each in map(self._done.__getitem__, oldest) if isinstance(each, _Launched)):
             done.lacks(_LEFT_OUT, needed=bool(done.reaches))
 
+    def pass_by(self, streams: Collection[Stream]) -> None:
+        """Compare launches that all these streams come behind with no later ones. One stands for them: a new stream may run beside."""
+        over = all_behind(streams, self.timeline)
+        if len(over) > 1:
+            self.timeline.host_waits(over)
+            number = self.timeline.note(StreamPlace(NONE, NONE), waits=False)
+            reaches = next(filter(None, (self._done[each].reaches for each in over)), "")
+            self._done[number], self._starts[number] = _Operated(PASSED, next(iter(streams)), None, reaches=reaches), NONE
+            for each in streams:
+                each.put_behind(number)
+
     def _compare(self, by: Comparisons, number: int, later: _Done, start: Numbers, *, waited: bool) -> None:
         """`number`: of the earlier one. `start`: what is over when the later one starts."""
-        unknown, found = (earlier := self._done[number]).rows is None or later.rows is None, list[Conflict]()
-        scope, spans = SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE, (earlier.span, later.span)
+        unknown, found, signals = (earlier := self._done[number]).rows is None or later.rows is None, list[Conflict](), False
+        scope, spans = SYS_SCOPE if on_two_devices(earlier.stream, later.stream) else GPU_SCOPE, (earlier.span, later.span)
         if earlier.rows is not None and later.rows is not None and max(spans[0][0], spans[1][0]) < min(spans[0][1], spans[1][1]):
             found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
+            signals = bool(found) and may_signal(earlier.rows, later.rows, (earlier.fences, later.fences), scope)
         if unknown:
-            if not self.of_program or earlier.reaches or later.reaches or not _on_two_devices(earlier, later):
+            if not self.of_program or earlier.reaches or later.reaches or not on_two_devices(earlier.stream, later.stream):
                 self._tell_unknown(by, earlier, later, dependent=waited)
             return
         if waited:
             by.dependents.add((earlier.name, later.name))
-        if found and (_may_signal(earlier, later, scope) or _may_signal(later, earlier, scope)):
+        if signals:
             found, uncertain = [], True
             if scope == SYS_SCOPE:
                 done, starts = {**self._done, _NEXT: later}, {**self._starts, _NEXT: start}
@@ -351,14 +359,16 @@ class ConcurrentLaunches:
         if not self.of_program and (self.required or not any(launches)):
             by.incomplete(f"the launches of {earlier.name} and {later.name} were not compared: the accesses of one are not known in full")
             return
-        unknown = [each for each in (earlier, later) if each.rows is None]
+        unknown = (each for each in (earlier, later) if each.rows is None)
         lost = not self.of_program and any(isinstance(each, _Launched) or each.name == BEFORE for each in unknown)
-        across, missed = _on_two_devices(earlier, later), dependent and all(launches) and (earlier.name, later.name) not in by.dependents
+        lost |= dependent and all(launches) and (earlier.name, later.name) not in by.dependents
+        lost |= bool(earlier.reaches) and not launches[0]  # it stands for such
+        across = on_two_devices(earlier.stream, later.stream)
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
                 stranger = "" if each.rows is None or other.rows is not None else self._stranger(each, other)
                 whose = f"all accesses of {stranger}" if stranger else "all its accesses"
-                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=lost or missed or (across and bool(each.reaches)))
+                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=lost or (across and bool(each.reaches)))
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: a kernel has few names."""
@@ -368,7 +378,7 @@ class ConcurrentLaunches:
         return other.name if other.name in names else "others"
 
     def _races(self, earlier: _Done, later: _Done, found: Sequence[Conflict], *, waited: bool) -> Iterator[Finding]:
-        unordered = words.NO_DEVICE_EDGE if _on_two_devices(earlier, later) else words.NO_STREAM_EDGE
+        unordered = words.NO_DEVICE_EDGE if on_two_devices(earlier.stream, later.stream) else words.NO_STREAM_EDGE
         situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else unordered
         situation = words.NO_HOST_WAIT if later.stream is None and isinstance(later, _Operated) else situation
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
@@ -388,13 +398,3 @@ class ConcurrentLaunches:
             return "no stream"
         where = f" of GPU {self.devices[stream.context]}" if len(self.devices) > 1 else ""
         return f"{stream.name or self._names.setdefault(stream, f'stream {len(self._names) + 1}')}{where}"
-
-
-def _on_two_devices(one: _Done, other: _Done) -> bool:
-    return one.stream is not None and other.stream is not None and one.stream.context != other.stream.context
-
-
-def _may_signal(one: _Done, other: _Done, scope: int) -> bool:
-    assert one.rows is not None
-    assert other.rows is not None
-    return may_signal(one.rows, other.rows, (one.fences, other.fences), scope)

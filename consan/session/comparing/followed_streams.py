@@ -28,6 +28,7 @@ from consan.checker.compiled.concurrent_launches import Rows
 from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
+from consan.session.comparing import concurrent_launches
 from consan.session.comparing.captures import Capture, Captures
 from consan.session.comparing.comparisons import Comparisons, StreamsSeen
 from consan.session.comparing.process_log import ProcessExchanges, ProcessLog
@@ -376,8 +377,13 @@ class FollowedStreams(ProgramStreams):
             self.concurrent.timeline.host_waits(self.concurrent.timeline.everything)
 
     def _is_early(self, place: WorkPlace, rows: Rows | None) -> bool:
-        """While there is one stream, one launch whose accesses are not known stands for those that follow, up to the next event."""
+        """While there is one stream, one launch whose accesses are not known stands for those that follow, up to the next event.
+
+        If there are many, those that all streams come behind are passed by.
+        """
         running = self.concurrent.timeline.running
+        if len(running) >= concurrent_launches.MOST_OF_PROGRAM and place.capture is None:
+            self.concurrent.pass_by(dict.fromkeys(self._known.values()))
         if self.several or place.capture is not None or (rows is not None and len(running) < MOST_EARLY):
             return False
         if self._early not in running or self.marked:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.compiled.concurrent_launches import Retained, Rows
+from consan.checker.compiled.concurrent_launches import Retained, RetainedFlag, Rows
 from consan.dataclass import dataclass
 from consan.reports.model import Dim3
 from consan.session.comparing.array_rows import HOST, ROWS, ByRows, rows_touched
 
 if TYPE_CHECKING:
+    from consan.session.modules.prepared import Prepared
     from consan.session.planning.proofs import LaunchBytes
 
 Mask = npt.NDArray[np.bool_]
@@ -72,6 +74,24 @@ class Memory:
         for begin, size in self.variables:
             ours |= (rows["device"] >= begin) & (rows["device"] < begin + size)
         return rows if self.shared else rows[ours]
+
+
+@dataclass(frozen=True)
+class KnownAccesses:
+    """The accesses of launches that have no log. `form`: of the module, whose sites they name."""
+
+    retained: Retained
+    form: Prepared
+
+    @classmethod
+    def of(cls, retained: Retained | None, form: Prepared) -> KnownAccesses | None:
+        """The same accesses as those of a launch that was recorded. None: it has flags, whose values later ones may not have."""
+        flags = None if retained is None else retained.peer_flags
+        if retained is None or retained.waited or flags is None or len(flags.rows):
+            return None
+        rows = retained.rows.copy()
+        rows["flags"] &= ~np.uint32(RetainedFlag.HAS_VALUE)  # others may store other values
+        return cls(replace(retained, rows=rows), form)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".ranks"
 MOST_LOGGED: Final = 1 << 22  # accesses
+MOST_ENTRIES: Final = 1 << 18  # launches and meetings
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ class ProcessLog:
     _entries: list[dict[str, Any]] = field(default_factory=list)
     _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     _first: dict[bytes, int] = field(default_factory=dict)  # the first launch with some accesses, by their digest
-    _alike: ByRows[tuple[int, dict[str, Any]]] = field(default_factory=ByRows)  # the first launch with some accesses, and its sides
+    _kinds: list[dict[str, Any]] = field(default_factory=list)  # what is the same in launches with the same accesses
+    _alike: ByRows[tuple[int, int]] = field(default_factory=ByRows)  # the first launch with some accesses, and the number of its kind
+    _alike_flags: ByRows[int] = field(default_factory=ByRows)  # the first launch with some flags
     _logged: int = 0
     _unwaited: dict[int, dict[str, Any]] = field(default_factory=dict)  # the launches whose ends the program's host cannot know
     _keys: Counter[str] = field(default_factory=Counter)
@@ -107,7 +110,12 @@ class ProcessLog:
 
     def met(self, number: int, concurrent: Iterable[int], key: str, *, sends: bool = True, receives: bool = True) -> None:
         """A barrier of processes, as an operation. `sends`, `receives`: whether what came before is known to others, and theirs here."""
-        self._entries.append({"number": number, "concurrent": sorted(concurrent), "key": key, "sends": sends, "receives": receives})
+        self._enter({"number": number, "concurrent": sorted(concurrent), "key": key, "sends": sends, "receives": receives})
+
+    def _enter(self, entry: dict[str, Any]) -> None:
+        self.full = self.full or len(self._entries) >= MOST_ENTRIES
+        if not self.full:
+            self._entries.append(entry)
 
     def add(self, number: int, done: Done, concurrent: Iterable[int], unwaited: Container[int] = ()) -> None:
         """A launch or an operation was made.
@@ -121,21 +129,19 @@ class ProcessLog:
         if done.rows is None:
             return
         flags, given = done.flags, done.rows
-        first, about = self._alike.of(given, (len(self.windows), done.name), lambda: self._kept(number, done, given))
-        if self.full or not about:
+        first, kind = self._alike.of(given, (len(self.windows), done.name), lambda: self._kept(number, done, given))
+        if self.full or kind < 0:
             return
-        if flags is not None:
-            self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = self._in_windows(flags.rows)
-            self._rows[f"sets-{number}"] = flags.sets
-        self._unwaited[number] = {"number": number, "concurrent": sorted(concurrent), "name": done.name, "began": began, "ended": ended}
-        self._unwaited[number] |= {"rows": first, **about}
-        self._entries.append(self._unwaited[number])
+        with_flags = None if flags is None else self._alike_flags.of(flags.rows, len(self.windows), lambda: self._keep_flags(number, flags))
+        self._unwaited[number] = {"number": number, "concurrent": sorted(concurrent), "began": began, "ended": ended}
+        self._unwaited[number] |= {"rows": first, "kind": kind, "flags": with_flags}
+        self._enter(self._unwaited[number])
 
-    def _kept(self, number: int, done: Done, given: Rows) -> tuple[int, dict[str, Any]]:
-        """Keep accesses, unless an earlier launch had the same. Gives the first one that had them, and what is known of all of these."""
+    def _kept(self, number: int, done: Done, given: Rows) -> tuple[int, int]:
+        """Keep accesses, unless an earlier launch had the same. Gives the first one that had them, and their kind; -1: there are none."""
         rows, window = self._in_windows(given)
         if not len(rows):
-            return number, {}
+            return number, -1
         digest = hashlib.blake2b(rows.view(np.uint8).data, digest_size=16)
         digest.update(window.tobytes())
         first = self._first.setdefault(digest.digest(), number)
@@ -144,7 +150,14 @@ class ProcessLog:
             self.full = self.full or self._logged > MOST_LOGGED
         if first == number and not self.full:
             self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
-        return first, {"signals": releases(rows, done.fences, SYS_SCOPE), "sides": dict(self._sides(done, rows))}
+        self._kinds.append({"name": done.name, "signals": releases(rows, done.fences, SYS_SCOPE), "sides": dict(self._sides(done, rows))})
+        return first, len(self._kinds) - 1
+
+    def _keep_flags(self, number: int, flags: RetainedFlags) -> int:
+        """Keep flags: those of this launch, and of later ones that are alike."""
+        self._rows[f"flags-{number}"], self._rows[f"windows-of-flags-{number}"] = self._in_windows(flags.rows)
+        self._rows[f"sets-{number}"] = flags.sets
+        return number
 
     def begins(self) -> None:
         """A launch begins, and nothing else runs."""
@@ -156,7 +169,7 @@ class ProcessLog:
 
     def save(self, stem: Path) -> None:
         """Write it, to a file that begins with `stem`."""
-        about = {"rank": self.rank, "world": self.world, "full": self.full, "entries": self._entries}
+        about = {"rank": self.rank, "world": self.world, "full": self.full, "entries": self._entries, "kinds": self._kinds}
         about["windows"] = [asdict(each) for each in self.windows]
         data = io.BytesIO()
         np.savez(data, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **self._rows)  # type: ignore[arg-type]

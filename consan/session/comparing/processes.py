@@ -8,13 +8,14 @@ the two are named, and the report is incomplete.
 
 from __future__ import annotations
 
+import bisect
 import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -30,17 +31,55 @@ from consan.session.comparing.peer_flags import FlaggedLaunch, PeerFlags
 from consan.session.comparing.process_log import SUFFIX, SharedWindow
 
 _WINDOW_BITS: Final = 44  # bits of an offset in a window
-_MOST_PAIRS: Final = 1 << 16
-Known = dict[int, int]
-"""By rank: a bit for each of its launches and operations."""
+MOST_PAIRS: Final = 1 << 16  # that no seen order is between
+
+
+class EarlierOnes(NamedTuple):
+    """Launches and operations of a rank: all below a number, and a bit for each from there on. As a program goes on, few have a bit."""
+
+    below: int = 0
+    bits: int = 0
+
+    def __contains__(self, number: object) -> bool:
+        assert isinstance(number, int)
+        return number < self.below or bool(self.bits >> number - self.below & 1)
+
+    def joined(self, other: EarlierOnes) -> EarlierOnes:
+        """With those of another set."""
+        if self.below < other.below:
+            return other.joined(self)
+        return self._with(self.bits | other.bits >> self.below - other.below)
+
+    def plus(self, number: int) -> EarlierOnes:
+        """With one more."""
+        return self if number in self else self._with(self.bits | 1 << number - self.below)
+
+    def _with(self, bits: int) -> EarlierOnes:
+        more = (~bits & bits + 1).bit_length() - 1  # those that follow without a gap
+        return EarlierOnes(self.below + more, bits >> more)
+
+    @classmethod
+    def than(cls, number: int, concurrent: Iterable[int]) -> EarlierOnes:
+        """All before a number but some."""
+        least = min(concurrent, default=number)
+        return cls(least, ((1 << number - least) - 1) & ~sum(1 << each - least for each in concurrent))
+
+    @property
+    def end(self) -> int:
+        """Behind the last one."""
+        return self.below + self.bits.bit_length()
+
+
+Known = dict[int, EarlierOnes]
+"""By rank: its launches and operations that come before."""
 
 
 @dataclass(eq=False)
-class _Made(FlaggedLaunch):
-    """A launch of a rank. `before`: the earlier ones of its rank that are over when it starts, a bit for each."""
+class LoggedLaunch(FlaggedLaunch):
+    """A launch of a rank. `before`: the earlier ones of its rank that are over when it starts."""
 
     number: int
-    before: int
+    before: EarlierOnes
     about: dict[str, Any]
     alike: tuple[str, int]  # the file of its process, and the first launch there with the same accesses
     windows: dict[int, SharedWindow] = field(default_factory=dict)  # by their places among addresses
@@ -100,11 +139,11 @@ class _StoredSide:
 
 
 @dataclass
-class _Process:
+class LoggedProcess:
     """The log of one process."""
 
     about: dict[str, Any]
-    launches: list[_Made]
+    launches: list[LoggedLaunch]
     exchanges: list[dict[str, Any]]
 
     @property
@@ -124,37 +163,51 @@ def compared(folder: Path) -> tuple[list[Finding], list[str]]:
     missing = set(range(max(int(each.about["world"]) for each in processes))) - {each.rank for each in processes}
     reasons = dict.fromkeys(f"what rank {rank} has done in symmetric memory is not known" for rank in sorted(missing))
     if any(each.about["full"] for each in processes):
-        reasons["there were more accesses to symmetric memory than are compared"] = None
+        reasons["there were more accesses to symmetric memory, or launches that touch it, than are compared"] = None
     _place(processes)
-    knowledge, flags = _Knowledge(processes), PeerFlags([made for each in processes for made in each.launches], _is_over)
+    knowledge, flags = Knowledge(processes), PeerFlags([made for each in processes for made in each.launches], _is_over)
     findings: list[Finding] = []
     races = _Races()
-    for count, (first, second) in enumerate(_pairs(processes)):
-        if count >= _MOST_PAIRS:
+    for count, (first, second) in enumerate(unordered_pairs(processes, knowledge)):
+        if count >= MOST_PAIRS:
             reasons["there were more launches of different ranks than are compared"] = None
             break
-        if not knowledge.ordered(first, second):
-            _judge(first, second, races, flags, findings, reasons)
+        _judge(first, second, races, flags, findings, reasons)
     return findings, list(reasons)
 
 
-def _pairs(processes: list[_Process]) -> Iterator[tuple[_Made, _Made]]:
+def unordered_pairs(processes: list[LoggedProcess], knowledge: Knowledge) -> Iterator[tuple[LoggedLaunch, LoggedLaunch]]:
+    """The launches of two ranks that no seen order is between."""
     for one, other in itertools.combinations(processes, 2):
         if one.rank != other.rank:
-            yield from itertools.product(one.launches, other.launches)
+            yield from _unordered(one, other, knowledge)
+
+
+def _unordered(one: LoggedProcess, other: LoggedProcess, knowledge: Knowledge) -> Iterator[tuple[LoggedLaunch, LoggedLaunch]]:
+    """A launch meets few others: those that it knows stand before them, and those that know it behind."""
+    numbers = [made.number for made in other.launches]
+    know = [knowledge.before(made).get(one.rank, EarlierOnes()) for made in other.launches]
+    from_here = list(itertools.accumulate(reversed([each.below for each in know]), min))[::-1]  # these, and all that follow, know so many
+    for made in one.launches:
+        known = knowledge.before(made).get(other.rank, EarlierOnes())
+        for at in range(bisect.bisect_left(numbers, known.below), len(numbers)):
+            if from_here[at] > made.number:
+                break
+            if numbers[at] not in known and made.number not in know[at]:
+                yield made, other.launches[at]
 
 
 def _is_over(one: FlaggedLaunch, other: FlaggedLaunch) -> bool:
     """Whether a launch is over when another one of its rank starts."""
-    assert isinstance(one, _Made)
-    assert isinstance(other, _Made)
-    return one.rank == other.rank and bool(other.before >> one.number & 1)
+    assert isinstance(one, LoggedLaunch)
+    assert isinstance(other, LoggedLaunch)
+    return one.rank == other.rank and one.number in other.before
 
 
 class _Races(dict[tuple[tuple[str, int], tuple[str, int]], tuple[list[Conflict], bool]]):
     """The conflicts that `racing` finds between the accesses of two launches."""
 
-    def of(self, first: _Made, second: _Made) -> tuple[list[Conflict], bool]:
+    def of(self, first: LoggedLaunch, second: LoggedLaunch) -> tuple[list[Conflict], bool]:
         """The conflicts, and whether there may be others. Launches with the same accesses are compared once."""
         key = first.alike, second.alike
         if key not in self:
@@ -162,7 +215,9 @@ class _Races(dict[tuple[tuple[str, int], tuple[str, int]], tuple[list[Conflict],
         return self[key]
 
 
-def _judge(first: _Made, second: _Made, races: _Races, flags: PeerFlags, findings: list[Finding], reasons: dict[str, None]) -> None:
+def _judge(
+    first: LoggedLaunch, second: LoggedLaunch, races: _Races, flags: PeerFlags, findings: list[Finding], reasons: dict[str, None]
+) -> None:
     """Compare two launches that no seen order is between."""
     found, perhaps = races.of(first, second)
     names = (
@@ -178,27 +233,27 @@ def _judge(first: _Made, second: _Made, races: _Races, flags: PeerFlags, finding
         findings += [_race(first, second, each) for each in found]
 
 
-def _overlap(first: _Made, second: _Made) -> bool:
+def _overlap(first: LoggedLaunch, second: LoggedLaunch) -> bool:
     """Whether each began before a host can have known the end of the other: nothing that a host has done can have ordered them."""
     begins, ends = (float(each.about["began"]) for each in (first, second)), (float(each.about["ended"]) for each in (first, second))
     return all((first.about["began"], second.about["began"])) and max(begins) < min(ends)
 
 
-def _race(first: _Made, second: _Made, each: Conflict) -> Finding:
+def _race(first: LoggedLaunch, second: LoggedLaunch, each: Conflict) -> Finding:
     one, other = both_in(each.first, each.second)
     edge = words.StreamEdge(f"rank {first.rank}", f"rank {second.rank}", "")
     sides = first.side(one, each.reach), second.side(other, each.reach)
     return words.launch_race(*sides, words.NO_RANK_EDGE, edge, ahead=0, count=each.count, ctas=each.ctas, same_value=each.same_value)
 
 
-class _Knowledge:
+class Knowledge:
     """The launches that come before each launch, in its own rank and in others."""
 
-    def __init__(self, processes: list[_Process]) -> None:
+    def __init__(self, processes: list[LoggedProcess]) -> None:
         self._exchanges: dict[int, dict[int, dict[str, Any]]] = {
             each.rank: {int(exchange["number"]): exchange for exchange in each.exchanges} for each in processes
         }
-        self._all = {rank: sum(1 << number for number in own) for rank, own in self._exchanges.items()}
+        self._numbers = {rank: sorted(own) for rank, own in self._exchanges.items()}
         self._at: dict[tuple[int, int], Known] = {}  # what a rank knows behind an exchange
         self._before: dict[tuple[int, int], Known] = {}  # and before a launch
         given: dict[str, Known] = {}
@@ -212,23 +267,24 @@ class _Knowledge:
                 if exchange["receives"]:
                     _join(known, given.get(exchange["key"], {}))
                 if exchange["sends"]:
-                    changed |= _join(given.setdefault(exchange["key"], {}), {**known, rank: exchange["before"] | 1 << number})
+                    with_it = exchange["before"].plus(number)
+                    changed |= _join(given.setdefault(exchange["key"], {}), {**known, rank: with_it})
 
-    def of(self, rank: int, before: int) -> Known:
-        """The launches of others that come before what is behind these operations of a rank, a bit for each."""
+    def of(self, rank: int, before: EarlierOnes) -> Known:
+        """The launches of others that come before what is behind these operations of a rank."""
         found: Known = {}
-        left = before & self._all.get(rank, 0)
-        while left:  # the last one knows what those before it know
-            last = left.bit_length() - 1
-            _join(found, self._at.get((rank, last), {}))
-            left &= ~(self._exchanges[rank][last]["before"] | 1 << last)
+        numbers, seen = self._numbers.get(rank, []), EarlierOnes()
+        for at in range(bisect.bisect_left(numbers, before.end) - 1, -1, -1):
+            number = numbers[at]
+            if number < seen.below:
+                break
+            if number in before and number not in seen:  # the last one knows what those before it know
+                _join(found, self._at.get((rank, number), {}))
+                seen = seen.joined(self._exchanges[rank][number]["before"]).plus(number)
         return found
 
-    def ordered(self, first: _Made, second: _Made) -> bool:
-        """Whether one of two launches of different ranks comes before the other."""
-        return any(self._known(one).get(other.rank, 0) >> other.number & 1 for one, other in ((second, first), (first, second)))
-
-    def _known(self, made: _Made) -> Known:
+    def before(self, made: LoggedLaunch) -> Known:
+        """The launches of others that come before a launch."""
         key = made.rank, made.number
         if key not in self._before:
             self._before[key] = self.of(made.rank, made.before)
@@ -237,38 +293,36 @@ class _Knowledge:
 
 def _join(known: Known, more: Known) -> bool:
     """Add to what is known. Returns whether that was new."""
-    before = dict(known)
-    for rank, bits in more.items():
-        known[rank] = known.get(rank, 0) | bits
-    return known != before
+    changed = False
+    for rank, numbers in more.items():
+        before = known.get(rank, EarlierOnes())
+        known[rank] = before.joined(numbers)
+        changed |= known[rank] != before
+    return changed
 
 
-def _before(entry: dict[str, Any]) -> int:
-    return ((1 << int(entry["number"])) - 1) & ~sum(1 << int(each) for each in entry["concurrent"])
-
-
-def _read(path: Path) -> _Process:
+def _read(path: Path) -> LoggedProcess:
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
-        launches, exchanges, read = [], [], dict[int, Any]()
+        launches, exchanges, rows, flags = [], [], dict[int, Any](), dict[int | None, Any]({None: None})
         for entry in about["entries"]:
-            before = _before(entry)
+            before = EarlierOnes.than(int(entry["number"]), entry["concurrent"])
             if "key" in entry:
                 exchanges.append({**entry, "before": before})
                 continue
-            number, first = int(entry["number"]), int(entry["rows"])
-            if first not in read:
-                read[first] = file[f"rows-{first}"]
-                read[first]["device"] = file[f"windows-{first}"]
-            flags = None
-            if f"flags-{number}" in file:
-                flags = RetainedFlags(file[f"flags-{number}"], file[f"sets-{number}"])
-                flags.rows["scope"] = file[f"windows-of-flags-{number}"]
-            launches.append(_Made(int(about["rank"]), read[first], flags, number, before, entry, (path.name, first)))
-    return _Process(about, launches, exchanges)
+            number, first, with_flags = int(entry["number"]), int(entry["rows"]), entry["flags"]
+            if first not in rows:
+                rows[first] = file[f"rows-{first}"]
+                rows[first]["device"] = file[f"windows-{first}"]
+            if with_flags not in flags:
+                flags[with_flags] = RetainedFlags(file[f"flags-{with_flags}"], file[f"sets-{with_flags}"])
+                flags[with_flags].rows["scope"] = file[f"windows-of-flags-{with_flags}"]
+            entry |= about["kinds"][entry["kind"]]
+            launches.append(LoggedLaunch(int(about["rank"]), rows[first], flags[with_flags], number, before, entry, (path.name, first)))
+    return LoggedProcess(about, launches, exchanges)
 
 
-def _place(processes: Iterable[_Process]) -> None:
+def _place(processes: Iterable[LoggedProcess]) -> None:
     """Give each window the same place in all processes, and accesses their places there."""
     places: dict[tuple[str, int], int] = {}
     for process in processes:
@@ -277,7 +331,7 @@ def _place(processes: Iterable[_Process]) -> None:
         named = dict(zip(numbers.tolist(), windows, strict=True))
         for rows in {made.alike: made.rows for made in process.launches}.values():
             rows["address"] += numbers[rows["device"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
+        for flags in {id(made.flags): made.flags for made in process.launches if made.flags is not None}.values():
+            flags.rows["address"] += numbers[flags.rows["scope"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
         for made in process.launches:
-            if made.flags is not None:
-                made.flags.rows["address"] += numbers[made.flags.rows["scope"].astype(np.int64)] << np.uint64(_WINDOW_BITS)
             made.windows = named

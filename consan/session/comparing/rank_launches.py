@@ -47,7 +47,7 @@ from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import MOST_ROWS
 from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.comparing.program_streams import ProgramStream, ProgramStreams
-from consan.session.comparing.streams import NONE, Event, LaunchOrder, Numbers, StreamPlace
+from consan.session.comparing.streams import NONE, Event, LaunchOrder, Numbers, StreamPlace, all_behind
 from consan.session.modules.layouts import AddressName
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ class RankLaunches:
         Something stands for those that are not over for the hosts: a new stream may run at the same time.
         """
         all_streams = [each for rank in range(self.count) for each in self.streams.on(rank)]
-        known = functools.reduce(operator.and_, (each.before_dependent for each in all_streams), self._timeline.everything)
+        known = all_behind(all_streams, self._timeline)
         gone = [each for each in dict.fromkeys(map(self._made.__getitem__, known)) if known >= Numbers(each.ends.values())]
         numbers = Numbers(number for each in gone for number in each.ends.values())
         of_hosts = functools.reduce(operator.and_, (self.known_to_host(rank).over for rank in range(self.count)))
@@ -391,4 +391,4 @@ def _meet(one: Rows, other: Rows) -> bool:
 def _may_signal(earlier: _Made, later: _Made, rows: tuple[Rows, Rows]) -> bool:
     """Whether two launches of one rank may synchronise through memory."""
     fences = earlier.fences, later.fences
-    return may_signal(*rows, fences, GPU_SCOPE) or may_signal(*rows[::-1], fences[::-1], GPU_SCOPE)
+    return may_signal(*rows, fences, GPU_SCOPE)

@@ -10,6 +10,8 @@ The streams of a program that a session runs are in program_streams.py. Not foll
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import Final
@@ -278,3 +280,13 @@ class Stream:
 
     def _ends(self) -> None:
         """An operation of the stream was made: a subclass lets others wait for it."""
+
+
+def on_two_devices(one: Stream | None, other: Stream | None) -> bool:
+    """Whether two streams are of two devices, or two contexts of one."""
+    return one is not None and other is not None and one.context != other.context
+
+
+def all_behind(streams: Iterable[Stream], timeline: LaunchOrder) -> Numbers:
+    """The launches that the next one of each stream comes behind."""
+    return functools.reduce(operator.and_, (each.before_dependent for each in streams), timeline.everything)

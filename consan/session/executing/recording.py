@@ -202,7 +202,7 @@ class Recording:
 
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
-        self.accesses.last, self.accesses.alike = checked.retained, checked.alike
+        self.accesses.last, self.accesses.alike, self.accesses.plain = checked.retained, checked.alike, not checked.found
         self.left.note(entry, checked, self.histories)
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)

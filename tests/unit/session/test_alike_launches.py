@@ -23,6 +23,15 @@ extern "C" __global__ void fills_often(unsigned* out, unsigned** from, int numbe
     for (int at = 0; at < number; ++at) from[0][blockIdx.x * blockDim.x + threadIdx.x] = at;
 }
 extern "C" __global__ void reads(unsigned* out, unsigned* from, int number) { from[threadIdx.x] = out[threadIdx.x + number]; }
+extern "C" __global__ void raises(unsigned* out, unsigned* from, int) {
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+    if (blockIdx.x + threadIdx.x == 0) atomicExch_system(out + 300, 1u);
+}
+extern "C" __global__ void fills_all(unsigned* out, unsigned* from, int) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
+extern "C" __global__ void copies(unsigned* out, unsigned* from, int number) {
+    unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+    from[at] = out[at + number];
+}
 extern "C" __global__ void races(unsigned* out, unsigned* from, int number) { out[threadIdx.x] = blockIdx.x; }
 """
 ELSEWHERE = HALF // 2
@@ -157,6 +166,61 @@ def test_a_fault_of_looks(name: str, ranks: list[Rank], monkeypatch: pytest.Monk
     plant(monkeypatch, global_looks, old, new)
     monkeypatch.setattr(global_looks, "MOST_COMPARED", 2)
     assert goes_on(ranks, tmp_path, **how) != verdict
+
+
+def reads_often(ranks: list[Rank], folder: Path, *, moves: bool = False) -> tuple[list[str], list[str]]:
+    """Rank 0 reads the same bytes in six launches, and rank 1 writes beside the last one. `moves`: the last one reads these first."""
+    for number in range(6):
+        ranks[0].launch("copies", 300 if moves and number < 5 else 0, at=10 * number)
+    ranks[1].launch("fills_all", at=50)
+    return [finding.kind for finding in compared(ranks, folder)[0]], list(ranks[0].framework.report().incomplete)
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("moves", [False, True])
+def test_launches_that_parameters_decide_are_known(
+    moves: bool, ranks: list[Rank], looks: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those with the same parameters as an earlier one have no log. All are compared, however long the program runs."""
+    monkeypatch.setattr(global_looks, "LONGEST_ALIKE", 0.0)
+    kinds, reasons = reads_often(ranks, tmp_path, moves=moves)
+    assert (set(kinds), reasons, len(looks)) == ({"global-race"}, [], 3 if moves else 2), looks
+
+
+KNOWN = {
+    "other parameters": ("launch.cluster, tuple(args)", "launch.cluster", True),
+    "an unlimited comparison": ("key is not None and accesses.plain", "False", False),
+    "as few as there is room for": ("<= MOST_KNOWN", "< 0", False),
+}
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_fault_of_known_launches(name: str, ranks: list[Rank], monkeypatch: pytest.MonkeyPatch, looks: list[Any], tmp_path: Path) -> None:
+    old, new, moves = KNOWN[name]
+    plant(monkeypatch, global_looks, old, new)
+    monkeypatch.setattr(global_looks, "MOST_COMPARED", 2)
+    with pytest.raises(AssertionError):
+        test_launches_that_parameters_decide_are_known(moves, ranks, looks, tmp_path, monkeypatch)
+
+
+def recorded(ranks: list[Rank], entry: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many of three launches have a log."""
+    logs, before = [0], recorder.look_once
+
+    def counted(*args: Any) -> Any:
+        logs[0] += 1
+        return before(*args)
+
+    monkeypatch.setattr(recorder, "look_once", counted)
+    for at in range(3):
+        ranks[0].launch(entry, at=10 * at)
+    return logs[0]
+
+
+@pytest.mark.parametrize(("entry", "logs"), [("fills_all", 1), ("raises", 3)])
+def test_a_launch_with_a_flag_is_not_known(entry: str, logs: int, ranks: list[Rank], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert recorded(ranks, entry, monkeypatch) == logs
 
 
 FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., Any], list[Any]]] = {

@@ -86,10 +86,15 @@ _APART = gpus.NO_ORDERS["nothing"]
 # The function that changes, what is replaced by what in it, and the program that shows it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
     "GPUs: the scope of accesses": (
-        *(concurrent_launches, "ConcurrentLaunches._compare", "SYS_SCOPE if _on_two_devices(earlier, later) else GPU_SCOPE", "GPU_SCOPE"),
+        *(
+            concurrent_launches,
+            "ConcurrentLaunches._compare",
+            "SYS_SCOPE if on_two_devices(earlier.stream, later.stream) else GPU_SCOPE",
+            "GPU_SCOPE",
+        ),
         _of_gpus(_APART, entry="adds"),
     ),
-    "GPUs: signals": (checked, "may_signal", "return bool(", "return False and bool(", _without_flags(_of_gpus(_APART, entry="signals"))),
+    "GPUs: signals": (checked, "_may_meet", "return bool(", "return False and bool(", _without_flags(_of_gpus(_APART, entry="signals"))),
     "GPUs: the scope of fences": (
         *(checked, "_orders", "fences >= scope", "fences >= 0"),
         _without_flags(_of_gpus(_APART, entry="signals_in_gpu")),
@@ -111,7 +116,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         _of_gpus(gpus.ORDERS["context"]),
     ),
     "GPUs: the words": (
-        *(concurrent_launches, "ConcurrentLaunches._races", "words.NO_DEVICE_EDGE if _on_two_devices(earlier, later) else ", ""),
+        *(
+            concurrent_launches,
+            "ConcurrentLaunches._races",
+            "words.NO_DEVICE_EDGE if on_two_devices(earlier.stream, later.stream) else ",
+            "",
+        ),
         _of_gpus(_APART),
     ),
     "processes: the scope of accesses": (
@@ -144,18 +154,18 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         _with_later("by work of unknown accesses"),
     ),
     "processes: meetings": (
-        *(processes, "_Knowledge.ordered", "return any(", "return False and any("),
+        *(processes, "Knowledge.before", "self.of(made.rank, made.before)", "{}"),
         _of_processes("fills", "reads", members.ORDERS["a collective"]),
     ),
     "processes: who sends": (
-        *(processes, "_Knowledge.__init__", 'if exchange["sends"]:', "if True:"),
+        *(processes, "Knowledge.__init__", 'if exchange["sends"]:', "if True:"),
         _of_processes("fills", "reads", lambda rank: rank.meets(sends=bool(rank.rank), receives=bool(rank.rank))),
     ),
     "processes: who receives": (
-        *(processes, "_Knowledge.__init__", 'if exchange["receives"]:', "if True:"),
+        *(processes, "Knowledge.__init__", 'if exchange["receives"]:', "if True:"),
         _of_processes("fills", "reads", lambda rank: rank.meets(sends=not rank.rank, receives=not rank.rank)),
     ),
-    "processes: knowledge handed on": (processes, "_Knowledge.__init__", "{**known, rank:", "{rank:", _handed_on),
+    "processes: knowledge handed on": (processes, "Knowledge.__init__", "{**known, rank:", "{rank:", _handed_on),
     "processes: streams of meetings": (
         *(concurrent_launches, "ConcurrentLaunches.met", "concurrent = self.timeline.everything - place.start", "concurrent = frozenset()"),
         _of_processes("fills", "reads", lambda rank: rank.meets(0 if rank.rank else rank.framework.calls.stream(), waits=False)),
