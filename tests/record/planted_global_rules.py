@@ -425,6 +425,13 @@ RULES = {
         "data_of_a_sequence_lock",
         False,
     ),
+    "R-MO1: a later round hides nothing": (
+        "global_races.hpp",
+        "if (own && own != last) lacks_order(",
+        "if (false) lacks_order(",
+        "sequence_lock_end_not_released",
+        True,
+    ),
     "R-MO1: what a loop throws away is no flag": (
         "edges.hpp",
         "if (flags_[number].again) continue;",

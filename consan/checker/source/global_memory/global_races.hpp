@@ -32,9 +32,13 @@ class GlobalRaces : GlobalRaceItems {
         compared_ += any;
     }
 
-    // R-MO1: a strong load of data is about to be performed, and has observed nothing yet. The write that it should see is the latest one.
+    // R-MO1: a strong load of data is about to be performed, and has observed nothing yet. The write that it should see is the latest one. Of an
+    // attempt that may be thrown away it is also the one that it has read from: a later round may have no flag yet.
     void look(const FlagAccess &read) {
-        if (u32 at = latest(read, [](const RacingAccess &) { return true; })) lacks_order(cells_.at(read.address / 4), items_[at], now(read));
+        u32 last = latest(read, [](const RacingAccess &) { return true; });
+        u32 own = read.again ? latest(read, [&](const RacingAccess &old) { return old.flag == read.from; }) : 0;
+        if (last) lacks_order(cells_.at(read.address / 4), items_[last], now(read));
+        if (own && own != last) lacks_order(cells_.at(read.address / 4), items_[own], now(read));
     }
 
     // R-RACE: a read that acquires is about to be performed. It may come before the release that it observes, and then before weak writes that
