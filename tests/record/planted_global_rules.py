@@ -421,7 +421,7 @@ RULES = {
     "R-MO1: what a loop throws away": (
         "global_races.hpp",
         "(load.again && deficit.lack == Lack::NONE)",
-        "false",
+        "(false)",
         "data_of_a_sequence_lock",
         False,
     ),
