@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from consan.backends.base import Dim3, Handle
 from consan.dataclass import dataclass
 from consan.reports.source.variables import Argument
 from consan.session.modules.parameters import Asked, unknown
+
+if TYPE_CHECKING:
+    from consan.session.modules.prepared import Prepared
 
 
 @dataclass(frozen=True)
@@ -42,3 +47,18 @@ class FrameworkLaunch:
     def without_arguments(self) -> FrameworkLaunch:
         """This launch, to be kept: a program's arguments live no longer than it wants."""
         return replace(self, args=unknown, buffers=None)
+
+
+def records_global(form: Prepared, launch: FrameworkLaunch) -> bool:
+    """Whether a form of a module records the global memory of a launch."""
+    return form.recorded is not None and form.recorded.has_global(launch.entry)
+
+
+@contextlib.contextmanager
+def loaded_as(prepared: Prepared, module: Handle) -> Iterator[None]:
+    """Inside the block the module is the one that the framework has loaded: it may load the same text more than once."""
+    before, prepared.handle = prepared.handle, module
+    try:
+        yield
+    finally:
+        prepared.handle = before

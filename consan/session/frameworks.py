@@ -32,7 +32,7 @@ from consan.session.executing.in_flight_launch import Shape
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
 from consan.session.executing.watch import SessionWatch
-from consan.session.framework_launch import FrameworkLaunch
+from consan.session.framework_launch import FrameworkLaunch, loaded_as, records_global
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
 from consan.session.kept_launches import KeptLaunches
 from consan.session.known_in_graphs import KnownInGraphs
@@ -105,8 +105,9 @@ class Frameworks:
         self.streams.read_noted()
         self._forget_repeated()
         self.background.settle()
+        self.streams.concurrent.tell_awaited(self.streams.lock)
         self.graphs.settle(altered=self.streams.captures.altered, lost=self.streams.captures.counted.take())
-        self.looks.settle()
+        self.looks.settle(self.selection.left_in_a_hurry(never=True))
 
     def forget(self) -> None:
         """Start afresh after a report."""
@@ -221,14 +222,15 @@ class Frameworks:
             self.names.note_buffers(prepared, launch.entry, launch.buffers())
         self.kept.before(prepared, launch)
         reaches = self._reached(prepared, launch)
-        with _loaded(prepared, launch.module):
-            captured = self.device.backend.capturing(launch.stream)
-            compares = self.streams.compares_in(launch.stream, self.context)
+        with loaded_as(prepared, launch.module):
+            captured, compares = self.device.backend.capturing(launch.stream), self.streams.compares_in(launch.stream, self.context)
             touched = self._touched(prepared, launch, launch.args, captured=captured) if captured or compares else None
             how = {"needed": bool(reaches), "with_others": bool(reaches) and self.streams.several_devices}
             look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, **how)
             form, began = look.whole or prepared, self._begun(look)
-            with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
+            keeps, alone = compares and not captured and records_global(form, launch), not (reaches or prepared.chains)
+            alone = alone and not (self.streams.several_devices or self.comparisons.accesses.peers)
+            with self.judge.recording.keeping(keeps, later=alone), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
             self.judge.recording.kernels.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
@@ -236,7 +238,7 @@ class Frameworks:
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
                 if compares:
-                    self.looks.compared(prepared, launch, time.monotonic() - began)
+                    self.looks.compared(prepared, launch, self.comparisons.accesses.awaited or time.monotonic() - began)
             shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched, reaches)
             self._compare(chosen if look.known is None else look.known.form, shape, launch)
 
@@ -261,8 +263,16 @@ class Frameworks:
 
     def launched_again(self, prepared: Prepared, launch: FrameworkLaunch, shape: LaunchShape) -> None:
         """Such a launch was made."""
-        self.judge.recording.accesses.last = None
+        self.judge.recording.accesses.forget()
         self.streams.framework_launched(self.comparisons, prepared, shape, launch.stream, launch.edge, self.context)
+
+    def _without_room(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Generator[Handle | None, None, Prepared]:
+        """Launch without the log that has no room until a check is over. Returns the form that was launched."""
+        if look.whole is not None:
+            return (yield from self._launched(prepared, launch, self.looks.put_off(prepared, launch)))
+        self.selection.hurried[prepared.number, launch.entry, (launch.grid, launch.block, launch.cluster)] += 1
+        yield self._unrecorded(prepared, launch)
+        return prepared
 
     def _reached(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
         """How a launch that is about to be made may reach memory of other GPUs. If it does, launches are compared from now on."""
@@ -349,7 +359,11 @@ class Frameworks:
             return prepared
         form = look.whole or prepared
         shape, background = _shape(form, launch), not form.logs.slow and self.background.accepts(form, entry, repeats=False)
-        chosen, started = form, self.background.idle(shape) if background else None
+        key, chosen, how = (prepared.number, entry, shape[3:6]), form, {"alone": records_global(form, launch)}
+        started, room = self.background.idle(shape, first=self.selection.is_first(key), **how) if background else (None, True)
+        if not room:
+            return (yield from self._without_room(prepared, launch, look))
+        self.selection.recorded[key] += 1
         if started is None:
             chosen, started = judge.start(form, entry, PlannedLaunch(*shape[3:6]), None, _args(form, launch, look), background=background)
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
@@ -381,20 +395,6 @@ def _shape(prepared: Prepared, launch: FrameworkLaunch) -> Shape:
     return launch.module, prepared.number, launch.entry, *extents, length, launch.shared
 
 
-def _records_global(form: Prepared, launch: FrameworkLaunch) -> bool:
-    return form.recorded is not None and form.recorded.has_global(launch.entry)
-
-
 def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Parameters:
     """The parameters for a proof that the launch may be recorded without global memory; none where there is nothing to prove."""
-    return () if look.whole is not None or not _records_global(form, launch) else launch.args() or ()
-
-
-@contextlib.contextmanager
-def _loaded(prepared: Prepared, module: Handle) -> Iterator[None]:
-    """Inside the block the module is the one that the framework has loaded: it may load the same text more than once."""
-    before, prepared.handle = prepared.handle, module
-    try:
-        yield
-    finally:
-        prepared.handle = before
+    return () if look.whole is not None or not records_global(form, launch) else launch.args() or ()

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import field
+from types import MappingProxyType
 from typing import Final
 
 from consan._errors import ConsanError
@@ -24,6 +25,7 @@ from consan.dataclass import dataclass
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
 from consan.session.comparing.launch_memory import KnownAccesses
+from consan.session.comparing.pairs.awaited import AwaitedAccesses
 from consan.session.executing.background import Background
 from consan.session.executing.checked_kernels import FIRST_ONLY
 from consan.session.executing.in_flight_launch import is_looked_at
@@ -38,13 +40,15 @@ MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global me
 FEW_LOOKS_AT_PAIRS: Final = 8  # launches of a shape, if the logs of one are too long for all of its CTAs to be compared at a time
 LONGEST_LOOKS_AT_PAIRS: Final = 120.0  # seconds that more such launches may take
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
-LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
+LONGEST_COMPARED: Final = 4.0  # seconds that launches, or their checks beside the program, may take for a comparison with other streams
 MOST_KNOWN: Final = 1 << 22  # accesses of launches whose parameters tell them
 LONGEST_ALIKE: Final = 2.0  # more seconds for launches whose logs are those of earlier ones, where the report is incomplete without them
 MOST_PENDING_PROOFS: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
+BUSY: Final = "there was no room for their logs until earlier launches were checked"
 _OfModule = tuple[int, str]
 _Shape = tuple[Dim3, Dim3, Dim3]
+NOTHING_LEFT: Final[Mapping[_OfModule, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class GlobalLooks:
     _alike: set[_OfModule] = field(default_factory=set)  # kernels whose last such launch was one of them
     _known: dict[Hashable, GlobalLook] = field(default_factory=dict)  # by kernel, extents and parameters
     _known_rows: int = 0  # of these
+    _awaited: list[AwaitedAccesses] = field(default_factory=list)  # of launches beside whose checks the program went on
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
@@ -110,12 +115,22 @@ class GlobalLooks:
         """Whether a launch is recorded for a comparison with other streams. `needed`: see `of`."""
         kernel = prepared.number, launch.entry
         alike = needed and kernel in self._alike and self.alike_seconds < LONGEST_ALIKE
-        spent = not alike and (self._looks.get(kernel, 0) >= MOST_COMPARED or self.seconds > LONGEST_COMPARED)
+        seconds = self.seconds + sum(each.seconds for each in self._awaited)
+        spent = not alike and (self._looks.get(kernel, 0) >= MOST_COMPARED or seconds > LONGEST_COMPARED)
         return self._may_look(prepared, launch.entry) and not (spent or self._too_large(prepared, launch))
 
-    def compared(self, prepared: Prepared, launch: FrameworkLaunch, seconds: float) -> None:
-        """A launch that was recorded for a comparison has taken some seconds."""
+    def put_off(self, prepared: Prepared, launch: FrameworkLaunch) -> GlobalLook:
+        """A launch had no room for the log that it was to have: a later one of its shape is looked at."""
+        self._looks[prepared.number, launch.entry] -= 1
+        self._shapes[prepared.number, launch.entry].discard((launch.grid, launch.block, launch.cluster))
+        return NONE
+
+    def compared(self, prepared: Prepared, launch: FrameworkLaunch, seconds: float | AwaitedAccesses) -> None:
+        """A launch that was recorded for a comparison has taken some seconds, or its check takes some."""
         kernel = prepared.number, launch.entry
+        if isinstance(seconds, AwaitedAccesses):
+            self._awaited.append(seconds)
+            return
         if self.judge.recording.accesses.alike:
             self._alike.add(kernel)
             self.alike_seconds += seconds
@@ -195,8 +210,11 @@ class GlobalLooks:
         wanted = self.judge.recording.options.global_wanted
         return wanted and recorded is not None and not recorded.has_global(entry) and not prepared.logs.slow
 
-    def settle(self) -> None:
-        """Make the proofs that are owed."""
+    def settle(self, left: Mapping[_OfModule, int] = NOTHING_LEFT) -> None:
+        """Make the proofs that are owed. `left`: launches without room for their logs, of shapes of which none was recorded."""
+        kernels, used = self.judge.recording.kernels, self.modules.used
+        for (number, entry), count in left.items():
+            kernels.lacks_record(used[number], entry, BUSY, count - kernels.unrecorded(used[number], entry).get(BUSY, 0))
         until = time.monotonic() + LONGEST_PROOFS
         for (number, entry, grid, block, args), times in self._pending_proofs.items():
             if time.monotonic() > until:
@@ -214,6 +232,7 @@ class GlobalLooks:
         self._alike.clear()
         self._known.clear()
         self._known_rows = 0
+        self._awaited.clear()
         self._shapes.clear()
         self._looks.clear()
         self._pending_proofs.clear()

@@ -253,7 +253,7 @@ class LaunchesLikeOne(PlainLaunches):
 
     def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
         """Count launches."""
-        self.background.counts_like(self.checked, sum(times.values()))
+        self.background.repeating.counts_like(self.checked, sum(times.values()))
 
 
 @dataclass(eq=False, repr=False)

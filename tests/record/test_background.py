@@ -220,6 +220,7 @@ def test_a_full_log_is_told(backend: Streams) -> None:
     for rounds in (3, 400, 3):
         framework.launch(rounds, entry="scatters")
         backend.advance(0)
+        framework.session.frameworks.background.settle()  # the memory is for one log
     report = framework.session.report()
     assert report.verdict == "incomplete"
     assert [why for why in report.incomplete if "ran out of room" in why and why.startswith("scatters: 2 CTAs")], report.incomplete

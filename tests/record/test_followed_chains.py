@@ -78,7 +78,7 @@ def test_dependents_in_a_graph(framework: Framework, before: bool) -> None:
 
 
 def test_planted_dependents(framework: Framework, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, concurrent_launches, "needed=lost or missed or ", "needed=lost or ", "ConcurrentLaunches._tell_unknown")
+    plant(monkeypatch, concurrent_launches, "lost |= pair.waited and", "lost |= False and", "ConcurrentLaunches._tell_unknown")
     with pytest.raises(AssertionError):
         test_dependents_in_a_graph(framework, False)
 

@@ -17,7 +17,7 @@ from test_known_launches import PLAIN, known, launched
 from consan.backends.cuda import CudaBackend
 from consan.checker.logs import earlier
 from consan.session import frameworks, repeated_launch
-from consan.session.executing import background, in_flight_launch, recording
+from consan.session.executing import background, in_flight, in_flight_launch, recording
 from consan.session.executing.judging import Judge
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.switches import OFTEN
@@ -231,7 +231,7 @@ FAULTS: dict[str, tuple[Any, str, str, str, Callable[..., None]]] = {
         test_the_second_launch_waits_neither_for_a_module_nor_for_a_hash,
     ),
     "they are forgotten": (
-        *(background, "Background.counts_like", "if sent in self.sent or not sent.like:", "if True:"),
+        *(in_flight, "Repeating.counts_like", "if sent in self.background.sent or not sent.like:", "if True:"),
         test_a_check_that_does_not_stand_for_them,
     ),
 }

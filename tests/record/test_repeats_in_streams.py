@@ -99,6 +99,6 @@ def test_a_launch_without_a_place() -> None:
 
 def test_a_launch_with_the_record_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: it has the accesses of the launch that was looked at last, and its own are not missed."""
-    plant(monkeypatch, frameworks, "self.judge.recording.accesses.last = None", "pass", "Frameworks.launched_again")
+    plant(monkeypatch, frameworks, "self.judge.recording.accesses.forget()", "pass", "Frameworks.launched_again")
     with pytest.raises(AssertionError):
         test_launches_whose_bytes_nobody_looks_at(monkeypatch, way=True)

@@ -34,6 +34,7 @@ _COUNTED: Final = (
     *("global_accesses", "global_compared", "global_proven", "global_checked", "global_ctas"),
 )
 _SPARED: Final = "left out, so that checking takes no more than --overhead allows"
+_HURRIED: Final = "left out, since the checks of earlier launches had the memory for logs (--trace-memory gives more, --exhaustive waits)"
 _SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
 
 
@@ -185,7 +186,11 @@ class Summary:
     def listed(self, uninstrumented: Mapping[str, int]) -> list[model.Uninstrumented]:
         """The kernels that ran without hooks."""
         others = [model.Uninstrumented(name, count, named=self.selection.names(name)) for name, count in uninstrumented.items()]
-        reasons = {"left out by a filter": self.selection.left_out, _SPARED: self.selection.spared}
+        reasons = {
+            "left out by a filter": self.selection.left_out,
+            _SPARED: self.selection.spared,
+            _HURRIED: self.selection.left_in_a_hurry(),
+        }
         left_out = ((name, count, why) for why, counts in reasons.items() for (_, name), count in counts.items())
         return others + [model.Uninstrumented(name, count, reason=why) for name, count, why in left_out]
 

@@ -120,6 +120,12 @@ def span_of(rows: Rows | None) -> tuple[int, int]:
     return int(begin.min()), int((begin + rows["bytes"].astype(np.uint64)).max())
 
 
+def is_inside(rows: Rows, address: int, nbytes: int) -> npt.NDArray[np.bool_]:
+    """Which accesses begin in some bytes, by their places."""
+    found: npt.NDArray[np.bool_] = (rows["address"] >= address) & (rows["address"] < address + nbytes)
+    return found
+
+
 def is_between(rows: Rows, begin: int, end: int) -> npt.NDArray[np.bool_]:
     """Which accesses touch bytes between two addresses."""
     found: npt.NDArray[np.bool_] = (rows["address"] < end) & (rows["address"] + rows["bytes"].astype(np.uint64) > begin)

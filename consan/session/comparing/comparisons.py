@@ -16,6 +16,7 @@ from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
+from consan.session.comparing.pairs.awaited import AwaitedAccesses
 from consan.session.modules.prepared import Prepared
 
 BEFORE: Final = "what the default stream did before there could be launches at the same time"
@@ -27,14 +28,23 @@ _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 
 @dataclass
 class LaunchAccesses:
-    """The accesses to global memory of one launch after the other. `wanted`: they are to be kept for a comparison."""
+    """The accesses to global memory of one launch after the other. `wanted`: they are to be kept for a comparison.
+
+    `later`: the program goes on meanwhile, and they come later; `awaited`: those of the last launch, then.
+    """
 
     wanted: bool = False
+    later: bool = False
+    awaited: AwaitedAccesses | None = None
     peers: bool = False  # other GPUs may use the flags of launches
     chained: bool = False  # launches that may start while the one before them runs are compared
     last: Retained | None = None  # those of the last launch; None: not all are known
     alike: bool = False  # they are those of an earlier launch
     plain: bool = False  # it had no finding
+
+    def forget(self) -> None:
+        """Those of the next launch are not known."""
+        self.last, self.awaited, self.alike, self.plain = None, None, False, False
 
     @property
     def keep(self) -> Keep:

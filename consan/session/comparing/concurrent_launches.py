@@ -1,45 +1,35 @@
 """Compares the launches of a block of `consan.check()` that may run at the same time (SEMANTICS 12, R-GM14).
 
 A launch is compared when it is made, with each earlier one that is not over when it starts. Their accesses are those that the recording
-engine has kept. Bytes of an array are the same in both launches, wherever its copy was on the device.
+engine has kept. Those of a launch that is checked beside the program come later, and its pairs are compared then (pairs/awaited.py). Bytes
+of an array are the same in both launches, wherever its copy was on the device.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consan.checker.compiled.concurrent_launches import (
-    GPU_SCOPE,
-    SYS_SCOPE,
-    Conflict,
-    RetainedFlag,
-    RetainedFlags,
-    Rows,
-    may_signal,
-    racing,
-    widest,
-)
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, widest
 from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
-from consan.reports.source.names import function_name
 from consan.reports.verdict.coverage import NOT_COMPARED
-from consan.session.comparing.array_rows import NO_ROWS, ByRows, both_in, span_of
+from consan.session.comparing.array_rows import NO_ROWS, ByRows, both_in, is_inside
 from consan.session.comparing.comparisons import BEFORE, EXCHANGE, HOST_CODE, PASSED, Comparisons
 from consan.session.comparing.launch_memory import LaunchShape
+from consan.session.comparing.pairs.done import Done, GraphNode, MadeLaunch, MadeOperation
+from consan.session.comparing.pairs.pair import LaunchPair, Raced
 from consan.session.comparing.peer_flags import FirstValues, judged_of_process, left_in_flags
 from consan.session.comparing.process_log import ProcessLog
-from consan.session.comparing.streams import NONE, LaunchOrder, Numbers, Stream, StreamPlace, all_behind, on_two_devices
-from consan.session.modules.layouts import AddressName
+from consan.session.comparing.streams import NONE, LaunchOrder, Numbers, Stream, StreamPlace, all_behind
 
 if TYPE_CHECKING:
-    from consan.ranges import AccessForm
     from consan.session.modules.prepared import Prepared
 
 MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
@@ -50,103 +40,7 @@ MOST_OF_PROGRAM = 512  # of a program on a GPU
 _SHARE = 8  # of these go at once
 _NEXT = -1  # stands for the number of the launch that is made
 _LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
-
-
-@dataclass(frozen=True)
-class _Launched:
-    """A launch and its accesses. `rows`: None if they are not known in full. `stream`: None where no other launch runs at the same time.
-
-    `by`: the comparisons of its device.
-    """
-
-    by: Comparisons
-    prepared: Prepared
-    module: ModuleSites
-    shape: LaunchShape
-    stream: Stream | None
-    fences: int  # the scope of the widest fence of the kernel; -1: it has none
-    rows: Rows | None
-    names: AddressName
-    flags: RetainedFlags | None = None  # those that other GPUs may use
-
-    @functools.cached_property
-    def span(self) -> tuple[int, int]:
-        """From the first byte to the last."""
-        return span_of(self.rows)
-
-    @property
-    def name(self) -> str:
-        """The kernel."""
-        return function_name(self.shape.entry)
-
-    @property
-    def reaches(self) -> str:
-        """How it reaches other GPUs."""
-        return self.shape.reaches
-
-    def lacks(self, why: str, *, needed: bool) -> None:
-        """It was not compared with another one. `needed`: the report is incomplete without."""
-        (self.by.launch_lacks if needed else self.by.kernel_lacks)(self.prepared, self.shape.entry, why)
-
-    def side(self, row: np.void) -> words.Side:
-        """An access for the report."""
-        if self.shape.footprint is not None:
-            return self._touched(row, self.shape.footprint.touched[int(row["site"])].form)
-        begin, nbytes = int(row["device"]), int(row["bytes"])
-        return words.LaunchSide(
-            self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["cluster"]), int(row["thread"]), int(row["site"]),
-            begin, nbytes, bool(int(row["flags"]) & RetainedFlag.WRITES), self._name(begin, begin + nbytes),
-        )  # fmt: skip
-
-    def _touched(self, row: np.void, form: AccessForm) -> words.Side:
-        place = self.prepared.instrumented.places.named(form.line, form.opcode)
-        begin = int(row["device"])
-        end = begin + min(form.nbytes, int(row["bytes"]))
-        return words.TouchedSide(self.module.framework, self.shape.entry, place, begin, end - begin, form.writes, self._name(begin, end))
-
-    def _name(self, begin: int, end: int) -> str:
-        return self.module.variable_name(begin, end) or self.names(begin, end)
-
-
-@dataclass(frozen=True)
-class _Operated:
-    """An operation of the framework on arrays. `rows` is None for operations before the first comparison."""
-
-    operation: words.OperationSide
-    stream: Stream | None
-    rows: Rows | None
-    owners: Sequence[Any] = ()
-    fences: int = -1
-    reaches: str = ""
-    flags: RetainedFlags | None = None
-
-    @functools.cached_property
-    def span(self) -> tuple[int, int]:
-        """From the first byte to the last."""
-        return span_of(self.rows)
-
-    @property
-    def name(self) -> str:
-        """The name of the operation."""
-        return self.operation.what
-
-    def side(self, row: np.void) -> words.Side:
-        """An access for the report."""
-        writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
-        return replace(self.operation, begin=int(row["device"]), nbytes=int(row["bytes"]), writes=writes)
-
-
-_Done = _Launched | _Operated
 _EntryOf = tuple["Prepared", str]
-
-
-@dataclass(frozen=True)
-class GraphNode:
-    """A launch, or an operation, that is a node of a graph. `start`: the nodes that are over when it starts."""
-
-    number: int
-    done: _Done
-    start: Numbers
 
 
 @dataclass(eq=False)
@@ -161,7 +55,9 @@ class ConcurrentLaunches:
     timeline: LaunchOrder = field(default_factory=LaunchOrder)
     log: ProcessLog | None = None  # of a program of several processes
     devices: dict[int, int] = field(default_factory=dict)  # the numbers of GPUs, by those of contexts
-    _done: dict[int, _Done] = field(default_factory=dict)  # those that may run at the same time as a later one
+    _awaited: list[LaunchPair] = field(default_factory=list)  # pairs whose accesses are to come
+    _raced: list[tuple[LaunchPair, Raced]] = field(default_factory=list)  # those that were compared since, and are not told yet
+    _done: dict[int, Done] = field(default_factory=dict)  # those that may run at the same time as a later one
     _rows: int = 0  # of these, at most: launches that are alike share them
     _placed: ByRows[Rows] = field(default_factory=ByRows)
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
@@ -218,7 +114,8 @@ class ConcurrentLaunches:
         module, fences = self._kernels[kernel]
         rows = shape.rows(retained, self._placed)
         rows, flags = None if rows is None else self._with_room(rows), None if retained is None else retained.peer_flags
-        launch = _Launched(by, prepared, module, shape, stream, fences, rows, prepared.address_name, flags)
+        awaited = by.accesses.awaited if rows is None else None
+        launch = MadeLaunch(by, prepared, module, shape, stream, fences, rows, prepared.address_name, flags, awaited)
         self._add(by, launch, place, waits=retained is not None and retained.waited)
         return rows
 
@@ -226,7 +123,7 @@ class ConcurrentLaunches:
         self, by: Comparisons, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
     ) -> None:
         """The same for an operation of the framework. `rows`: None if they are not known. `owners`: they keep its arrays where they are."""
-        done = _Operated(operation, stream, None if rows is None else self._with_room(rows), owners)
+        done = MadeOperation(operation, stream, None if rows is None else self._with_room(rows), owners)
         self._add(by, done, self.place(stream, programmatic=False), waits=False)
 
     def met(self, key: str, stream: Stream | None, *, sends: bool, receives: bool) -> None:
@@ -240,7 +137,7 @@ class ConcurrentLaunches:
         if stream is None:
             self.timeline.host_waits(Numbers((number,)))
             return
-        self._done[number], self._starts[number] = _Operated(EXCHANGE, stream, NO_ROWS), place.start
+        self._done[number], self._starts[number] = MadeOperation(EXCHANGE, stream, NO_ROWS), place.start
         stream.launched(number, place)
 
     def unfinished(self) -> Iterator[tuple[int, Rows]]:
@@ -251,19 +148,22 @@ class ConcurrentLaunches:
 
     def met_host(self, by: Comparisons, number: int, rows: Rows) -> None:
         """Compare something that may still run with what the host's code has touched."""
-        self._compare(by, number, _Operated(HOST_CODE, None, rows), NONE, waited=False)
+        self._compare(by, number, MadeOperation(HOST_CODE, None, rows), NONE, waited=False)
 
     def ends_unknown(self, stream: Stream) -> bool:
         """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
-        done = None if (last := self.timeline.last()) is None else self._done[last]
-        return isinstance(done, _Operated) and done.rows is None and done.stream is stream
+        last = self.timeline.last()
+        done = None if last is None else self._done[last]
+        return isinstance(done, MadeOperation) and done.rows is None and done.stream is stream
 
     def detached(self, address: int, nbytes: int) -> dict[int, Rows]:
         """Take the accesses to this memory out of each launch that may still run; gives those that there are."""
         found = {}
         for number, done in self._done.items():
+            if done.awaited is not None:
+                self._done[number] = replace(done, freed=(*done.freed, (address, nbytes)))
             if done.rows is not None:
-                inside = (done.rows["address"] >= address) & (done.rows["address"] < address + nbytes)
+                inside = is_inside(done.rows, address, nbytes)
                 if inside.any():
                     found[number] = done.rows[inside]
                     self._done[number] = replace(done, rows=done.rows[~inside])
@@ -274,7 +174,8 @@ class ConcurrentLaunches:
     def attach(self, rows: dict[int, Rows]) -> None:
         """Add accesses to launches. Some of them may be over now."""
         for number in rows.keys() & self._done.keys():
-            if (done := self._done[number]).rows is not None:
+            done = self._done[number]
+            if done.rows is not None:
                 self._done[number] = replace(done, rows=np.concatenate([done.rows, rows[number]]))
 
     def _with_room(self, rows: Rows) -> Rows | None:
@@ -285,7 +186,7 @@ class ConcurrentLaunches:
     def _count_rows(self) -> None:
         self._rows = sum(map(len, {id(each.rows): each.rows for each in self._done.values() if each.rows is not None}.values()))
 
-    def _add(self, by: Comparisons, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
+    def _add(self, by: Comparisons, done: Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
         """`others`: those with which it is compared; None: all that may run at the same time."""
         concurrent = self.timeline.everything - place.start if others is None else self.timeline.left(others)
         for number in concurrent:
@@ -314,7 +215,7 @@ class ConcurrentLaunches:
         if not self.of_program:
             by.incomplete(_TOO_MANY)
             return
-        for done in (each for each in map(self._done.__getitem__, oldest) if isinstance(each, _Launched)):
+        for done in (each for each in map(self._done.__getitem__, oldest) if isinstance(each, MadeLaunch)):
             done.lacks(_LEFT_OUT, needed=bool(done.reaches))
 
     def pass_by(self, streams: Collection[Stream]) -> None:
@@ -324,63 +225,102 @@ class ConcurrentLaunches:
             self.timeline.host_waits(over)
             number = self.timeline.note(StreamPlace(NONE, NONE), waits=False)
             reaches = next(filter(None, (self._done[each].reaches for each in over)), "")
-            self._done[number], self._starts[number] = _Operated(PASSED, next(iter(streams)), None, reaches=reaches), NONE
+            self._done[number], self._starts[number] = MadeOperation(PASSED, next(iter(streams)), None, reaches=reaches), NONE
             for each in streams:
                 each.put_behind(number)
 
-    def _compare(self, by: Comparisons, number: int, later: _Done, start: Numbers, *, waited: bool) -> None:
+    def _compare(self, by: Comparisons, number: int, later: Done, start: Numbers, *, waited: bool) -> None:
         """`number`: of the earlier one. `start`: what is over when the later one starts."""
-        unknown, found, signals = (earlier := self._done[number]).rows is None or later.rows is None, list[Conflict](), False
-        scope, spans = SYS_SCOPE if on_two_devices(earlier.stream, later.stream) else GPU_SCOPE, (earlier.span, later.span)
-        if earlier.rows is not None and later.rows is not None and max(spans[0][0], spans[1][0]) < min(spans[0][1], spans[1][1]):
-            found, unknown = racing(earlier.rows, later.rows, waited=waited, scope=scope)
-            signals = bool(found) and may_signal(earlier.rows, later.rows, (earlier.fences, later.fences), scope)
+        pair = LaunchPair(by, number, self._done[number], later, start, waited, number in self.timeline.perhaps_over)
+        if pair.is_awaited and not pair.on_two_devices:
+            self._awaited.append(pair)
+        else:
+            known = self._known(pair)
+            self._tell(known, known.raced())
+
+    def compare_awaited(self, lock: AbstractContextManager[Any]) -> None:
+        """Compare the pairs whose accesses have come. Nobody waits for that: the lock is not held meanwhile, and nothing is told."""
+        with lock:
+            pairs = self._ready()
+        raced = [(pair, pair.raced()) for pair in pairs]
+        with lock:
+            self._raced += raced
+
+    def tell_awaited(self, lock: AbstractContextManager[Any]) -> None:
+        """Tell what such pairs have shown."""
+        with lock:
+            self._raced += [(pair, pair.raced()) for pair in self._ready()]
+            raced, self._raced = self._raced, []
+            for pair, found in raced:
+                self._tell(pair, found)
+
+    def _ready(self) -> list[LaunchPair]:
+        for number, done in self._done.items() if self._awaited else ():
+            if done.awaited is not None and done.awaited.there:
+                known = done.known(self._placed)
+                rows = None if known.rows is None else self._with_room(known.rows)
+                self._done[number] = replace(known, rows=rows)
+                self._rows += 0 if rows is None else len(rows)
+        ready = [self._known(each) for each in self._awaited if not each.is_awaited]
+        self._awaited = [each for each in self._awaited if each.is_awaited]
+        return ready
+
+    def _known(self, pair: LaunchPair) -> LaunchPair:
+        if pair.earlier.awaited is None and pair.later.awaited is None:
+            return pair
+        earlier, later = (each if isinstance(each, MadeOperation) else each.known(self._placed) for each in (pair.earlier, pair.later))
+        return replace(pair, earlier=earlier, later=later)
+
+    def _tell(self, pair: LaunchPair, raced: Raced) -> None:
+        """Report what the comparison of two has shown."""
+        by, earlier, later, (found, unknown, signals) = pair.by, pair.earlier, pair.later, raced
         if unknown:
-            if not self.of_program or earlier.reaches or later.reaches or not on_two_devices(earlier.stream, later.stream):
-                self._tell_unknown(by, earlier, later, dependent=waited)
+            if not self.of_program or earlier.reaches or later.reaches or not pair.on_two_devices:
+                self._tell_unknown(pair)
             return
-        if waited:
+        if pair.waited:
             by.dependents.add((earlier.name, later.name))
         if signals:
             found, uncertain = [], True
-            if scope == SYS_SCOPE:
-                done, starts = {**self._done, _NEXT: later}, {**self._starts, _NEXT: start}
+            if pair.scope == SYS_SCOPE:
+                done, starts = {**self._done, _NEXT: later}, {**self._starts, _NEXT: pair.start}
                 found, uncertain = judged_of_process(done, starts, earlier, later, self._left)
             if uncertain:
                 by.incomplete(words.perhaps_by_memory(earlier.name, later.name))
-        if found and number in self.timeline.perhaps_over:
+        if found and pair.perhaps:
             by.incomplete(words.perhaps_in_order(earlier.name, later.name))
         else:
-            by.found(list(self._races(earlier, later, found, waited=waited)))
+            by.found(list(self._races(pair, found)))
 
-    def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done, *, dependent: bool) -> None:
-        """Tell that two were not compared: of a program, each kernel has the reason. `dependent`: the later one may start early."""
-        launches = isinstance(earlier, _Launched), isinstance(later, _Launched)
+    def _tell_unknown(self, pair: LaunchPair) -> None:
+        """Tell that two were not compared: of a program, each kernel has the reason."""
+        by, earlier, later = pair.by, pair.earlier, pair.later
+        launches = isinstance(earlier, MadeLaunch), isinstance(later, MadeLaunch)
         if not self.of_program and (self.required or not any(launches)):
             by.incomplete(f"the launches of {earlier.name} and {later.name} were not compared: the accesses of one are not known in full")
             return
         unknown = (each for each in (earlier, later) if each.rows is None)
-        lost = not self.of_program and any(isinstance(each, _Launched) or each.name == BEFORE for each in unknown)
-        lost |= dependent and all(launches) and (earlier.name, later.name) not in by.dependents
+        lost = not self.of_program and any(isinstance(each, MadeLaunch) or each.name == BEFORE for each in unknown)
+        lost |= pair.waited and all(launches) and (earlier.name, later.name) not in by.dependents
         lost |= bool(earlier.reaches) and not launches[0]  # it stands for such
-        across = on_two_devices(earlier.stream, later.stream)
         for each, other in ((earlier, later), (later, earlier)):
-            if isinstance(each, _Launched):
+            if isinstance(each, MadeLaunch):
                 stranger = "" if each.rows is None or other.rows is not None else self._stranger(each, other)
                 whose = f"all accesses of {stranger}" if stranger else "all its accesses"
-                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=lost or (across and bool(each.reaches)))
+                each.lacks(f"{NOT_COMPARED}: {whose} are not known", needed=lost or (pair.on_two_devices and bool(each.reaches)))
 
-    def _stranger(self, launch: _Launched, other: _Done) -> str:
+    def _stranger(self, launch: MadeLaunch, other: Done) -> str:
         """The name of what a launch was not compared with: a kernel has few names."""
         names = self._strangers.setdefault((launch.prepared, launch.shape.entry), set())
         if len(names) < MOST_STRANGERS:
             names.add(other.name)
         return other.name if other.name in names else "others"
 
-    def _races(self, earlier: _Done, later: _Done, found: Sequence[Conflict], *, waited: bool) -> Iterator[Finding]:
-        unordered = words.NO_DEVICE_EDGE if on_two_devices(earlier.stream, later.stream) else words.NO_STREAM_EDGE
-        situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else unordered
-        situation = words.NO_HOST_WAIT if later.stream is None and isinstance(later, _Operated) else situation
+    def _races(self, pair: LaunchPair, found: Sequence[Conflict]) -> Iterator[Finding]:
+        earlier, later = pair.earlier, pair.later
+        unordered = words.NO_DEVICE_EDGE if pair.on_two_devices else words.NO_STREAM_EDGE
+        situation = words.NO_GRID_WAIT if pair.waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else unordered
+        situation = words.NO_HOST_WAIT if later.stream is None and isinstance(later, MadeOperation) else situation
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
         for each in found:

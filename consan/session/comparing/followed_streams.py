@@ -4,8 +4,8 @@ Why the driver's calls (consan/backends/callbacks.py) and not the methods of eac
 that nobody has seen would make a race of two launches that are ordered. All frameworks and all libraries call the driver, and
 driver_calls.py names each call that may order streams and is not understood: nothing is compared from then on, and the report says why.
 
-Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. The host waits for a launch
-whose global memory is recorded.
+Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. A launch whose global memory is
+recorded is compared when it has been checked, beside the program; with another GPU or process in the order the host waits for it.
 
 C notes most calls, and Python reads them in order (call_filter.py). Kernels are recorded once there is a second stream. A launch of
 unknown accesses (machine code, a large one, one of many) is compared with nothing: each kernel that may run beside it has that as a reason.
@@ -260,6 +260,8 @@ class FollowedStreams(ProgramStreams):
             if self.facts is not None and not self.seen.why:
                 place = self.captures.place(self.key(stream))
                 place.stream.edge = edge or place.stream.edge
+                if by.accesses.awaited is not None:
+                    by.accesses.awaited.compare = lambda: self.concurrent.compare_awaited(self.lock)
                 if not self._is_early(place, None):
                     return place.concurrent.launched(by, prepared, shape, place.stream, programmatic=self.own.programmatic)
             return None

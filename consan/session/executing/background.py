@@ -6,8 +6,9 @@ one of the kernel had did the same: it is counted, and its memory serves the nex
 in the order in which they were made, all before a report, and before a launch that the host waits for. A launch whose global memory is
 recorded is checked by itself, and concluded by itself: its check may take long.
 
-The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
-before consan does, and its memory with it: a crash must not lose the first launch of a shape.
+The host waits for kernels where all slips or too many logs are in use. For checks it waits some seconds in all, and only for the first
+launches of a shape: where there is no room for a log until a check is over, a launch runs as it is. It also waits for the first launch of
+each shape where the program may end before consan does, and its memory with it: a crash must not lose the first launch of a shape.
 
 Not handled: a fault of a kernel that is not recorded and runs between recorded ones. The report cannot tell which of them it was.
 """
@@ -16,10 +17,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import field
 from queue import PriorityQueue
 from typing import Final
@@ -29,8 +31,9 @@ from consan.backends.base import THREAD_STREAM, DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS
 from consan.dataclass import dataclass
+from consan.session.comparing.pairs.awaited import AwaitedAccesses
 from consan.session.executing.in_flight import Repeating, Slot
-from consan.session.executing.in_flight_launch import NOT_LIKE, CheckInTurn, InFlightLaunch, ReceiptGroup, Shape, StreamKey, next_ones
+from consan.session.executing.in_flight_launch import CheckInTurn, InFlightLaunch, ReceiptGroup, Shape, StreamKey, next_ones
 from consan.session.executing.judging import Judge
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.time_limit import TimeLimit
@@ -41,6 +44,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.switches import SWITCHES
 
 MOST_KNOWN: Final = 1 << 12  # receipts
+LONGEST_WAITED: Final = 4.0  # seconds that the host waits for checks
 _ORDER: Final = itertools.count()
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 2e-3  # seconds
 
@@ -65,8 +69,8 @@ class Background:
 
     def __post_init__(self) -> None:
         self.judge.settle, self.device.free_idle = self.settle, self._free_idle
-        self.time_limit = TimeLimit(self.device, self.watch, self._without_receipt, self._left, self.lock)
         self.repeating = Repeating(self)
+        self.time_limit = TimeLimit(self.device, self.watch, self.repeating.left_out, self._left, self.lock)
 
     @property
     def work(self) -> StreamWork:
@@ -85,26 +89,31 @@ class Background:
             return False
         return not recorded.compact or LogForm.of(recorded, prepared.number_of(entry)).result_bytes <= MOST_RESULTS
 
-    def idle(self, shape: Shape) -> LaunchCheck | None:
-        """The memory of an earlier launch of this shape; None if new memory has room. The host waits until one of them is there."""
+    def idle(self, shape: Shape, *, alone: bool, first: bool) -> tuple[LaunchCheck | None, bool]:
+        """The memory of an earlier launch of this shape, and whether that, or new memory, has room. `alone`: it is looked at by itself."""
         while True:
             self.look()
             if self.device.receipts.free:
                 if idle := self.spare.get(shape):
-                    return idle.pop()
-                if self._has_room(self._bytes.get(shape, 0)):
-                    return None
+                    return idle.pop(), True
+                if self.has_room(self._bytes.get(shape, 0), alone=alone):
+                    return None, True
             if self.device.lost or not (self.sent or self.repeating.take_out()):
-                return None
-            self.wait(next_ones(self.sent)[0])
+                return None, True
+            if out := self.out[:1]:
+                self.wait(out[0], self.out)
+            elif not first or self.time_limit.waited >= LONGEST_WAITED:
+                return None, False
+            else:
+                self.time_limit.waited += self.wait(next_ones(self.sent)[0], most=LONGEST_WAITED - self.time_limit.waited)
 
-    def _has_room(self, nbytes: int) -> bool:
-        """Whether the logs of one more launch fit, if need be in place of those that no launch uses."""
-        logs, alone = self.device.logs, sum(sent.memory.log_bytes for sent in self.sent if sent.by_itself and not sent.is_decided)
+    def has_room(self, nbytes: int, *, alone: bool) -> bool:
+        """Whether the logs of one more launch fit, if need be in place of those that no launch uses. `alone`: as `idle` has it."""
+        logs, by_itself = self.device.logs, sum(sent.memory.log_bytes for sent in self.sent if sent.by_itself and not sent.is_decided)
         most = (pool := self.judge.recording.pool_bytes) - nbytes
-        while logs.used - alone > most and (self.spare or self.repeating.empty_slots()):
+        while logs.used - by_itself > most and (self.spare or self.repeating.empty_slots()):
             self._free_one()
-        return logs.used - alone <= most and alone <= pool
+        return by_itself <= pool if alone else logs.used - by_itself <= most
 
     @contextlib.contextmanager
     def launched(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: int, asked: Asked) -> Iterator[None]:
@@ -141,8 +150,10 @@ class Background:
         """Put into the stream what comes before the kernel. None: the device is lost."""
         work, slip = self.work, self.device.receipts.take()
         sent = InFlightLaunch(prepared, shape, started, stream, slip)
-        memory = sent.memory
+        memory, accesses = sent.memory, self.judge.recording.accesses
         self._bytes[shape] = memory.log_bytes
+        if accesses.later and sent.by_itself:
+            sent.awaited = accesses.awaited = AwaitedAccesses()
         try:
             with self.lock:
                 self.repeating.take_back(memory.symbol_addresses[0])
@@ -191,16 +202,12 @@ class Background:
             while (first := next(filter(self._has_decided, next_ones(self.sent)), None)) is not None:
                 self.sent.remove(first)
                 self._conclude(first)
-                self.counts_like(first)
+                self.repeating.counts_like(first)
 
     def take(self, sent: InFlightLaunch) -> None:
         """Take over a launch whose receipt has not come."""
         self.sent.append(sent)
         self.out.append(sent)
-
-    def _without_receipt(self) -> list[InFlightLaunch]:
-        self.repeating.take_out()
-        return list(self.out)
 
     def received(self, sent: InFlightLaunch) -> None:
         """Take a receipt: the launch did what an earlier one did, or is checked."""
@@ -271,31 +278,22 @@ class Background:
     def _examined(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
         try:
             with SWITCHES.often(), self.device.backend.outside_captures():
-                account.examined = self.judge.examined(sent.prepared, sent.entry, sent.started)
+                examined = sent.compares(lambda: self.judge.examined(sent.prepared, sent.entry, sent.started))
+                account.examined = examined
                 if not self.device.lost:
                     sent.started.free()
-                if sent.by_itself and not account.examined.checked.compares_all_pairs:
+                if sent.by_itself and not examined.checked.compares_all_pairs:
                     self.repeating.on_left()
         except Exception as error:  # _conclude reports it
             account.error = error
         finally:
             account.over.value = 1
 
-    def counts_like(self, sent: InFlightLaunch, times: int = 0) -> None:
-        """Launches were made like one that was checked then. They count as it does, once that is known."""
-        with self.lock:
-            sent.like += times
-            if sent in self.sent or not sent.like:
-                return
-            times, sent.like = sent.like, 0
-            if sent.account is not None and sent.account.stands_for_like():
-                self.counts(sent.account, times)
-            else:
-                self.judge.recording.kernels.lacks_record(sent.prepared, sent.entry, NOT_LIKE, times)
-
     def _conclude(self, sent: InFlightLaunch) -> None:
         """Tell what a launch did."""
         account = sent.account
+        if sent.awaited is not None:
+            sent.awaited.come(None)  # they will not, unless they have
         if sent.void or account is None:
             return
         if isinstance(account.error, DeviceLost) and not self.device.lost:
@@ -337,11 +335,11 @@ class Background:
 
     # -- waiting -----------------------------------------------------------------------------------------------------------
 
-    def wait(self, sent: InFlightLaunch) -> None:
-        """Wait until a launch is concluded."""
-        began = time.monotonic()
+    def wait(self, sent: InFlightLaunch, among: Collection[InFlightLaunch] | None = None, *, most: float = math.inf) -> float:
+        """Wait until a launch is concluded, or is not among some any more, so many seconds at most. Gives how many it were."""
+        began, among = time.monotonic(), self.sent if among is None else among
         try:
-            while sent in self.sent:
+            while sent in among and time.monotonic() < began + most:
                 self.look()
                 for first in self.out[:1]:
                     self._ask_device(first)
@@ -353,6 +351,7 @@ class Background:
                 self.out.clear()
                 self.sent.clear()
             raise
+        return time.monotonic() - began
 
     def _ask_device(self, sent: InFlightLaunch) -> None:
         """Find out whether the device is lost, or has passed a launch without a receipt, while a receipt does not come."""

@@ -156,7 +156,8 @@ class Executor:
         """Launch, and judge the log if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
         entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
         unfollowed = _INTO_GRAPH if self.device.backend.capturing(how["stream"]) else ""
-        self.recording.accesses.last, recording = None, None
+        self.recording.accesses.forget()
+        recording = None
         divides = MOST_REPEATED if asked.restore else MOST_SLICES
         where = PlannedLaunch(grid, block, how["cluster"], unfollowed=unfollowed, first=self._first(asked), divides=divides)
         if taken:

@@ -18,7 +18,7 @@ from consan.backends.armed import MOST_SLOTS, AlikeLaunches, ArmedSlot, Lent, Ma
 from consan.backends.base import THREAD_STREAM, Around, DeviceLost, LaunchWork
 from consan.checker.logs.receipts import NUMBER, RESULTS, SLIPS, SUMS, Receipt, Slip
 from consan.dataclass import dataclass
-from consan.session.executing.in_flight_launch import InFlightLaunch, ReceiptGroup, Shape, StreamKey, shape_but_log
+from consan.session.executing.in_flight_launch import NOT_LIKE, InFlightLaunch, ReceiptGroup, Shape, StreamKey, shape_but_log
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
@@ -27,7 +27,7 @@ from consan.session.planning.decided import DecidedLaunches
 if TYPE_CHECKING:
     from consan.session.executing.background import Background
 
-MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then
+MOST_OUT: Final = SLIPS  # launches of one shape without a receipt: the host waits for the first then, and for no check
 _MOST_OUT_ARMED: Final = 2  # where more are, the host is ahead of the device: C would find no slot
 _ALL_ENDED: Final = bytes(8)  # in a receipt: no thread has not exited
 
@@ -283,7 +283,8 @@ class Repeating:
         """Find memory for the next launch, if there is some. Where many launches have no receipt, wait for the first."""
         background = self.background
         if repeats.is_full and self.take_out():
-            background.wait(background.sent[0])
+            for first in background.out[:1]:
+                background.wait(first, background.out)
         background.look()
         with background.lock:
             spare = background.spare.get(repeats.shape, [])
@@ -301,6 +302,11 @@ class Repeating:
                 background.take(each.taken_out(slot))
             return bool(found)
 
+    def left_out(self) -> list[InFlightLaunch]:
+        """All launches without a receipt."""
+        self.take_out()
+        return list(self.background.out)
+
     def empty_slots(self, of: Iterable[Repeats] | None = None) -> bool:
         """Take back the memory that no launch uses. Returns whether there is some."""
         background = self.background
@@ -310,6 +316,18 @@ class Repeating:
                 background.device.receipts.free.append(slot.slip)
                 background.spare.setdefault(each.shape, []).append(slot.started)
             return bool(found)
+
+    def counts_like(self, sent: InFlightLaunch, times: int = 0) -> None:
+        """Launches were made like one that was checked then. They count as it does, once that is known."""
+        with self.background.lock:
+            sent.like += times
+            if sent in self.background.sent or not sent.like:
+                return
+            times, sent.like = sent.like, 0
+            if sent.account is not None and sent.account.stands_for_like():
+                self.background.counts(sent.account, times)
+            else:
+                self.background.judge.recording.kernels.lacks_record(sent.prepared, sent.entry, NOT_LIKE, times)
 
     def retire(self) -> None:
         """Make all launches otherwise from now on."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import operator
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import field
+from time import monotonic
 from typing import Final
 
 from consan.backends.base import Dim3, Handle
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import Receipt, Slip
 from consan.dataclass import dataclass
+from consan.session.comparing.pairs.awaited import AwaitedAccesses
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.parameters import Parameters
@@ -83,6 +85,7 @@ class InFlightLaunch:
     running_since: float | None = None
     stopped_at: float | None = None
     hangs: bool = False
+    awaited: AwaitedAccesses | None = None  # for a comparison with other launches
     like: int = 0  # launches with the same deciding bytes that were made while it was checked, without a log, and are not counted
 
     def key(self, receipt: Receipt) -> Hashable:
@@ -99,6 +102,17 @@ class InFlightLaunch:
     def is_checked_now(self) -> bool:
         """Whether it has ended, by itself, and its check goes on."""
         return self.examined and self.slip is None and not (self.is_decided or self.void or self.hangs or self.started.ending.stopped)
+
+    def compares(self, check: Callable[[], Examined]) -> Examined:
+        """Check it, and compare its accesses with those of other launches, if these wait for them."""
+        if self.awaited is None:
+            return check()
+        self.awaited.began = monotonic()
+        examined = check()
+        self.awaited.come(examined.checked.retained)
+        self.awaited.compare()
+        self.awaited.ended = monotonic()
+        return examined
 
     def decides(self, args: Parameters | None) -> bool:
         """Whether it was made with the bytes that decide what a launch with these parameters does."""

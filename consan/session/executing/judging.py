@@ -228,6 +228,9 @@ class Judge:
             return
         examined = self.examined(prepared, entry, started)
         if not started.repeats:
+            accesses = self.recording.accesses
+            checked = examined.checked
+            accesses.last, accesses.alike, accesses.plain = checked.retained, checked.alike, not checked.found
             self.concluded(prepared, entry, started, examined)
         if started.patience.interrupted:
             raise KeyboardInterrupt

@@ -192,7 +192,7 @@ class Recording:
     @property
     def asks_all(self) -> bool:
         """Whether each launch is looked at by itself, whatever earlier ones did."""
-        return bool(self.asked or self.options.sample or self.accesses.wanted)
+        return bool(self.asked or self.options.sample or (self.accesses.wanted and not self.accesses.later))
 
     def fixes_of(self, prepared: Prepared, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
@@ -202,7 +202,6 @@ class Recording:
 
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
-        self.accesses.last, self.accesses.alike, self.accesses.plain = checked.retained, checked.alike, not checked.found
         self.left.note(entry, checked, self.histories)
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
@@ -212,17 +211,18 @@ class Recording:
         launched = checked.collected.launched
         undefined = UndefinedShuffles(entry, launched.block, launched.ctaid, sites)
         self.findings.add(undefined.findings(checked.collected.lanes_gone, everywhere=_SHUFFLE in prepared.plain))
-        self.kernels.note(prepared, entry, started, checked, keeps=self.accesses.wanted, asked=self.asked)
+        self.kernels.note(prepared, entry, started, checked, keeps=started.choice.keep is not Keep.NOTHING, asked=self.asked)
 
     @contextlib.contextmanager
-    def keeping(self, keeps: bool) -> Iterator[None]:
-        """Inside the block the accesses of the launch that is made are kept, if they are wanted."""
+    def keeping(self, keeps: bool, *, later: bool = False) -> Iterator[None]:
+        """Inside the block the accesses of the launch that is made are kept, if wanted. `later`: they may come behind its check."""
         accesses, before = self.accesses, self.accesses.wanted
-        accesses.last, accesses.alike, accesses.wanted = None, False, before or keeps
+        accesses.forget()
+        accesses.wanted, accesses.later = before or keeps, later and not before
         try:
             yield
         finally:
-            accesses.wanted = before
+            accesses.wanted, accesses.later = before, False
 
     def only_notes(self, prepared: Prepared, checked: Checked, sites: ModuleSites) -> bool:
         """Whether the findings of a launch are no more than notes."""

@@ -32,6 +32,7 @@ class TimeLimit:
     out: Callable[[], Sequence[InFlightLaunch]]
     left: Callable[[InFlightLaunch], None]
     lock: threading.RLock  # of the launches in flight
+    waited: float = 0.0  # seconds in which the host has waited for checks
     _thread: threading.Thread | None = None
     _busy: threading.Event = field(default_factory=threading.Event)
 

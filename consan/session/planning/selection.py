@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from consan.session.planning.budget import FIRST
 from consan.suggest import listed, nearest
 
 if TYPE_CHECKING:
@@ -19,20 +20,26 @@ if TYPE_CHECKING:
     from consan.session.planning.options import LaunchFilter
 
 
+Extents = tuple["Dim3", "Dim3", "Dim3"]
+
+
 class Selection:
     """The filters of one session, and the launches that they have left out, by module and kernel. `budget`: of `--overhead`.
 
-    `spared`: launches for which there was no time left.
+    `spared`: launches for which there was no time left; `hurried`: those for whose logs there was no room until a check was over.
+    `recorded`: how many others have been, by module, kernel and extents.
     """
 
     def __init__(self, chosen: LaunchFilter, budget: OverheadBudget | None = None) -> None:
         self.left_out: Counter[tuple[int, str]] = Counter()
         self.spared: Counter[tuple[int, str]] = Counter()
+        self.hurried: Counter[tuple[int, str, Extents]] = Counter()
+        self.recorded: Counter[tuple[int, str, Extents]] = Counter()
         self.budget = budget
         self._filter, self._skip, self._limit = chosen.kernel_name, chosen.launch_skip, chosen.launch_count
         self._let_through = 0  # by the kernel's name
 
-    def accepts(self, number: int, entry: str, extents: tuple[Dim3, Dim3, Dim3]) -> bool:
+    def accepts(self, number: int, entry: str, extents: Extents) -> bool:
         """Whether to check the next launch. `extents`: its grid, block and cluster."""
         if not self._within(entry):
             self.left_out[number, entry] += 1
@@ -52,13 +59,24 @@ class Selection:
         """Whether launches may be left out to save time: those with a log are chosen one by one."""
         return self.budget is not None
 
-    def until_there_is_time(self, number: int, entry: str, extents: tuple[Dim3, Dim3, Dim3]) -> ctypes.c_int64 | None:
+    def until_there_is_time(self, number: int, entry: str, extents: Extents) -> ctypes.c_int64 | None:
         """As `OverheadBudget.until_there_is_time`; None without one."""
         return None if self.budget is None else self.budget.until_there_is_time((number, entry, extents))
 
     def unchecked(self, number: int, entry: str) -> int:
         """Launches of a kernel that were left out."""
-        return self.left_out[number, entry] + self.spared[number, entry]
+        return sum(each[number, entry] for each in (self.left_out, self.spared, self.left_in_a_hurry()))
+
+    def is_first(self, key: tuple[int, str, Extents]) -> bool:
+        """Whether the next launch is one of the first of its shape that are recorded."""
+        return self.recorded[key] < FIRST
+
+    def left_in_a_hurry(self, *, never: bool = False) -> Counter[tuple[int, str]]:
+        """The launches for whose logs there was no room, of shapes that were recorded otherwise, or `never`."""
+        found: Counter[tuple[int, str]] = Counter()
+        for (number, entry, extents), launches in self.hurried.items():
+            found[number, entry] += launches * ((self.recorded[number, entry, extents] == 0) is never)
+        return +found
 
     def _within(self, entry: str) -> bool:
         if self._filter is not None and not self._filter.matches(entry):
@@ -86,6 +104,8 @@ class Selection:
         """Start afresh after a report."""
         self.left_out.clear()
         self.spared.clear()
+        self.hurried.clear()
+        self.recorded.clear()
         if self.budget is not None:
             self.budget.forget()
         self._let_through = 0

@@ -19,6 +19,7 @@ from planted import plant
 from consan.checker.compiled import concurrent_launches as checked
 from consan.checker.judging import grid
 from consan.session.comparing import concurrent_launches, followed_streams, process_log, processes
+from consan.session.comparing.pairs import pair
 
 Program = Callable[[pytest.MonkeyPatch, Path], Any]
 
@@ -86,12 +87,7 @@ _APART = gpus.NO_ORDERS["nothing"]
 # The function that changes, what is replaced by what in it, and the program that shows it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
     "GPUs: the scope of accesses": (
-        *(
-            concurrent_launches,
-            "ConcurrentLaunches._compare",
-            "SYS_SCOPE if on_two_devices(earlier.stream, later.stream) else GPU_SCOPE",
-            "GPU_SCOPE",
-        ),
+        *(pair, "LaunchPair.scope", "SYS_SCOPE if self.on_two_devices else GPU_SCOPE", "GPU_SCOPE"),
         _of_gpus(_APART, entry="adds"),
     ),
     "GPUs: signals": (checked, "_may_meet", "return bool(", "return False and bool(", _without_flags(_of_gpus(_APART, entry="signals"))),
@@ -116,12 +112,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
         _of_gpus(gpus.ORDERS["context"]),
     ),
     "GPUs: the words": (
-        *(
-            concurrent_launches,
-            "ConcurrentLaunches._races",
-            "words.NO_DEVICE_EDGE if on_two_devices(earlier.stream, later.stream) else ",
-            "",
-        ),
+        *(concurrent_launches, "ConcurrentLaunches._races", "words.NO_DEVICE_EDGE if pair.on_two_devices else ", ""),
         _of_gpus(_APART),
     ),
     "processes: the scope of accesses": (
