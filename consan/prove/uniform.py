@@ -58,6 +58,11 @@ class Uniformity:
         """Whether all threads of a CTA come to a node equally often."""
         return node not in self.divergent_nodes
 
+    @property
+    def all_stay(self) -> bool:
+        """Whether all threads of a CTA count, not only those that have not left."""
+        return not self._staying
+
     def uniform_loads(self) -> frozenset[int]:
         """The loads of memory that give all threads of a CTA one value, by their starts."""
         steps = [step.instruction for number, node in enumerate(self._graph.nodes) if self.is_uniform(number) for step in node.steps]

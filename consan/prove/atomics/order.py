@@ -15,41 +15,54 @@ from itertools import product
 from typing import Final
 
 from consan.dataclass import dataclass
+from consan.prove.atomics.fences import WordFences
 from consan.prove.atomics.first import FirstThread
 from consan.prove.atomics.published import Published
-from consan.prove.atomics.words import SyncWord, WordUse, acquires, releases, swaps, sync_words
+from consan.prove.atomics.words import SyncWord, WordUse, swaps, sync_words
 from consan.prove.numbers import times
 from consan.prove.pairs import GRID, AccessPair, OverlapQuestions
 from consan.prove.phases.warps import is_plain
 from consan.prove.solver import Formula, both, conjuncts, opposite, z3
-from consan.prove.step import SymbolicSteps, ThreadAccess
+from consan.prove.step import StrongThreadAccess, SymbolicSteps, ThreadAccess
 
 _SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True)
 class WordResult:
-    """A number that a thread has read in a word, and its address. `first`: the first thread of its CTA has read it."""
+    """A number that a thread has read in a word, and its address. `first`: the first thread of its CTA has read it. `known`: what is known
+    of it where another thread makes an access.
+    """
 
     seen: Formula
     place: Formula
     name: str
     acquires: bool
     first: bool
+    read: StrongThreadAccess
+    known: Formula
 
 
 class WordOrder:
     """The words of one kernel. `accesses`: of a thread's life."""
 
-    def __init__(self, accesses: Sequence[ThreadAccess], published: Published, steps: SymbolicSteps, questions: OverlapQuestions) -> None:
+    def __init__(
+        self,
+        accesses: Sequence[ThreadAccess],
+        published: Published,
+        fences: WordFences,
+        steps: SymbolicSteps,
+        questions: OverlapQuestions,
+    ) -> None:
         first = steps.first
+        self._fences = fences
         self._published, self._first, self._questions, self._made = published, first, questions, steps.results
         self._symbols = questions.environment.symbols
         self._closures = dict[int, tuple[Formula, frozenset[str]]]()
         self._rules: dict[WordUse, Callable[[_Word, ThreadAccess, int, ThreadAccess, int], list[Formula]]] = {
             WordUse.FLAG: self._of_flag, WordUse.LOCK: self._of_lock, WordUse.COUNTER: self._of_counter,
         }  # fmt: skip
-        self._words = [_Word(each, first, published, questions) for each in sync_words(accesses)]
+        self._words = [_Word(each, first, published, fences, questions) for each in sync_words(accesses, fences)]
 
     def unordered(self, pair: AccessPair) -> list[Formula]:
         """The condition under which no word orders a pair of two CTAs, and of results of two threads."""
@@ -63,6 +76,14 @@ class WordOrder:
                 found += self._rules[word.word.use](word, *one, *other)
         return found
 
+    def _read(self, word: _Word, access: ThreadAccess) -> Iterator[WordResult]:
+        """The numbers that were read in a word before an access: those that it follows from, and those of the first thread of its CTA."""
+        for each in word.results:
+            if self._knows(access, each):
+                yield each
+            elif each.first and each.name in self._symbols.closure([known := self._published.since(access, each.read)]):
+                yield replace(each, known=known)
+
     def _knows(self, access: ThreadAccess, result: WordResult) -> bool:
         """Whether it follows from a result that a thread makes an access, or where."""
         return result.name in self._closure(access)
@@ -73,22 +94,28 @@ class WordOrder:
             self._closures[key] = access, frozenset(self._symbols.closure([access.path, access.offset.term]))
         return self._closures[key][1]
 
-    def _not(self, parts: Iterator[tuple[Sequence[Formula], int]], how: Callable[..., Formula]) -> list[Formula]:
+    def _not(self, parts: Sequence[tuple[Sequence[Formula], int]], how: Callable[..., Formula]) -> list[Formula]:
         """The opposite of a condition on formulas of two threads, and what is known of their variables."""
         exchanged = [self._questions.exchanged(formulas, thread, GRID) for formulas, thread in parts]
         known = [each for _, more in exchanged for each in more]
         return [*known, opposite(how(*(each for formulas, _ in exchanged for each in formulas)))]
+
+    def _known(self, result: WordResult, thread: int) -> list[Formula]:
+        """What is known of a number where a thread makes an access."""
+        formulas, known = self._questions.exchanged([result.known], thread, GRID)
+        return [*formulas, *known]
 
     def _of_flag(self, word: _Word, one: ThreadAccess, thread: int, other: ThreadAccess, its: int) -> list[Formula]:
         """One access comes before the write of the flag in its CTA, and the other one behind a read that finds the flag set."""
         if word.writes is None or not self._published.before(one, word.word.writer):
             return []
         found = list[Formula]()
-        for result in word.results:
-            if result.acquires and self._knows(other, result):
+        for result in self._read(word, other):
+            if result.acquires:
                 self._assume(f"the words that {word.name} leads to are 0 when the kernel begins", word)
+                found += self._known(result, its)
                 found += self._not(
-                    iter((((word.writes, word.place), thread), ((result.place, result.seen), its))),
+                    [((word.writes, word.place), thread), ((result.place, result.seen), its)],
                     lambda writes, place, read, seen: both(writes, place == read, seen != 0),
                 )
         return found
@@ -99,37 +126,37 @@ class WordOrder:
         if thread > its or not (word.is_lock and self._published.before(one, writer) and self._published.before(other, writer)):
             return []
         found = list[Formula]()
-        for mine in word.results:
-            for theirs in word.results:
-                if self._knows(one, mine) and self._knows(other, theirs):
-                    found += self._not(
-                        iter((((mine.place, mine.seen), thread), ((theirs.place, theirs.seen), its))),
-                        lambda place, seen, other_place, other_seen: both(place == other_place, seen == 0, other_seen == 0),
-                    )
+        for mine, theirs in product(self._read(word, one), self._read(word, other)):
+            found += [*self._known(mine, thread), *self._known(theirs, its)]
+            found += self._not(
+                [((mine.place, mine.seen), thread), ((theirs.place, theirs.seen), its)],
+                lambda place, seen, other_place, other_seen: both(place == other_place, seen == 0, other_seen == 0),
+            )
         return found
 
     def _of_counter(self, word: _Word, one: ThreadAccess, thread: int, other: ThreadAccess, its: int) -> list[Formula]:
-        """One access comes before the addition of its CTA, and the other one behind an addition that finds a larger number."""
-        writer = word.word.writer
-        if not (releases(writer) and self._first.is_the_first(writer.path) and self._published.before(one, writer)):
+        """One access comes before the addition of its CTA, and the other one behind an operation that finds a larger number."""
+        writer, mine = word.word.writer, word.added
+        if not (self._fences.releases(writer) and self._first.is_the_first(writer.path) and self._published.before(one, writer)):
             return []
         found = list[Formula]()
-        for result in word.results:
-            if result.acquires and self._knows(other, result):
-                mine = next(each for each in word.results if each.first)
+        for result in self._read(word, other):
+            if result.acquires:
                 self._assume(f"the words that {word.name} leads to count from 0 to less than 2^31", word)
+                last = result.seen - (0 if result.read is writer else 1)  # the number that the addition which it follows has found
+                found += self._known(result, its)
                 found += self._not(
-                    iter((((mine.place, mine.seen), thread), ((result.place, result.seen), its))),
+                    [((mine.place, mine.seen), thread), ((result.place, last), its)],
                     lambda place, seen, other_place, other_seen: both(place == other_place, seen <= other_seen),
                 )
-                found += [*self._counts(mine.seen, thread), *self._counts(result.seen, its)]
+                found += [*self._counts(mine.seen, thread), *self._counts(last, its, least=-1)]
         return found
 
-    def _counts(self, result: Formula, thread: int) -> list[Formula]:
-        """An addition has found less than there are CTAs: one thread of each adds 1."""
+    def _counts(self, result: Formula, thread: int, least: int = 0) -> list[Formula]:
+        """An addition has found less than there are CTAs: one thread of each adds 1. `least`: -1, if there was perhaps none."""
         (seen,), known = self._questions.exchanged([result], thread, GRID)
         x, y, z = self._questions.environment.grid
-        return [*known, seen >= 0, seen < times(times(x, y), z).term]
+        return [*known, seen >= least, seen < times(times(x, y), z).term]
 
     def _distinct(self, word: _Word, pair: AccessPair) -> Iterator[Formula]:
         """Two threads that have added to one word have not found one number."""
@@ -142,7 +169,8 @@ class WordOrder:
 
     def _results(self, word: _Word, access: ThreadAccess, pair: AccessPair) -> list[tuple[Formula, Formula]]:
         """The addresses and results of additions that an access follows from: those of its own thread, and of the first one of its CTA."""
-        found = [(each.place, each.seen) for each in word.results if self._knows(access, each) and not (pair.one_cta and each.first)]
+        added = (each for each in word.results if each.read is word.word.writer)
+        found = [(each.place, each.seen) for each in added if self._knows(access, each) and not (pair.one_cta and each.first)]
         if pair.one_cta:  # in a walk from a barrier to the next ones, the same addition has another variable
             start, its = word.word.writer.instruction.start, self._closure(access)
             found += [(place, self._symbols.variables[name]) for name, (each, place) in self._made.items() if each == start and name in its]
@@ -156,8 +184,8 @@ class WordOrder:
 class _Word:
     """One word, with what is asked of it once."""
 
-    def __init__(self, word: SyncWord, first: FirstThread, published: Published, questions: OverlapQuestions) -> None:
-        self.word, self._first, self._published, self._questions = word, first, published, questions
+    def __init__(self, word: SyncWord, first: FirstThread, published: Published, fences: WordFences, questions: OverlapQuestions) -> None:
+        self.word, self._first, self._published, self._fences, self._questions = word, first, published, fences, questions
         self._symbols = questions.environment.symbols
         kind, begin = word.base
         place, _, offset = begin.partition("+")
@@ -171,8 +199,16 @@ class _Word:
             assert each.seen is not None
             for first in (False, True):
                 seen, place = ((self._first.of(term) if first else term) for term in (each.seen.term, each.offset.term))
-                found.append(WordResult(seen, place, str(seen), acquires(each), first))
+                found.append(WordResult(seen, place, str(seen), self._fences.acquires(each), first, each, z3.BoolVal(True)))
         return found
+
+    @cached_property
+    def added(self) -> WordResult:
+        """The number that the first thread of a CTA adds to, whether or not it looks at it."""
+        writer = self.word.writer
+        known = next((each for each in self.results if each.first and each.read is writer), None)
+        seen = self._symbols.variable("u", "added")
+        return known or WordResult(seen, self._first.of(writer.offset.term), str(seen), False, True, writer, z3.BoolVal(True))
 
     @cached_property
     def _offset(self) -> Formula | None:

@@ -14,7 +14,8 @@ from enum import Enum
 from typing import Final
 
 from consan.dataclass import dataclass
-from consan.instrument.isa import MemoryAccess, observing, row_of
+from consan.instrument.isa import observing, row_of
+from consan.prove.atomics.fences import WordFences
 from consan.prove.numbers import Base
 from consan.prove.step import StrongThreadAccess, ThreadAccess
 
@@ -49,7 +50,7 @@ class SyncWord:
     readers: tuple[StrongThreadAccess, ...]
 
 
-def sync_words(accesses: Sequence[ThreadAccess]) -> list[SyncWord]:
+def sync_words(accesses: Sequence[ThreadAccess], fences: WordFences) -> list[SyncWord]:
     """The words that order others, among the accesses of a thread's life."""
     if any(each.base is None and each.space not in ("shared", "shared::cta") for each in accesses):
         return []
@@ -58,18 +59,19 @@ def sync_words(accesses: Sequence[ThreadAccess]) -> list[SyncWord]:
         if each.base is not None and each.base[0] != "shared":
             by_base[each.base].append(each)
     strong = {base: [each for each in its if isinstance(each, StrongThreadAccess)] for base, its in by_base.items()}
-    found = (_word(base, its) for base, its in strong.items() if its and len(its) == len(by_base[base]))
+    found = (_word(base, its, fences) for base, its in strong.items() if its and len(its) == len(by_base[base]))
     return [each for each in found if each is not None]
 
 
-def _word(base: Base, accesses: list[StrongThreadAccess]) -> SyncWord | None:
+def _word(base: Base, accesses: list[StrongThreadAccess], fences: WordFences) -> SyncWord | None:
     kinds = [_kind(each) for each in accesses]
     if None in kinds:
         return None
     own = {kind: [each for each, its in zip(accesses, kinds, strict=True) if its is kind] for kind in WordAccess}
-    return _counter(base, own) or _lock(base, own) or _flag(base, own)
+    return _counter(base, own) or _lock(base, own, fences) or _flag(base, own, fences)
 
 
+_OwnAccesses = dict[WordAccess, list[StrongThreadAccess]]
 _ATOMICS: Final = {"exch": WordAccess.STORES, "cas": WordAccess.SWAPS, "add": WordAccess.ADDS}
 
 
@@ -86,13 +88,14 @@ def _kind(access: StrongThreadAccess) -> WordAccess | None:
     return found if len(constants) == count and constants[-1] is not None else None
 
 
-def _counter(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWord | None:
+def _counter(base: Base, own: _OwnAccesses) -> SyncWord | None:
     adds = own[WordAccess.ADDS]
-    alone = len(adds) == 1 and not (own[WordAccess.READS] or own[WordAccess.STORES] or own[WordAccess.SWAPS])
-    return SyncWord(base, WordUse.COUNTER, 1, adds[0], tuple(_with_results(adds))) if alone else None
+    if len(adds) != 1 or own[WordAccess.STORES] or own[WordAccess.SWAPS]:
+        return None
+    return SyncWord(base, WordUse.COUNTER, 1, adds[0], tuple(_with_results([*adds, *own[WordAccess.READS]])))
 
 
-def _lock(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWord | None:
+def _lock(base: Base, own: _OwnAccesses, fences: WordFences) -> SyncWord | None:
     """Taken by compare-and-swaps that find 0, and freed by one store of 0."""
     frees, locks = own[WordAccess.STORES], own[WordAccess.SWAPS]
     if own[WordAccess.ADDS] or len(frees) != 1 or not locks or frees[0].given[0] is None or frees[0].given[0].constant != 0:
@@ -100,13 +103,13 @@ def _lock(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWo
     compared = [each.given[0].constant if each.given[0] is not None else None for each in locks]
     if any(each != 0 for each in compared) or any(_stored(each) == 0 for each in locks):
         return None
-    acquire = all(_access(each).acquires and each.seen is not None for each in locks)
-    return SyncWord(base, WordUse.LOCK, 0, frees[0], tuple(locks)) if acquire and _access(frees[0]).releases else None
+    acquire = all(fences.acquires(each) and each.seen is not None for each in locks)
+    return SyncWord(base, WordUse.LOCK, 0, frees[0], tuple(locks)) if acquire and fences.releases(frees[0]) else None
 
 
-def _flag(base: Base, own: dict[WordAccess, list[StrongThreadAccess]]) -> SyncWord | None:
+def _flag(base: Base, own: _OwnAccesses, fences: WordFences) -> SyncWord | None:
     writers = [*own[WordAccess.STORES], *own[WordAccess.SWAPS]]
-    if own[WordAccess.ADDS] or len(writers) != 1 or not (value := _stored(writers[0])) or not _access(writers[0]).releases:
+    if own[WordAccess.ADDS] or len(writers) != 1 or not (value := _stored(writers[0])) or not fences.releases(writers[0]):
         return None
     readers = tuple(_with_results([*own[WordAccess.READS], *writers]))
     return SyncWord(base, WordUse.FLAG, value, writers[0], readers)
@@ -121,20 +124,6 @@ def _stored(access: StrongThreadAccess) -> int | None:
     """The number that an access stores, where it does."""
     last = access.given[-1]
     return None if last is None else last.constant
-
-
-def _access(access: StrongThreadAccess) -> MemoryAccess:
-    return row_of(access.instruction).accesses(access.instruction)[0]
-
-
-def acquires(access: StrongThreadAccess) -> bool:
-    """Whether what comes behind an access is ordered behind what it has read."""
-    return bool(_access(access).acquires)
-
-
-def releases(access: StrongThreadAccess) -> bool:
-    """Whether what comes before an access is ordered before those that read what it writes."""
-    return bool(_access(access).releases)
 
 
 def swaps(access: StrongThreadAccess) -> bool:
