@@ -17,7 +17,8 @@ from consan.instrument.isa import MemoryAccess, row_of
 from consan.instrument.ptx import Instruction
 from consan.prove.step import ThreadAccess
 
-_OF_ALL_CTAS: Final = frozenset({"fence", "membar", "sc", "acq_rel", "gl", "gpu", "sys"})
+_BOTH_WAYS: Final = ("sc", "acq_rel")
+_OF_ALL_CTAS: Final = ("gpu", "sys")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ def _touch(access: ThreadAccess) -> MemoryAccess:
 
 def _is_fence(instruction: Instruction) -> bool:
     """Whether an instruction is a fence for threads of other CTAs, of reads and of writes."""
-    return row_of(instruction).is_fence and _OF_ALL_CTAS.issuperset(instruction.parts)
+    row = row_of(instruction)
+    event = row.event(instruction)
+    return bool(row.is_fence) and event.sem in _BOTH_WAYS and event.scope in _OF_ALL_CTAS
 
 
 def _is_private(instruction: Instruction) -> bool:

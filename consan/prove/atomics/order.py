@@ -18,7 +18,7 @@ from consan.dataclass import dataclass
 from consan.prove.atomics.fences import WordFences
 from consan.prove.atomics.first import FirstThread
 from consan.prove.atomics.published import Published
-from consan.prove.atomics.words import SyncWord, WordUse, swaps, sync_words
+from consan.prove.atomics.words import SyncWord, WordUse, swaps, sync_words, words_alone
 from consan.prove.numbers import times
 from consan.prove.pairs import GRID, AccessPair, OverlapQuestions
 from consan.prove.phases.warps import is_plain
@@ -56,6 +56,7 @@ class WordOrder:
     ) -> None:
         first = steps.first
         self._fences = fences
+        questions.environment.symbols.shared.zeros |= words_alone(accesses).keys()
         self._published, self._first, self._questions, self._made = published, first, questions, steps.results
         self._symbols = questions.environment.symbols
         self._closures = dict[int, tuple[Formula, frozenset[str]]]()
@@ -101,7 +102,7 @@ class WordOrder:
         return [*known, opposite(how(*(each for formulas, _ in exchanged for each in formulas)))]
 
     def _known(self, result: WordResult, thread: int) -> list[Formula]:
-        """What is known of a number where a thread makes an access."""
+        """Facts on a number where a thread makes an access."""
         formulas, known = self._questions.exchanged([result.known], thread, GRID)
         return [*formulas, *known]
 
@@ -178,7 +179,6 @@ class WordOrder:
 
     def _assume(self, premise: str, word: _Word) -> None:
         self._symbols.shared.premises[premise] = None
-        self._symbols.shared.zeros.add(word.word.base)
 
 
 class _Word:

@@ -43,8 +43,9 @@ class Published:
         return self._known[key][-1]
 
     def since(self, access: ThreadAccess, read: ThreadAccess) -> Formula:
-        """What holds of the first thread where an access of any thread of its CTA comes behind its last read by an instruction: of barriers
-        of all threads, in no loop, that each path to the access passes, and behind which no read comes.
+        """The condition of the first thread where an access of any thread of its CTA comes behind its last read by an instruction.
+
+        It is that at barriers of all threads, in no loop, that each path to the access passes, and behind which no read comes.
         """
         key = access.place[0], read.place[0]
         if key not in self._since:

@@ -54,13 +54,18 @@ def sync_words(accesses: Sequence[ThreadAccess], fences: WordFences) -> list[Syn
     """The words that order others, among the accesses of a thread's life."""
     if any(each.base is None and each.space not in ("shared", "shared::cta") for each in accesses):
         return []
+    found = (_word(base, its, fences) for base, its in words_alone(accesses).items())
+    return [each for each in found if each is not None]
+
+
+def words_alone(accesses: Sequence[ThreadAccess]) -> dict[Base, list[StrongThreadAccess]]:
+    """The strong accesses of global memory where there are no others, by what their addresses begin at."""
     by_base = defaultdict[Base, list[ThreadAccess]](list)
     for each in accesses:
         if each.base is not None and each.base[0] != "shared":
             by_base[each.base].append(each)
     strong = {base: [each for each in its if isinstance(each, StrongThreadAccess)] for base, its in by_base.items()}
-    found = (_word(base, its, fences) for base, its in strong.items() if its and len(its) == len(by_base[base]))
-    return [each for each in found if each is not None]
+    return {base: its for base, its in strong.items() if its and len(its) == len(by_base[base])}
 
 
 def _word(base: Base, accesses: list[StrongThreadAccess], fences: WordFences) -> SyncWord | None:

@@ -70,7 +70,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     ),
     "who hands it on": (step, "and self.first.holds(held)", "", "a lock that another thread hands on"),
     # fences, and what one thread has read before a barrier
-    "fences of all CTAs": (fences, '"sc", "acq_rel"', '"cta", "acq_rel"', "a fence of the CTA"),
+    "fences of all CTAs": (fences, " and event.scope in _OF_ALL_CTAS", "", "a fence of the CTA"),
     "whose fence": (fences, "and step.guard in (None, guard))", "and True)", "a fence of another thread"),
     "a guard that changes": (fences, "guard.register in written(step.instruction)", "False", "a fence whose condition changes"),
     "all ways to a fence": (fences, "return None, guard", "return True, guard", "a read between a lock and its fence"),
