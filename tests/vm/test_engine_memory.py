@@ -265,3 +265,14 @@ def test_what_was_freed_since_is_not_brought_back() -> None:
     restore()
     assert arena.span(kept.address, 16).tolist() == [1] * 16
     assert arena.span(other.address, 16).tolist() == [2] * 16, "it is another allocation, wherever it lies"
+
+
+@pytest.mark.parametrize(("given", "freed"), [("before", False), ("other", True), ("both", True)])
+def test_what_lies_behind_an_array_of_the_launch_was_freed_if_a_parameter_points_there(given: str, freed: bool) -> None:
+    arena = Machine().arena
+    first, second = arena.alloc(256), arena.alloc(256)
+    arena.free(second.address)
+    params = {"before": [first.address], "other": [0], "both": [first.address, second.address]}[given]
+    assert arena.was_freed(second.address + 8, params) is freed
+    assert not arena.was_freed(first.address, params)
+    assert not arena.was_freed(second.end, params)

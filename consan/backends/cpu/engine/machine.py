@@ -168,7 +168,9 @@ class Machine:
         with np.errstate(all="ignore"):
             self._run_waves(module, entry, info, cluster, seed, deadline, stats, cooperative, first)
         stats.seconds = time.monotonic() - started
-        stats.faults[:] = [replace(each, freed=each.space == "global" and self.arena.was_freed(each.address)) for each in stats.faults]
+        words = np.frombuffer(params[: len(params) // 8 * 8], np.uint64).tolist()
+        freed = [each.space == "global" and self.arena.was_freed(each.address, words) for each in stats.faults]
+        stats.faults[:] = [replace(fault, freed=gone) for fault, gone in zip(stats.faults, freed, strict=True)]
         return stats
 
     def _grid_workspace(self) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import bisect
 import mmap
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
 from typing import Any
 
@@ -209,9 +209,18 @@ class Arena:
         self.hide(self._live[index])
         self.release(address - GLOBAL_BASE)
 
-    def was_freed(self, address: int) -> bool:
-        """Whether an allocation held `address` that was freed, and none does now."""
-        return self.find(address) is None and any(begin <= address < end for begin, end in self._freed)
+    def was_freed(self, address: int, params: Collection[int]) -> bool:
+        """Whether an allocation held `address` that was freed, and none does now.
+
+        A launch with a parameter that points to the allocation before it has gone beyond that one, unless one points to what was freed.
+        """
+        ranges = [(begin, end) for begin, end in self._freed if begin <= address < end]
+        index = bisect.bisect_right(self._starts, address) - 1
+        before = self._live[index] if index >= 0 else None
+        if not ranges or (before is not None and address < before.end):
+            return False
+        beyond = before is not None and any(before.address <= each < before.end for each in params)
+        return not beyond or any(begin <= each < end for each in params for begin, end in ranges)
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`."""
