@@ -1,11 +1,13 @@
 """The cost of consan for the program: seconds in which it works in the program's threads, and the GPU memory that it takes for itself.
 
 Measured where a program's thread enters consan (`working`) and leaves it again for the program's own call (`outside`), each thread by
-itself. Not measured: compiled code that returns without the interpreter, threads of consan's own, code and variables of modules.
+itself. A native program's threads are in the interposer, which measures that. Not measured: compiled code of Python programs that returns
+without the interpreter, threads of consan's own, code and variables of modules.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -16,6 +18,8 @@ from typing import Final
 
 from consan.dataclass import dataclass
 
+_SCHEDULED: Final = 2  # CPUCLOCK_SCHED: of the clocks of a process, the one that clock_getcpuclockid names
+
 
 @dataclass
 class _Thread:
@@ -24,6 +28,26 @@ class _Thread:
     works: bool = False
     since: float = 0.0
     seconds: float = 0.0
+
+
+class ServedProcess:
+    """The time in which another process of this user has computed, on all its threads, since it was made."""
+
+    def __init__(self, pid: int, clock: Callable[[int], float] = time.clock_gettime) -> None:
+        self._number, self._clock, self._seconds = ~pid << 3 | _SCHEDULED, clock, 0.0
+        self._began = self._now() or 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds; those so far, once it has ended."""
+        now = self._now()
+        self._seconds = self._seconds if now is None else now - self._began
+        return self._seconds
+
+    def _now(self) -> float | None:
+        with contextlib.suppress(OSError):
+            return self._clock(self._number)
+        return None
 
 
 class _Door:
@@ -59,6 +83,7 @@ class CostMeter:
     def restart(self) -> None:
         """Count from now on. Memory that is in use stays counted."""
         self._threads, self._local, self._began, self._computed = [], threading.local(), self.now(), self.computed()
+        self._served: dict[int, ServedProcess] = {}
         self._lock = threading.Lock()  # a fork copies it as it is
         self.most_bytes = self._bytes
 
@@ -76,6 +101,12 @@ class CostMeter:
         (thread or self._thread()).seconds += seconds
 
     @property
+    def mine(self) -> float:
+        """Seconds in which this thread worked for consan, or that were added for it."""
+        thread = self._thread()
+        return thread.seconds + (self.now() - thread.since) * thread.works
+
+    @property
     def seconds(self) -> float:
         """Seconds in which threads of the program worked for consan, in sum."""
         with self._lock:
@@ -86,10 +117,19 @@ class CostMeter:
         """Seconds since `restart`."""
         return self.now() - self._began
 
+    def serves(self, pid: int) -> None:
+        """A process of a program that is not this one is served: the time in which it computes is the program's, from now on."""
+        with self._lock:
+            self._served.setdefault(pid, ServedProcess(pid))
+
     @property
     def busy(self) -> float:
         """Seconds of these in which the process can have computed: one that waits for requests, or for its turn, saves up none."""
-        return min(self.elapsed, self.computed() - self._computed)
+        if not self._served:
+            return min(self.elapsed, self.computed() - self._computed)
+        with self._lock:
+            program = sum(each.seconds for each in self._served.values())
+        return program + self.seconds  # its threads wait while they are served
 
     def took(self, owner: object, address: int, nbytes: int) -> int:
         """Memory of an owner was allocated. Returns its address."""

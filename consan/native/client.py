@@ -89,18 +89,27 @@ class Client:
 
     def serve(self, table_bytes: int) -> None:
         """Answer the interposer until its process ends."""
+        COST.serves(self.pid)
         try:
             address = self._counts.share_table(self._orders, table_bytes, self._recorded.unasked)
             self._conversation.begin(Message(MessageKind.ANSWER, address))
             while True:
                 self._conversation.answer(self._answer(self._conversation.request()))
+                self._count_interposer()
         except Malformed as error:
             self._reasons[f"process {self.pid} sent {error}: what it did from then on was not checked"] = None
         except (Broken, DeviceLost):
             pass
         finally:
             self._conversation.end()
+            self._count_interposer()
             self._close()
+
+    def _count_interposer(self) -> None:
+        """Add to the cost what threads of the process were in the interposer for longer than it took to answer them."""
+        more = self._counts.spent - COST.mine
+        if more > 0:
+            COST.add(more)
 
     def _answer(self, message: Message) -> Message:
         if message.kind not in self._ANSWERS:

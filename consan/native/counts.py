@@ -15,7 +15,7 @@ import numpy as np
 from consan.checker.logs.receipts import OWN_ENTRIES
 from consan.native.orders import Orders, shared_pages
 from consan.native.unasked import TABLE_BYTES, UnaskedLaunches
-from consan.native.wire import LAUNCH, Malformed
+from consan.native.wire import LAUNCH, SPENT, Malformed
 from consan.reports.counts import plural
 from consan.reports.model import Report
 
@@ -44,10 +44,15 @@ class CountedLaunches:
         """Make the table, with one for launches without a question behind it; its address in the process. Raises `Malformed`."""
         if not 0 < size <= _MOST_TABLE or size % LAUNCH.size:
             raise Malformed("no size of a table")
-        self._table, address = shared_pages(orders, size + TABLE_BYTES)
+        self._table, address = shared_pages(orders, size + SPENT.size + TABLE_BYTES)
         self._entries = size // LAUNCH.size
-        unasked.lie_in(self._table, size)
+        unasked.lie_in(self._table, size + SPENT.size)
         return address
+
+    @property
+    def spent(self) -> float:
+        """Seconds that threads of the program have been in the interposer: for requests, and for launches without one, by a sample."""
+        return 0.0 if self._table is None else sum(SPENT.unpack_from(self._table, self._entries * LAUNCH.size)) / 1e9
 
     def found(self, handle: int, parent: int, name: str) -> None:
         """A handle was looked up from another one, or is in a graph (0) and may be known already."""

@@ -80,8 +80,8 @@ def check_native(options: SessionOptions) -> None:
     """Refuse options that such a program cannot be run with."""
     if options.filter.launch_skip or options.filter.launch_count is not None:
         raise NotSupported("--launch-skip and --launch-count do not work for programs that are not Python; --kernel-name chooses modules")
-    if options.filter.overhead is not None:
-        raise NotSupported("--overhead does not work for programs that are not Python")
+    if options.filter.overhead is not None and options.device == "cpu":
+        raise NotSupported("--overhead does not work with --device cpu for programs that are not Python")
 
 
 def _status(program: NativeProgram, environment: Mapping[str, str]) -> int:

@@ -15,6 +15,7 @@ Without a server nothing is taken back: what was known stays known, and the prog
 
 from __future__ import annotations
 
+import functools
 import mmap
 import struct
 from collections import Counter
@@ -83,6 +84,7 @@ class UnaskedLaunches:
                 self.take_back()
             self._key = key
             if alike.armed is None:
+                alike.once_over(functools.partial(self._takes_back, alike))
                 alike.arm(Arming(self, key.sizes, values, 0, None))
                 self._lent += [repeated] * (alike.armed is not None)
             elif isinstance(alike.armed, Entries):
@@ -104,10 +106,14 @@ class UnaskedLaunches:
     def arm(self, arming: Arming, lent: Lent[Any]) -> ArmedLaunch | None:
         """Let the process make launches. None: what they need cannot be said to it."""
         assert self._key is not None
-        if lent.slots or lent.over is not None:
+        if lent.slots or _is_over(lent):
             return None
         entries = Entries(self, lent.instead)
         return entries if entries.add(self._key, tuple(arming.values)) else None
+
+    def _takes_back(self, alike: SilentLaunches) -> None:
+        with alike.lock:
+            self.take_back()
 
     def open(self, entries: Entries, key: LaunchKey, values: Values, instead: int) -> int | None:
         """Make an entry. Gives its place; None: it has no room."""
@@ -163,6 +169,11 @@ class Entries:
         for (_, values), place in places.items():
             launches[values] += self.table.close(place)
         return MadeLaunches(+launches, 0, 0.0, 0, 0, None, ())
+
+
+def _is_over(lent: Lent[Any]) -> bool:
+    """Whether others are to make no such launch: what takes entries back later has been told, or will be."""
+    return lent.over is not None and bool(lent.over.value)
 
 
 def _changed(repeated: RepeatedLaunch) -> bool:

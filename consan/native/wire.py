@@ -14,6 +14,7 @@ LONGEST: Final = 1 << 31  # bytes of a payload
 _HEAD: Final = struct.Struct("<IIQQQ")
 _CALL: Final = struct.Struct("<64s12QQQQQ")
 LAUNCH: Final = struct.Struct("<QQ")  # an entry of the table of launches: handle, count
+SPENT: Final = struct.Struct("<QQ")  # behind the table: nanoseconds in the interposer, with requests and without
 SHAPE: Final = struct.Struct("<10IQII")  # a launch: grid, block, cluster, bytes of shared memory; context; programmatic dependent; event
 # In place of a stream: a node that is added to a graph, or changed; the default stream of a thread; a call for several devices.
 NO_LAUNCH: Final = (1 << 64) - 1

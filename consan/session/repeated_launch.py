@@ -43,7 +43,6 @@ _HEARD: Final = ctypes.c_int()  # counts for nobody
 NOT_REPEATED: Final = object()
 """Given by `RepeatedLaunch.make` where the launch was not made."""
 
-
 NOTHING: Final = "nothing"
 """The arguments of a launch that records nothing."""
 
@@ -86,6 +85,9 @@ class SilentLaunches(AlikeLaunches[str]):
 
     def lent(self) -> None:
         """Nothing is given away."""
+
+    def once_over(self, then: Callable[[], None]) -> None:
+        """Call something once such launches are not to be made by others any more (`Lent.over`)."""
 
     def taken_back(self, taken: Sequence[str], made: MadeLaunches) -> None:
         """All that is known of them is their number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from consan.backends.armed import Lent
@@ -43,6 +43,11 @@ class SparedLaunches(PlainLaunches):
         """C launches until there is time."""
         lent = super().lends()
         return None if lent is None else lent._replace(instead=self.instead, over=self.over)
+
+    def once_over(self, then: Callable[[], None]) -> None:
+        """Call something once there is time."""
+        if self.selection.budget is not None:
+            self.selection.budget.once_there_is_time(then)
 
     def tell(self, repeated: RepeatedLaunch, times: Mapping[Parameters | None, int]) -> None:
         """Count launches."""

@@ -49,6 +49,8 @@ static uint64_t context_of(Handle stream) {
     return get && get(stream, &found) == 0 && found ? (uintptr_t)found : context();
 }
 
+#define SAMPLE 64  // one of so many launches is timed
+
 struct LaunchCheck {
     Handle function;  // what to launch
     bool recorded, refused;
@@ -61,8 +63,12 @@ static struct LaunchCheck starting(Handle function, Handle stream, struct Shape 
     struct Head head;
     char *answer;
     if (!atomic_load(&records) || function == NULL) return started;
+    static _Thread_local unsigned looks;
+    bool timed = ++looks % SAMPLE == 0;
+    uint64_t begun = timed ? nanoseconds() : 0;
     shape.context = shape.context ? shape.context : context_of(stream);
     started.unasked = make_unasked(function, stream, &shape, arguments, &started.function);
+    if (timed) spend(false, SAMPLE * (nanoseconds() - begun));
     if (started.unasked.head) return unseen = true, started;
     pthread_mutex_lock(&turn);
     atomic_store(&launch_arguments, arguments);

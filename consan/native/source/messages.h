@@ -47,6 +47,16 @@ struct Launches {  // shared with the server
 };
 #define TABLE_ENTRIES (1u << 14)
 
+struct Spent {  // behind the table: nanoseconds that threads of the program were in consan
+    _Atomic uint64_t asked, unasked;  // for a request; for launches without one, by a sample
+};
+
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 enum { NEW, CONNECTED, GONE };
 static _Atomic int state;
@@ -122,13 +132,26 @@ static bool hear_answer(int fd, struct Head *head, char **payload) {
 }
 
 static _Atomic(void *) pages;  // mapped last
+static _Atomic uint64_t page_bytes, table_bytes;  // of these, and of those that the table begins
 
 static void *map(int file, uint64_t bytes) {
     struct stat about;
     bool whole = file >= 0 && fstat(file, &about) == 0 && about.st_size >= 0 && bytes <= (uint64_t)about.st_size;
     void *at = whole ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
     atomic_store(&pages, at == MAP_FAILED ? NULL : at);
+    atomic_store(&page_bytes, bytes);
     return atomic_load(&pages);
+}
+
+// What lies so far behind the table, if so many bytes were mapped.
+static void *behind_table(uint64_t offset, uint64_t bytes) {
+    struct Launches *counts = atomic_load(&table);
+    return counts && table_bytes >= TABLE_ENTRIES * sizeof *counts + offset + bytes ? (char *)(counts + TABLE_ENTRIES) + offset : NULL;
+}
+
+static void spend(bool asked, uint64_t time) {
+    struct Spent *spent = behind_table(0, sizeof *spent);
+    if (spent) atomic_fetch_add(asked ? &spent->asked : &spent->unasked, time);
 }
 
 static const char *text;  // that the driver has named last
@@ -282,6 +305,7 @@ static bool connected(void) {
     if (!tell(requests, HELLO, (uint64_t)owner, bytes, NULL, 0) || !hear_answer(requests, &head, &nothing)) return strange();
     free(nothing);
     if (head.a == 0 || head.a != (uintptr_t)atomic_load(&pages)) return strange();
+    table_bytes = page_bytes;
     atomic_store(&table, (void *)(uintptr_t)head.a);
     state = CONNECTED;
     return true;
@@ -302,9 +326,11 @@ static bool ask_in_turn(enum Kind kind, uint64_t a, uint64_t b, const void *data
     if (kind == IMAGE && !followed_all) follow();  // what only links or assembles has no streams
     if (state != CONNECTED) return false;
     register_finish(kind);
-    if (tell(requests, kind, a, b, data, length) && hear_answer(requests, head, answer)) return true;
-    lose();
-    return false;
+    uint64_t begun = nanoseconds();
+    bool asked = tell(requests, kind, a, b, data, length) && hear_answer(requests, head, answer);
+    if (asked) spend(true, nanoseconds() - begun);
+    else lose();
+    return asked;
 }
 
 // The server is to hear of the calls that follow, though there is no image yet.

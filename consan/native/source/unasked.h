@@ -29,7 +29,7 @@ struct Unasked {
     char values[UNASKED_VALUES];
 };
 
-struct UnaskedTable {  // behind the table in which launches are counted
+struct UnaskedTable {  // behind what was spent
     struct UnaskedHead heads[MOST_UNASKED];
     struct Unasked entries[MOST_UNASKED];
 };
@@ -39,10 +39,7 @@ struct MadeUnasked {  // a launch that has counted itself
     uint64_t word;
 };
 
-static struct UnaskedTable *unasked(void) {
-    struct Launches *counts = atomic_load(&table);
-    return counts ? (void *)(counts + TABLE_ENTRIES) : NULL;
-}
+static struct UnaskedTable *unasked(void) { return behind_table(sizeof(struct Spent), sizeof(struct UnaskedTable)); }
 
 static bool has_values(const struct Unasked *entry, void **arguments) {
     uint32_t size, at = 0;

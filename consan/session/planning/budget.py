@@ -27,6 +27,7 @@ class OverheadBudget:
     elapsed: Callable[[], float]
     _launches: dict[Hashable, int] = field(default_factory=dict)
     _waiting: list[ctypes.c_int64] = field(default_factory=list)
+    _then: list[Callable[[], None]] = field(default_factory=list)  # is called once there is time
     _lock: threading.Lock = field(default_factory=threading.Lock)  # of those that wait
     _thread: threading.Thread | None = None  # None: nobody waits
 
@@ -57,8 +58,15 @@ class OverheadBudget:
         with self._lock:
             while self._waiting:
                 self._waiting.pop().value = 1
-            self._thread = None
+            then, self._then, self._thread = self._then, [], None
+        for each in then:
+            each()
         return True
+
+    def once_there_is_time(self, then: Callable[[], None]) -> None:
+        """Let a thread call something behind the words that it sets."""
+        with self._lock:
+            self._then.append(then)
 
     def forget(self) -> None:
         """Start afresh after a report."""
