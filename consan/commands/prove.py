@@ -1,25 +1,29 @@
 """`consan prove FILE`: whether any launch of a kernel has a data race, in shared or global memory, without running it.
 
+`consan prove PROGRAM.py` runs a program as `consan run --prove` does, and is 0 only if each kernel that it launches is proven.
+
 A counterexample is run as `consan check` runs it, on the virtual machine: if that shows no race, the answer is `unknown`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import time
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from consan import options
-from consan._errors import ExitCode
+from consan import late, options
+from consan._errors import ExitCode, UsageError
 from consan.commands.check import EXPLORES, CheckCommand, RequestedLaunch
 from consan.commands.parts.base import Parser
 from consan.commands.parts.deliver import deliver, shown_by
 from consan.commands.parts.output import DOCUMENT, JSON, TEXT, add_output, chosen_output, put
 from consan.commands.parts.proof_subject import ProofSubject
 from consan.commands.parts.proofs import ProofReport, as_json, as_text
+from consan.commands.run import RunCommand
 from consan.dataclass import dataclass
 from consan.launching.source import add_compile_options, load_module
 from consan.prove.counterexample import RacyLaunch, launches
@@ -43,7 +47,8 @@ class ProveCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
+        parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx); a program (.py) runs, and its kernels are proven")
+        parser.add_argument("words", nargs="*", metavar="ARGS", help="words of the program")
         group = parser.add_argument_group("launches")
         group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per CTA, in all launches [.reqntid of the kernel]")
         group.add_argument("--entry", metavar="NAME", help="the kernel, if the file has several; 'rev<float, 128>' instantiates a template")
@@ -56,6 +61,10 @@ class ProveCommand:
     def run(self, args: argparse.Namespace) -> int:
         """Prove, run a counterexample, print."""
         require()
+        if args.file.endswith(".py"):
+            return _of_program(args)
+        if args.words:
+            raise UsageError(f"{args.file}: words are for programs, got {' '.join(args.words)}")
         as_document = chosen_output(args) == JSON
         seconds = options.read_as("--within", args.within, options.read_seconds)
         module = load_module(args)
@@ -70,6 +79,21 @@ class ProveCommand:
             deliver(run.report, TEXT, None, shown_by(args))
         written = put(args, as_json(report) if as_document else _text(report), f"answer: {answer}")
         return int(_STATUS[answer]) or written
+
+
+def _of_program(args: argparse.Namespace) -> int:
+    """Run a program, and prove its kernels for the shapes of blocks that it launches."""
+    if args.block or args.entry or args.assumptions:
+        raise UsageError("--block, --entry and --assume are for a file of kernels: a program says how it launches its own")
+    parser = Parser(prog="consan run", add_help=False)
+    RunCommand().prepare(parser)
+    output = [word for option, value in (("-o", args.file_out), ("--format", args.form)) if value for word in (option, value)]
+    given = parser.parse_args([*output, "--prove", args.within, args.file, *args.words])
+    options.fill(given, os.environ, late.config.load().texts)
+    for name in ("argv", "whole_process", "rules", *(each.name for each in (*options.PICTURE, *options.TERMINAL))):
+        setattr(given, name, getattr(args, name))
+    given.proves_all = True
+    return RunCommand().run(given)
 
 
 def _text(report: ProofReport) -> str:

@@ -38,6 +38,7 @@ from consan.reports import render
 from consan.reports.formats.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict.conclusion import exit_status, with_gaps
+from consan.reports.verdict.coverage import unproven
 from consan.session import spent
 from consan.session.left_threads import end_launches
 from consan.session.planning.options import SessionOptions
@@ -70,6 +71,7 @@ class RunCommand:
         options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN, *options.RANKS), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         add_words(parser)
+        parser.set_defaults(proves_all=False)  # consan prove
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, report."""
@@ -157,7 +159,7 @@ def _output(args: argparse.Namespace, label: str) -> _Output:
 def _reported(report: Report, args: argparse.Namespace, out: _Output, failure: ConsanError | None = None) -> int:
     """Store and print the report. Returns the exit status."""
     report = replace(report, command=("consan", *args.argv))
-    report = replace(report, status=exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete))
+    report = _with_status(report, args)
     out.undo()
     _replace_closed_output()
     wanted = out.wanted or report.findings or report.verdict == INCOMPLETE
@@ -169,6 +171,12 @@ def _reported(report: Report, args: argparse.Namespace, out: _Output, failure: C
     written = out.file is None or keep(out.file, render(report, out.form, **shown), out.folder)
     _after_failure(failure, report.exit)
     return report.status or (0 if written and (kept or not wanted) else int(ExitCode.USAGE))
+
+
+def _with_status(report: Report, args: argparse.Namespace) -> Report:
+    """The report with its exit status. `consan prove` asks for a proof of each kernel."""
+    status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
+    return replace(report, status=status or (int(ExitCode.INCOMPLETE) if args.proves_all and unproven(report) else 0))
 
 
 def _replace_closed_output() -> None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from consan.reports.counts import plural, runs, seen
+from consan.reports.counts import plural, runs, seen, some
 from consan.reports.formats.accesses import short
 from consan.reports.formats.levels import DETAILS, LISTED, PARTS, ReportLevel
 from consan.reports.model import (
@@ -29,7 +29,7 @@ from consan.reports.model import (
     Report,
 )
 from consan.reports.source.names import kernel_name
-from consan.reports.verdict.coverage import proof_rows, schedule_rows
+from consan.reports.verdict.coverage import proof_rows, schedule_rows, unproven
 from consan.reports.verdict.speaking.causes import causes
 from consan.reports.words.values import outcomes_sentence, torn_sentence, value_sentence
 from consan.reports.words.verified import sentence_of
@@ -118,7 +118,9 @@ def _statuses(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _status(report: Report) -> str:
-    if report.status == EXIT_INCOMPLETE:
+    if report.status == EXIT_INCOMPLETE and report.verdict == CLEAN and not report.exit:
+        return f"{EXIT_INCOMPLETE}, because there is no proof for all launches of {some(unproven(report), 'kernel')}"
+    if report.status == EXIT_INCOMPLETE and not report.exit:
         return f"{EXIT_INCOMPLETE}, because the verdict is incomplete (--allow-incomplete gives 0)"
     if report.status != EXIT_VIOLATIONS or report.verdict == VIOLATIONS:
         return ""

@@ -362,6 +362,12 @@ def proof_rows(report: Report) -> Iterator[str]:
             yield f"{where}: {_NO_RACE}{_assumed(kernel.proof)}{_unrecorded(kernel)}"
 
 
+def unproven(report: Report) -> list[str]:
+    """The kernels that ran and have no proof."""
+    ran = [each.name for each in report.kernels if each.launches and each.proof is None]
+    return [*map(late.names.kernel_name, dict.fromkeys(ran)), *(each.name for each in report.uninstrumented)]
+
+
 def _assumed(proof: AllLaunchesProof) -> str:
     """The assumptions, in parentheses."""
     if not proof.checked:

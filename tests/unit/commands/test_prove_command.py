@@ -175,6 +175,40 @@ def test_without_a_solver_the_extra_is_named(tmp_path: Path, capsys: pytest.Capt
     assert "pip install z3-solver" in capsys.readouterr().err
 
 
+PROGRAM = """
+import sys
+import cupy
+code = r'''
+extern "C" __global__ void own(int *y, int n) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = i; }
+extern "C" __global__ void folded(int *y, int n) { int i = blockIdx.x * 64 + threadIdx.x; y[i % n] = i; }
+'''
+y = cupy.zeros(128, "i4")
+for name in sys.argv[1:]:
+    cupy.RawModule(code=code).get_function(name)((2,), (64,), (y, cupy.int32(128)))
+"""
+
+
+@pytest.mark.parametrize(("words", "status"), [(["own"], 0), (["own", "folded"], 67), ([], 67)])
+def test_a_program_is_proven_if_each_kernel_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], status: int
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    monkeypatch.setenv("CONSAN_DEVICE", "cpu")
+    assert main(["prove", str(program), *words, "-o", str(tmp_path / "run.json")]) == status
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("own: proven for all launches" in said) == ("own" in words)
+    assert ("67, because there is no proof for all launches of folded" in said) == ("folded" in words)
+    assert json.loads((tmp_path / "run.json").read_text())["verdict"] == ("clean" if words else "incomplete")
+
+
+def test_words_and_shapes_are_for_what_takes_them(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", str(tmp_path / "program.py"), "--block", "64"]) == 2
+    assert "a program says how it launches its own" in capsys.readouterr().err
+    assert main(["prove", str(kernel), "word"]) == 2
+    assert "words are for programs" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("by", "holds"), [(64, True), (60, False)])
 def test_a_check_takes_relations_that_its_launch_shows(kernel: Path, tmp_path: Path, by: int, holds: bool) -> None:
     source = kernel.with_suffix(".cu")
