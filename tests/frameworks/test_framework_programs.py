@@ -34,6 +34,7 @@ class FrameworkProgram:
     kind: str
     fix: str
     memory: str = ""
+    options: tuple[str, ...] = ()
     library: tuple[str, str] = ("", "# reader")  # a file of the package, and its line; without a file: of the program
 
     @property
@@ -50,6 +51,12 @@ class FrameworkProgram:
 
 CASES = [
     FrameworkProgram("numba_reverse.py", "numba-cuda", "data-race", "cuda.syncthreads()"),
+    FrameworkProgram("numba_devices.py", "numba-cuda", "global-race", "event.wait(", options=("--gpus", "2")),
+    FrameworkProgram(
+        *("core_devices.py", "cuda-core", "global-race", "(second.wait(first.record()))"),
+        options=("--gpus", "2"),
+        library=("", "// reader"),
+    ),
     FrameworkProgram("numba_mlir_reverse.py", "numba-cuda-mlir", "data-race", "cuda.syncthreads()"),
     FrameworkProgram("warp_sum.py", "warp-lang", "data-race", "one atomic operation (wp.atomic_add for a sum)"),
     FrameworkProgram("warp_grid.py", "warp-lang", "data-race", "one atomic operation (wp.atomic_add for a sum)"),
@@ -79,7 +86,19 @@ def run(case: FrameworkProgram, folder: Path, *words: str) -> tuple[int, dict[st
     missing = [package for package in case.needs.split() if not any(metadata.distributions(name=package))]
     if missing:
         pytest.skip(f"{', '.join(missing)} is not installed")
-    command = [sys.executable, "-m", "consan", "run", "--device", "cpu", "-o", str(folder / "report.json"), str(case.path), *words]
+    command = [
+        sys.executable,
+        "-m",
+        "consan",
+        "run",
+        "--device",
+        "cpu",
+        *case.options,
+        "-o",
+        str(folder / "report.json"),
+        str(case.path),
+        *words,
+    ]
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     printed = done.stdout + done.stderr

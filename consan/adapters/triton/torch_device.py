@@ -8,7 +8,8 @@ or wait answer for the virtual machine; streams are in distributed/torch_streams
 
 A mode belongs to its thread: with --ranks that of each rank gets it.
 
-Several devices are one: where a program names two, the report is incomplete.
+With --gpus each device has its streams, and tensors are on one (torch_operations.py); else several are one: where a program names two,
+the report is incomplete.
 
 Not handled: other threads than the one that began the session, `torch.Generator(device="cuda")`,
 CUDA graphs, and memory statistics.
@@ -18,8 +19,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -88,6 +89,7 @@ def _uncompiled(session: SessionLike) -> Callable[..., Any]:
 def _answers(driver: VirtualDriver) -> dict[str, Any]:
     properties = driver.utils.get_device_properties()
     major, minor = driver.get_device_capability()
+    devices = driver.session.streams.places.devices
     described = SimpleNamespace(
         name="consan's virtual machine",
         major=major,
@@ -100,33 +102,50 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
     )
     return {
         **driver.now.functions(),
-        "current_device": lambda: 0,
-        "set_device": lambda device: _name_device(driver, device, sets=True),
+        "current_device": lambda: driver.now.device_of(driver.now.get()),
+        "set_device": lambda device: _set_device(driver, device),
         "device": lambda device: _on(driver, device),
         "get_device_capability": driver.get_device_capability,
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: described.name,
-        "synchronize": lambda device=None: _synchronize(driver),
+        "synchronize": lambda device=None: _synchronize(driver, device),
         "empty_cache": lambda: None,
+        **({"device_count": lambda: devices} if devices > 1 else {}),
     }
 
 
-def _on(driver: VirtualDriver, device: Any) -> nullcontext[None]:
+@contextmanager
+def _on(driver: VirtualDriver, device: Any) -> Iterator[None]:
+    """A device is the current one within the block; None, or a number below 0: it stays the one that is."""
     _name_device(driver, device)
-    return nullcontext()
+    places, named = driver.session.streams.places, device is not None and device != -1
+    before = places.use(driver.now.place_of(device)) if named else places.here
+    try:
+        yield
+    finally:
+        if named:
+            places.use(before)
+
+
+def _set_device(driver: VirtualDriver, device: Any) -> None:
+    _name_device(driver, device, sets=True)
+    driver.session.streams.places.use(driver.now.place_of(device))
 
 
 def _name_device(driver: VirtualDriver, device: Any, *, sets: bool = False) -> None:
     """The program has named a device: by its number, as "cuda:1", or as a device of torch. `sets`: it is the current one from now on."""
     crew, number = current(), device if isinstance(device, int) else str(device).partition(":")[2]
+    if driver.session.streams.places.devices > 1 and crew is None and int(number or 0) < driver.session.streams.places.devices:
+        return
     if number == "" or str(number).isdigit():
         driver.session.streams.names_device(None if number == "" else int(number), None if crew is None else crew.rank, sets=sets)
 
 
-def _synchronize(driver: VirtualDriver) -> None:
-    """The host waits for the device: what a rank has begun, too."""
+def _synchronize(driver: VirtualDriver, device: Any) -> None:
+    """The host waits for a device: what a rank has begun, too."""
     crew = current()
-    (driver.session.streams if crew is None else crew).synchronize()
+    with _on(driver, device) if crew is None else nullcontext():
+        (driver.session.streams if crew is None else crew).synchronize()
 
 
 def _of_others(function: Any) -> bool:
@@ -149,11 +168,11 @@ def _mode(session: SessionLike, driver: VirtualDriver, torch: ModuleType, addres
                 return True
             if address is not None and function is torch.Tensor.data_ptr:
                 return address(args[0])
-            asked = function is torch.Tensor.cuda or any(map(is_cuda, (*args, *named.values())))
-            if asked:
+            devices = [*filter(is_cuda, (*args, *named.values()))] or (["cuda"] if function is torch.Tensor.cuda else [])
+            for each in devices:
                 session.note(_NOTE)
-                for each in filter(is_cuda, (*args, *named.values())):
-                    _name_device(driver, each)
+                _name_device(driver, each)
+            asked = driver.now.place_of(devices[0]) if devices else None
             if function is torch.Tensor.record_stream:
                 return None
             if function is torch.Tensor.cuda:
