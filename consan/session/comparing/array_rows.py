@@ -54,22 +54,29 @@ class TouchedBytes(Protocol):
         """The ends."""
 
 
-_MOST_REMEMBERED: Final = 4
+_MOST_REMEMBERED: Final = 16
 _Result = TypeVar("_Result")
 
 
 class ByRows(Generic[_Result]):
-    """Results that are made of accesses, each of them once. Launches that are alike have one array of accesses, which nobody changes."""
+    """Results that are made of accesses, each of them once. Launches that are alike have one array of accesses, which nobody changes.
 
-    def __init__(self) -> None:
-        self._made: list[tuple[Rows, Any, _Result]] = []  # the last ones
+    `few`: of so many the result is made again, so that small operations in each turn let nobody forget a large launch.
+    """
+
+    def __init__(self, few: int = -1) -> None:
+        self._few = few
+        self._made: list[tuple[Rows, Any, _Result]] = []  # those that were used last
 
     def of(self, rows: Rows, key: Any, make: Callable[[], _Result]) -> _Result:
         """The result for an array. `key`: what it depends on besides."""
-        for each, how, result in self._made:
+        for at, (each, how, result) in enumerate(self._made):
             if each is rows and how == key:
+                self._made.insert(0, self._made.pop(at))
                 return result
-        self._made = [(rows, key, made := make()), *self._made[: _MOST_REMEMBERED - 1]]
+        made = make()
+        if len(rows) > self._few:
+            self._made = [(rows, key, made), *self._made[: _MOST_REMEMBERED - 1]]
         return made
 
 

@@ -8,6 +8,7 @@ work of unknown accesses, which could signal another process. Meetings of the pr
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".ranks"
 MOST_LOGGED: Final = 1 << 22  # accesses
+_FEW: Final = 64  # accesses
 MOST_ENTRIES: Final = 1 << 18  # launches and meetings
 
 
@@ -88,7 +90,10 @@ class ProcessLog:
     _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     _first: dict[bytes, int] = field(default_factory=dict)  # the first launch with some accesses, by their digest
     _kinds: list[dict[str, Any]] = field(default_factory=list)  # what is the same in launches with the same accesses
-    _alike: ByRows[tuple[int, int]] = field(default_factory=ByRows)  # the first launch with some accesses, and the number of its kind
+    _kind_of: dict[tuple[int, str], int] = field(default_factory=dict)  # their places, by the first launch and the kernel
+    _alike: ByRows[tuple[int, int]] = field(
+        default_factory=functools.partial(ByRows, _FEW)
+    )  # the first launch with some accesses, and the number of its kind
     _alike_flags: ByRows[int] = field(default_factory=ByRows)  # the first launch with some flags
     _logged: int = 0
     _unwaited: dict[int, dict[str, Any]] = field(default_factory=dict)  # the launches whose ends the program's host cannot know
@@ -150,8 +155,11 @@ class ProcessLog:
             self.full = self.full or self._logged > MOST_LOGGED
         if first == number and not self.full:
             self._rows[f"rows-{number}"], self._rows[f"windows-{number}"] = rows, window
-        self._kinds.append({"name": done.name, "signals": releases(rows, done.fences, SYS_SCOPE), "sides": dict(self._sides(done, rows))})
-        return first, len(self._kinds) - 1
+        if (first, done.name) not in self._kind_of:
+            self._kind_of[first, done.name] = len(self._kinds)
+            signals, sides = releases(rows, done.fences, SYS_SCOPE), dict(self._sides(done, rows))
+            self._kinds.append({"name": done.name, "signals": signals, "sides": sides})
+        return first, self._kind_of[first, done.name]
 
     def _keep_flags(self, number: int, flags: RetainedFlags) -> int:
         """Keep flags: those of this launch, and of later ones that are alike."""

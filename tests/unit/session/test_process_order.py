@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "record"))
 from planted import plant
 from test_processes import Clock, Rank, compared
 
-from consan.session.comparing import concurrent_launches, followed_streams, process_log, processes
+from consan.session.comparing import array_rows, concurrent_launches, followed_streams, process_log, processes
 from consan.session.comparing.processes import EarlierOnes
 
 
@@ -173,6 +174,49 @@ def test_more_launches_than_are_kept(ranks: list[Rank], tmp_path: Path, monkeypa
     monkeypatch.setattr(process_log, "MOST_ENTRIES", 40)
     goes_on(ranks)
     assert compared(ranks, tmp_path)[1] == ["there were more accesses to symmetric memory, or launches that touch it, than are compared"]
+
+
+def works_between(ranks: list[Rank]) -> None:
+    """Launches that repeat, with small copies and fills between them, each of which has accesses of its own."""
+    for at in range(12):
+        ranks[0].launch("fills", at=10 * at)
+        for number in range(20):
+            ranks[0].framework.calls.call("cuMemsetD8", (1 << 50) + number, 0, 4)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of accesses for which the log has looked at each."""
+    made: list[int] = []
+    before = process_log.ProcessLog._in_windows
+    monkeypatch.setattr(process_log.ProcessLog, "_in_windows", lambda log, rows: (made.append(len(rows)), before(log, rows))[1])
+    return made
+
+
+def test_a_launch_is_not_forgotten_between_small_operations(ranks: list[Rank], looks: list[int]) -> None:
+    works_between(ranks)
+    assert looks.count(128) == 2, looks  # of the first launch with the values that it stores, of the later ones without
+
+
+def test_a_launch_that_is_forgotten_shows(ranks: list[Rank], looks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, array_rows, "if len(rows) > self._few:", "if True:", "ByRows.of")
+    with pytest.raises(AssertionError):
+        test_a_launch_is_not_forgotten_between_small_operations(ranks, looks)
+
+
+def test_what_was_used_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, made = array_rows.ByRows[int](), list[int]()
+    rows = [np.zeros(1, array_rows.ROWS) for _ in range(100)]
+    for each in rows[1:]:
+        for one in (rows[0], each):
+            kept.of(one, (), lambda one=one: made.append(int(one is rows[0])) or 1)
+    assert sum(made) == 1
+
+
+def test_what_was_used_last_is_forgotten_if_it_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, array_rows, "self._made.insert(0, self._made.pop(at))", "pass", "ByRows.of")
+    with pytest.raises(AssertionError):
+        test_what_was_used_last_is_kept(monkeypatch)
 
 
 @pytest.mark.parametrize("other", [None, "a new stream", "a stream that waits"])
