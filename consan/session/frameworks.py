@@ -311,7 +311,7 @@ class Frameworks:
     def _begun(self, look: GlobalLook) -> float:
         """A launch begins. If others are to know when, nothing else runs at its begin."""
         log = self.streams.log
-        if log is not None and (look.whole or look.known) is not None:
+        if log is not None and (look.whole is not None or (look.known is not None and look.known.waits)):
             self.device.backend.synchronize()
             log.begins()
         return time.monotonic()

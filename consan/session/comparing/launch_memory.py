@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -76,12 +77,21 @@ class Memory:
         return rows if self.shared else rows[ours]
 
 
+MOST_WAITED: Final = 64  # launches with the same accesses, at whose begin nothing else runs
+
+
 @dataclass(frozen=True)
 class KnownAccesses:
-    """The accesses of launches that have no log. `form`: of the module, whose sites they name."""
+    """The accesses of launches that have no log. `form`: of the module, whose sites they name. `times`: counts them."""
 
     retained: Retained
     form: Prepared
+    times: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next one waits for all that runs, so that others know when it began. Two that race do so early in most programs."""
+        return next(self.times) < MOST_WAITED
 
     @classmethod
     def of(cls, retained: Retained | None, form: Prepared) -> KnownAccesses | None:
