@@ -358,7 +358,7 @@ class Frameworks:
                 backend.watch(launch.stream)
             return prepared
         form = look.whole or prepared
-        shape, background = _shape(form, launch), not form.logs.slow and self.background.accepts(form, entry, repeats=False)
+        shape, background = _shape(form, launch), self.background.accepts(form, entry, repeats=False)
         key, chosen, how = (prepared.number, entry, shape[3:6]), form, {"alone": records_global(form, launch)}
         started, room = self.background.idle(shape, first=self.selection.is_first(key), **how) if background else (None, True)
         if not room:

@@ -20,10 +20,10 @@ from consan.reports.verdict.coverage import by_kernel
 from consan.session import frameworks, global_looks
 from consan.session.comparing import concurrent_launches
 from consan.session.comparing.pairs import done
-from consan.session.executing import background, in_flight_launch
+from consan.session.executing import background, in_flight_launch, judging
 from consan.session.executing.background import Background
 from consan.session.executing.judging import Judge
-from consan.session.planning import selection
+from consan.session.planning import plan, selection
 from consan.session.planning.budget import FIRST
 
 Between = Callable[[Framework, int, int], None]
@@ -237,6 +237,37 @@ def test_the_program_waits_for_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_kernel(program.framework.report())["exchanges"]["barriers"] == "checked"
 
 
+SHIFTS = """
+extern "C" __global__ void shifts(unsigned* out, unsigned* from, int racing) {  // no two CTAs do the same
+    __shared__ unsigned values[128];
+    values[threadIdx.x + blockIdx.x] = threadIdx.x;
+    if (blockIdx.x != racing) __syncthreads();
+    if (threadIdx.x == 0) out[blockIdx.x] = values[63 - threadIdx.x + blockIdx.x];
+}
+"""
+
+
+def of_slow_replays(monkeypatch: pytest.MonkeyPatch, racing: int) -> list[str]:
+    """The verdicts behind each launch of a kernel whose replays take long: the first one has no time for any."""
+    monkeypatch.setattr(judging, "SLOW", -1.0)
+    monkeypatch.setattr(plan, "LONGEST_CHECK", 0.0)
+    framework, verdicts = Framework(SHIFTS, global_memory="off"), list[str]()
+    for _ in range(4):
+        with nobody_waits(framework, monkeypatch):
+            framework.launch("shifts", racing, ctas=20)
+            framework.backend.advance(0)
+        framework.settle()
+        monkeypatch.setattr(plan, "LONGEST_CHECK", 60.0)
+        verdicts.append(framework.session.so_far().verdict)
+    return verdicts
+
+
+def test_launches_of_slow_replays_are_checked_beside_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each replays some more CTAs, until all are known."""
+    assert of_slow_replays(monkeypatch, 99) == ["incomplete", "incomplete", "incomplete", "clean"]
+    assert of_slow_replays(monkeypatch, 19)[-1] == "violations"
+
+
 def test_a_look_without_room_is_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "LONGEST_WAITED", 0.0)
     framework, gate = Framework(), Gate(monkeypatch)
@@ -309,6 +340,10 @@ FAULTS: dict[str, tuple[Any, str, str, str, Any]] = {
     "one pool for all": (
         *(background, "Background.has_room", "by_itself <= pool if alone else logs.used - by_itself <= most", "logs.used <= most"),
         test_a_large_log_that_takes_long_leaves_room_for_others,
+    ),
+    "the program waits for slow replays": (
+        *(frameworks, "Frameworks._launched", "= _shape(form, launch), self", "= _shape(form, launch), not form.logs.slow and self"),
+        test_launches_of_slow_replays_are_checked_beside_the_program,
     ),
     "looks are lost": (
         *(global_looks, "GlobalLooks.put_off", ".discard((launch", ".add((launch"),
