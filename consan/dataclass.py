@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, FrozenInstanceError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["dataclass"]
+__all__ = ["compile_now", "dataclass"]
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -61,15 +61,26 @@ class _Text(NamedTuple):
 def _late(cls: Any, name: str, text: Callable[[], _Text]) -> Callable[..., Any]:
     """A method that its first call compiles. The compiled one takes its place."""
 
-    def first(self: object, *args: object, **named: object) -> Any:
+    def compiled() -> Callable[..., Any]:
         parameters, lines, names = text()
         names = {**names, "__name__": __name__}
         exec(f"def {name}({', '.join(('self', *parameters))}):\n  " + "\n  ".join(lines or ["pass"]), names)
         names[name].__qualname__ = f"{cls.__qualname__}.{name}"
         setattr(cls, name, names[name])
-        return names[name](self, *args, **named)
+        method: Callable[..., Any] = names[name]
+        return method
 
+    def first(self: object, *args: object, **named: object) -> Any:
+        return compiled()(self, *args, **named)
+
+    vars(first)["compiled"] = compiled
     return first
+
+
+def compile_now(*classes: Any) -> None:
+    """Compile `__init__` of dataclasses of which one is to be made where that must not take long."""
+    for each in classes:
+        vars(each.__init__).get("compiled", lambda: None)()
 
 
 def _init(cls: Any, *, frozen: bool) -> _Text:

@@ -79,7 +79,7 @@ class MadeLaunches:
 
 
 @dataclass(frozen=True)
-class _Parameters:
+class AlikeParameters:
     """The memory that C has for the values of parameters."""
 
     sizes: Any
@@ -87,7 +87,7 @@ class _Parameters:
     times: Any
 
     @classmethod
-    def of(cls, values: Sequence[bytes]) -> _Parameters:
+    def of(cls, values: Sequence[bytes]) -> AlikeParameters:
         """Those of the launch before come first."""
         sets = ctypes.create_string_buffer(b"".join(values), max(_MOST_SETS * sum(map(len, values)), 1))
         return cls((_WORD * len(values))(*map(len, values)), sets, (_WORD * _MOST_SETS)())
@@ -125,7 +125,7 @@ class Arms(Protocol):
 class Armed:
     """A launch that is armed. `retained`: what C has the addresses of."""
 
-    def __init__(self, functions: ArmedFunctions, handle: int, slots: int, parameters: _Parameters, retained: object) -> None:
+    def __init__(self, functions: ArmedFunctions, handle: int, slots: int, parameters: AlikeParameters, retained: object) -> None:
         self._functions, self._handle, self.slots, self._parameters, self._retained = functions, handle, slots, parameters, retained
         self._begin = functions.begin if slots else functions.begin_alone
 
@@ -207,7 +207,7 @@ class ArmedFunctions:
 
     def arm(self, arming: Arming, lent: Lent[Any]) -> Armed | None:
         """Arm launches. None: too many are armed."""
-        words, parameters = (_WORD * len(arming.key))(*arming.key), _Parameters.of(arming.values)
+        words, parameters = (_WORD * len(arming.key))(*arming.key), AlikeParameters.of(arming.values)
         handle = self.call("consan_arm", ctypes.addressof(words), arming.here, *(arming.followed or (None, 0, 0)), arming.sharings)
         if not handle:
             return None

@@ -36,7 +36,7 @@ from consan.session.framework_launch import FrameworkLaunch, loaded_as, records_
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
 from consan.session.kept_launches import KeptLaunches
 from consan.session.known_in_graphs import KnownInGraphs
-from consan.session.launches_by_others import LaunchesByOthers
+from consan.session.launches_by_others import LaunchesByOthers, get_ready
 from consan.session.modules.device import Device
 from consan.session.modules.in_clusters import grid_in_ctas
 from consan.session.modules.layouts import AddressNames
@@ -45,7 +45,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
-from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, LaunchesLikeOne, RepeatedLaunch, SilentLaunches, get_ready
+from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, LaunchesLikeOne, RepeatedLaunch, SilentLaunches
 from consan.session.spared_launches import SparedLaunches
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches

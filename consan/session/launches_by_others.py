@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.dataclass import dataclass
+from consan.backends.armed import AlikeParameters, MadeLaunches, armed_functions
+from consan.backends.base import LaunchWork, StreamWork
+from consan.checker.logs.receipts import Receipt
+from consan.dataclass import compile_now, dataclass
+from consan.session.executing.in_flight import Repeats
+from consan.session.executing.in_flight_launch import ReceiptGroup
+from consan.session.planning.decided import DecidedLaunches
+from consan.session.repeated_launch import KnownLaunches, LaunchesLikeOne, RepeatedLaunch, SilentLaunches
 
 if TYPE_CHECKING:
     from consan.backends.base import Handle
@@ -19,6 +26,18 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 WHY: Final = "the program calls the driver with its handle (cuLaunchKernel), and not its framework"
+
+_OF_REPEATED: Final = (
+    *(AlikeParameters, DecidedLaunches, KnownLaunches, LaunchesLikeOne, LaunchWork, MadeLaunches, Receipt, ReceiptGroup),
+    *(RepeatedLaunch, Repeats, SilentLaunches),
+)
+
+
+def get_ready(work: StreamWork | None) -> None:
+    """Load and compile what launches that repeat need: that takes as long as a hundred of them."""
+    if work is not None and armed_functions() is not None:
+        _ = work.here
+        compile_now(*_OF_REPEATED)
 
 
 @dataclass(eq=False)

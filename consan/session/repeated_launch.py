@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import ConsanError
 from consan.backends.armed import AlikeLaunches, Arming, Lent, MadeLaunches, armed_functions
-from consan.backends.base import DEFAULT_STREAMS, FollowedLaunch, StreamWork
+from consan.backends.base import DEFAULT_STREAMS, FollowedLaunch
 from consan.backends.cost import COST
 from consan.backends.driver import MADE, QUIET
 from consan.dataclass import dataclass
@@ -45,12 +45,6 @@ NOT_REPEATED: Final = object()
 
 NOTHING: Final = "nothing"
 """The arguments of a launch that records nothing."""
-
-
-def get_ready(work: StreamWork | None) -> None:
-    """Load what launches that repeat need: that takes as long as a hundred of them."""
-    if work is not None and armed_functions() is not None:
-        _ = work.here
 
 
 def deciding(bytes_of: Sequence[DecidingBytes] | None, args: Parameters | None) -> list[tuple[int, int, bytes]]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from consan.dataclass import dataclass
+from consan.dataclass import compile_now, dataclass
 
 WAYS = (
     {},
@@ -136,3 +136,18 @@ def test_no_signature_is_made_for_a_class_without_words(monkeypatch: pytest.Monk
         number: int
 
     assert Silent.__doc__ == "Silent"
+
+
+def test_a_method_may_be_compiled_before_it_is_called() -> None:
+    @dataclass
+    class Early:
+        number: int
+        twice: int = 2
+
+    late = Early.__init__
+    compile_now(Early)
+    assert Early.__init__ is not late
+    compiled = Early.__init__
+    compile_now(Early)
+    assert Early.__init__ is compiled
+    assert (Early(1).twice, Early(1, 3)) == (2, Early(number=1, twice=3))
