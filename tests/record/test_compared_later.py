@@ -302,7 +302,7 @@ FAULTS: dict[str, tuple[Any, str, str, str, Any]] = {
         test_without_one_they_race_as_if_the_program_had_waited,
     ),
     "memory that is freed": (
-        *(done, "MadeLaunch.known", "rows[~is_inside(rows, address, nbytes)]", "rows"),
+        *(done, "MadeLaunch.known", "else rows[~is_inside(rows, address, nbytes)]", "else rows"),
         test_a_launch_stands_before_what_is_done_later_to_other_memory,
     ),
     "memory that is freed later": (

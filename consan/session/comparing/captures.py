@@ -17,8 +17,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from consan.dataclass import dataclass
-from consan.session.comparing.concurrent_launches import ConcurrentLaunches, GraphNode
+from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.counted_graphs import CountedGraphs, CountedNode
+from consan.session.comparing.pairs.done import GraphNode
 from consan.session.comparing.streams import NONE, Event, Numbers, Stream
 
 if TYPE_CHECKING:

@@ -65,8 +65,8 @@ class MadeLaunch:
         if self.awaited is None:
             return self
         rows = self.shape.rows(self.awaited.retained, placed)
-        for address, nbytes in self.freed if rows is not None else ():
-            rows = rows[~is_inside(rows, address, nbytes)]
+        for address, nbytes in self.freed:
+            rows = None if rows is None else rows[~is_inside(rows, address, nbytes)]
         return replace(self, rows=rows, awaited=None)
 
     def lacks(self, why: str, *, needed: bool) -> None:
