@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.armed import AlikeParameters, MadeLaunches, armed_functions
 from consan.backends.base import LaunchWork, StreamWork
-from consan.checker.logs.receipts import Receipt
 from consan.dataclass import compile_now, dataclass
 from consan.session.executing.in_flight import Repeats
 from consan.session.executing.in_flight_launch import ReceiptGroup
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 WHY: Final = "the program calls the driver with its handle (cuLaunchKernel), and not its framework"
 
 _OF_REPEATED: Final = (
-    *(AlikeParameters, DecidedLaunches, KnownLaunches, LaunchesLikeOne, LaunchWork, MadeLaunches, Receipt, ReceiptGroup),
+    *(AlikeParameters, DecidedLaunches, KnownLaunches, LaunchesLikeOne, LaunchWork, MadeLaunches, ReceiptGroup),
     *(RepeatedLaunch, Repeats, SilentLaunches),
 )
 
