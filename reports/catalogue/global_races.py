@@ -216,6 +216,13 @@ GLOBAL_RACE: Final = CatalogueEntry(
             _RELEASED_BEFORE,
         ),
         "released-round-before": _OVERTAKEN,
+        "flag-before": Situation(
+            "a write of the flag behind the {first_role} at {first_at}, with a release between the two",
+            "let the {first_role} at {first_at} come before the flag is written at {flag_write_at}, and put {gpu_fence} between the two; or"
+            " synchronise the CTAs once more between {first_at} and {second_at}",
+            "the flag is written at {flag_write_at}, before the {first_role} at {first_at}; the thread of the {second_role} at {second_at}"
+            " has waited for it at {flag_read_at}, and for no later flag",
+        ),
         "released-before/WAW": Situation(
             _AFTER_RELEASE,
             "give each CTA bytes of its own; or, if both are to write them, let the {first_role} at {first_at} come before the release at"

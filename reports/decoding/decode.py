@@ -37,7 +37,7 @@ from consan.reports.waiting.deadlocks import Phase
 from consan.reports.waiting.unended import with_late_arrivals
 from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.reports.words.between_ranks import in_words_of_ranks
-from consan.reports.words.ordering import LOOPED_STORE, NEXT_ITERATION, Pair, in_program_order, of_a_later_round
+from consan.reports.words.ordering import LOOPED_STORE, NEXT_ITERATION, Pair, in_one_round, in_program_order, of_a_later_round
 from consan.reports.words.wording import describe
 
 
@@ -99,8 +99,8 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
         return divergence(finding, found.split, module.site(found.site), module.framework)
     pair = pair_of(found, finding.accesses, module)
     situation = EXCHANGED if is_exchanged(found, module) else situation_of(found)
-    release = module.site(found.flag.fence) if found.flag is not None else None
-    finding, pair, situation = of_a_later_round(finding, pair, release, situation, module.relations)
+    release, flag = (module.site(found.flag.fence), module.site(found.flag.write)) if found.flag is not None else (None, None)
+    finding, pair, situation = of_a_later_round(finding, pair, release, in_one_round(situation, pair[0], flag), module.relations)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):

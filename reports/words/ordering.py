@@ -28,9 +28,12 @@ LOOPED_STORE: Final = "looped-store"  # the same, also in different iterations o
 _RACES: Final = ("data-race", "global-race", "missing-order")
 RELEASED_BEFORE: Final = "released-before"
 RELEASED_BY_OTHER: Final = "released-by-other"
+NO_SYNCHRONISATION: Final = "no-synchronisation"
+FLAG_BEFORE: Final = "flag-before"
 OVERTAKEN: Final = "released-round-before"  # the same, of a write of a later round
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
-_EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN)  # one lane has the edge from (1) to (2)
+# One lane has the edge from (1) to (2).
+_EDGES: Final = (*FLAG_SIDES, FLAG_BEFORE, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN)
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
@@ -57,6 +60,14 @@ def of_a_later_round(
     if finding.hazard == "RAW" and relations is not None and second is not None and _only_behind(second, first, finding.kernel, relations):
         return finding, pair, situation
     return *_turned(finding, pair, swap=finding.hazard == "RAW"), OVERTAKEN
+
+
+def in_one_round(situation: str | None, first: Site | None, flag: Site | None) -> str | None:
+    """The situation. A flag that is written before an access in the run, but not in the text, is one of an earlier round."""
+    if situation != FLAG_BEFORE or first is None or flag is None:
+        return situation
+    before = (_line_of(flag), flag.ptx_line) < (_line_of(first), first.ptx_line)
+    return situation if before else NO_SYNCHRONISATION
 
 
 def _only_behind(second: Site, first: Site, kernel: str, relations: Relations) -> bool:

@@ -147,6 +147,8 @@ DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
     ("WEAK_ACCESS", False): ("data_of_a_sequence_lock", True),
     ("WEAK_ACCESS", True): ("mixed_size_flag", True),
     ("RELEASED_BEFORE", False): ("acknowledged_before_read", True),
+    ("FLAG_BEFORE", False): ("flag_written_before_data", True),
+    ("FLAG_BEFORE", True): ("mixed_size_flag", True),
 }
 # Where no kernel of the tests shows it: why.
 NO_KERNEL: dict[tuple[str, bool], str] = {
@@ -263,6 +265,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "WRITTEN_LATER": ("written_after_constant_load", True),
     "WEAK_ACCESS": ("data_of_a_sequence_lock", True),
     "RELEASED_BEFORE": ("counted_before_write", True),
+    "FLAG_BEFORE": ("flag_written_before_data", True),
     "RELEASED_BY_OTHER": ("fence_before_others_store", True),
 }
 # For the others: the test that has findings with them, or why there are none.

@@ -11,7 +11,7 @@ import report_samples as samples
 from consan.instrument.relations import Relations
 from consan.instrument.sites import Site
 from consan.reports.model import Finding
-from consan.reports.words.ordering import of_a_later_round
+from consan.reports.words.ordering import in_one_round, of_a_later_round
 
 WRITE, RELEASE, READ = (Site(k, "k", op, "", "write", "global", 4, k, "", "k.cu", k) for k, op in enumerate(("st", "st.release", "ld"), 1))
 RACE = Finding("global-race", "k", hazard="RAW", accesses=(samples.WRITE, samples.READ))
@@ -48,3 +48,9 @@ def test_without_the_text_lines_decide() -> None:
     assert of_a_later_round(RACE, (WRITE, READ), RELEASE, "released-before", None)[2] == "released-round-before"
     behind = replace(WRITE, line=9)
     assert of_a_later_round(RACE, (behind, READ), RELEASE, "released-before", None) == (RACE, (behind, READ), "released-before")
+
+
+@pytest.mark.parametrize(("line", "situation"), [(0, "flag-before"), (1, "no-synchronisation"), (9, "no-synchronisation")])
+def test_a_flag_that_is_written_later_in_the_text_is_of_an_earlier_round(line: int, situation: str) -> None:
+    assert in_one_round("flag-before", WRITE, replace(RELEASE, line=line)) == situation
+    assert in_one_round("released-before", WRITE, replace(RELEASE, line=line)) == "released-before"

@@ -336,6 +336,13 @@ class GlobalRaces : GlobalRaceItems {
             if (explained.behind.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
             tell_flag(explained.behind, found);
         }
+        if (found.reason == NO_SYNCHRONISATION && found.hazard == RAW) explain_early(item.access, now, found);
+    }
+
+    // The second thread has waited for a flag that the first one writes too early.
+    void explain_early(const RacingAccess &old, const RacingAccess &now, Record &found) const {
+        Deficit early = edges_.waited_for(old.cluster, old.thread, now.cluster, now.thread);
+        if (decided<FLAG_BEFORE>(early.write_site)) found.reason = FLAG_BEFORE, tell_flag(early, found);
     }
 
     // Between two threads of a CTA.

@@ -123,6 +123,17 @@ class Edges {
         return {};
     }
 
+    // The last flag of a thread that another one has waited for; without sites, if there is none.
+    Deficit waited_for(u32 other_cluster, u32 other, u32 cluster, u32 thread) const {
+        Deficit last{};
+        for (u32 number : observed_[cluster]) {
+            const FlagAccess &read = flags_[number], &write = flags_[read.from];
+            bool waits = read.thread == thread && read.polls && Flags::looks(read);
+            if (waits && write.cluster == other_cluster && write.thread == other) last.write_site = write.site, last.read_site = read.site;
+        }
+        return last;
+    }
+
     // A fence whose scope may be too narrow between two threads: the first one after what the one did, the last one of the other, or of others.
     u32 narrow_fence(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) const {
         const auto &made = threads_[other_cluster][other].narrow;
