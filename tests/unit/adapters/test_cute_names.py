@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from planted import plant
 
+from consan.adapters.driven import cute_names
 from consan.adapters.driven.cute import keep_lines_of_stores
 from consan.adapters.driven.cute_names import AskedMemory, CuteNames, allocation, placed
 from consan.reports.source.variables import SharedName, names_said
@@ -150,3 +154,56 @@ def test_stores_have_the_line_of_their_statement() -> None:
     keep_lines_of_stores(arrays)
     assert (arrays.llvm.store(3), arrays.llvm.load()) == (("a line", 3), 5)
     keep_lines_of_stores(SimpleNamespace())
+
+
+def no_fit(*asked: AskedMemory) -> Callable[[Path], None]:
+    return lambda folder: test_where_it_does_not_fit_nothing_has_a_name(asked)
+
+
+# What is replaced by what, and a test of this file that fails then.
+FAULTS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
+    "places are not aligned": (
+        "begin = -(-end // each.alignment) * each.alignment",
+        "begin = end",
+        lambda folder: test_the_compilers_remark_gives_places(),
+    ),
+    "the remark is not compared": ("if not fits:", "if False:", no_fit(AskedMemory("small", 4, 1), *ASKED[1:])),
+    "members are not compared": (
+        "fits = all(",
+        "fits = any(",
+        no_fit(ASKED[0], AskedMemory("storage", 384, 128, 0, (FIELDS[0], ("sB", 256, 64, 0))), ASKED[2]),
+    ),
+    "an allocation that was not seen": ('if f"alloc_{len(allocations)}" not in said else []', "", no_fit(*ASKED[:2])),
+    "two of one name": ("if counted.count(each.name) == 1", "if counted", lambda folder: test_a_name_that_two_have_is_none()),
+    "members begin where their struct does": ("begin + offset", "begin", lambda folder: test_the_compilers_remark_gives_places()),
+    "the elements of an array": (
+        'function == "allocate_array" or ',
+        "",
+        lambda folder: test_elements(frame("allocate_array", element_type=FLOAT), (4, 0, 0)),
+    ),
+    "elements that are not in a row": (
+        '_IN_A_ROW.fullmatch(str(known["layout"]))',
+        "True",
+        lambda folder: test_elements(frame("allocate_tensor", element_type=FLOAT, layout="(48,2):(1,48)"), (0, 0, 0)),
+    ),
+    "the elements of a member": (
+        "of_struct.get(name, 0)",
+        "0",
+        lambda folder: test_elements(frame("allocate", size_or_type=STRUCT), (0, 8, 4)),
+    ),
+    "the first word of a parameter": (
+        "append((name, first))",
+        "append((name, 0))",
+        test_a_text_says_what_was_traced,
+    ),
+    "words that do not fit": ("if all(first <= end", "if True or all(first <= end", test_parameters_that_do_not_fit_have_no_names),
+    "remarks of an earlier compilation": ("        self._remarks = []\n", "", test_a_text_says_what_was_traced),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old, new, seen_by = FAULTS[name]
+    plant(monkeypatch, cute_names, old, new)
+    with pytest.raises(AssertionError):
+        seen_by(tmp_path)
