@@ -170,7 +170,7 @@ class Mbarriers {
         u32 phase = clocks_.executed(thread, object->actor);
         if (((phase - 1) & 1) == (parity & 1)) {
             overtaken_ |= ((object->phase - 1) & 1) != (parity & 1);
-            bool new_order = clocks_.known(thread, object->actor) < phase || (isa_ && phase && !(flags & NARROW));
+            bool new_order = clocks_.known(thread, object->actor) < phase || object->waited < phase || (isa_ && phase && !(flags & NARROW));
             if (new_order) observe(*object, {thread, phase - 1, flags});  // so far only a relaxed wait, or a narrow one, had seen it
             return true;
         }
@@ -277,6 +277,8 @@ class Mbarriers {
         bool fits = total <= object.pending;
         bool lapped = unwaited(object, before);  // then the count is right, and threads go on without a wait
         bool again = !fits && !lapped && object.arrivals.repeats();
+        // The phase ends here in any schedule, and no wait has to tell the thread so.
+        bool alone = total == object.expected && object.pending == total && !object.announced && !object.brought;
         if (again) object.arrivals.lap(), misuse(leader, site, object.place, &object, PHASE_LAPPED, site, leader);
         else if (!fits && !lapped) misuse(leader, site, object.place, &object, TOO_MANY_ARRIVALS, object.site, object.thread);
         while (total && object.pending) {
@@ -285,6 +287,7 @@ class Mbarriers {
             total -= now;
             settle(object, released);
         }
+        if (alone && object.phase != before) clocks_.take(leader, {}, object.actor, before + 1), clocks_.take_executed(leader, {}, object.actor, before + 1);
         if (fits || lapped) check_lap(object, before, leader, site);
         if (decided<NO_COMPLETE_REASON>(flags & NO_COMPLETE && object.phase != before))
             misuse(leader, site, object.place, &object, NO_COMPLETE_REASON, object.site, object.thread);
