@@ -4,8 +4,9 @@ It is importable as `cupy` only while a session on the CPU has it installed, and
 that tutorials and common RawKernel scripts use: arrays (results computed by NumPy, in the virtual machine's memory), `cupy.random`,
 RawKernel, RawModule, ElementwiseKernel, ReductionKernel, streams, events. Anything else ends in one clear sentence (`Unsupported`).
 
-CuPy itself is not put on the stand-in driver (consan/libcuda): it would have to be installed, and what its wheel has as machine code does not
-run there. Of CuPy 14.2, with PTX asked for, kernels and arithmetic do; random numbers, products and sorts fail, and a sum by CUB is wrong.
+CuPy itself is not put on the stand-in driver (consan/libcuda): it would have to be installed, and what its wheel has as machine code does
+not run there. Of CuPy 14.2, with PTX asked for, kernels and arithmetic do; random numbers, products and sorts fail, and a sum by CUB is
+wrong.
 
 Not handled: replacing a CuPy that the program imported before the session began (noted in the report).
 """
