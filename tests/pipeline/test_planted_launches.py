@@ -14,7 +14,8 @@ from planted import Plant, break_checker, plant
 
 from consan.checker.compiled import concurrent_launches as checked, replay
 from consan.checker.judging import grid
-from consan.session.comparing import concurrent_launches, launch_memory, streams
+from consan.session.comparing import launch_memory, streams
+from consan.session.comparing.pairs import pair
 from consan.session.modules import prepared
 
 
@@ -131,7 +132,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "morally strong": (checked, "_may_race", "and not (strong and", "and not (False and", lambda: sums(False)),
     "scopes": (checked, "_may_race", '["scope"])) >= scope', '["scope"])) >= 0', lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
-    "flags": (concurrent_launches, "ConcurrentLaunches._compare", "bool(found) and may_signal(", "False and may_signal(", signalled),
+    "flags": (pair, "LaunchPair.raced", "bool(found) and may_signal(", "False and may_signal(", signalled),
     "variables of the module": (prepared, "Prepared.variables", "if each.space in", "if False and each.space in", handed_on),
     "places of arrays": (launch_memory, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
