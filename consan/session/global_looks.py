@@ -115,6 +115,9 @@ class GlobalLooks:
         """Whether a launch is recorded for a comparison with other streams. `needed`: see `of`."""
         kernel = prepared.number, launch.entry
         alike = needed and kernel in self._alike and self.alike_seconds < LONGEST_ALIKE
+        for each in [each for each in self._awaited if each.ended is not None]:
+            self._awaited.remove(each)  # it has accesses
+            self.seconds += each.seconds
         seconds = self.seconds + sum(each.seconds for each in self._awaited)
         spent = not alike and (self._looks.get(kernel, 0) >= MOST_COMPARED or seconds > LONGEST_COMPARED)
         return self._may_look(prepared, launch.entry) and not (spent or self._too_large(prepared, launch))

@@ -242,7 +242,7 @@ class ConcurrentLaunches:
         """Compare the pairs whose accesses have come. Nobody waits for that: the lock is not held meanwhile, and nothing is told."""
         with lock:
             pairs = self._ready()
-        raced = [(pair, pair.raced()) for pair in pairs]
+        raced = [(pair.without_rows, pair.raced()) for pair in pairs]
         with lock:
             self._raced += raced
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from consan.checker.compiled.concurrent_launches import GPU_SCOPE, SYS_SCOPE, Conflict, may_signal, racing
 from consan.dataclass import dataclass
 from consan.session.comparing.comparisons import Comparisons
@@ -40,6 +42,12 @@ class LaunchPair:
     def scope(self) -> int:
         """The scope that orders them."""
         return SYS_SCOPE if self.on_two_devices else GPU_SCOPE
+
+    @property
+    def without_rows(self) -> LaunchPair:
+        """The pair for a report: it is only known that there are accesses."""
+        earlier, later = (each if each.rows is None else replace(each, rows=each.rows[:0]) for each in (self.earlier, self.later))
+        return replace(self, earlier=earlier, later=later)
 
     def raced(self) -> Raced:
         """Compare their accesses. Any thread may."""
