@@ -70,8 +70,17 @@ _OVERTAKEN: Final = Situation(
     " the release at {fence_at}, only an earlier round is acquired in between",
 )
 
+_USED_AGAIN: Final = Situation(
+    "a release behind the {first_role} at {first_at}, which is acquired before the {second_role} at {second_at}",
+    "release a flag behind {first_at}, and acquire it before {second_at}, or put a barrier between the two; or let the"
+    " {second_role} be of another buffer",
+    "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has loaded them: the release at"
+    " {fence_at} comes before the {first_role}, and no later one is acquired before the {second_role}",
+)
+
 WITHIN_A_CTA: Final = {
     "released-round-before": _OVERTAKEN,
+    "released-reads-before": _USED_AGAIN,
     NO_SIDE: _both("{cta_fence}", ""),
     "no-release": Situation(
         "the release side: a fence or a release between {first_at} and the write of the flag at {flag_write_at}",
@@ -216,6 +225,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
             _RELEASED_BEFORE,
         ),
         "released-round-before": _OVERTAKEN,
+        "released-reads-before": _USED_AGAIN,
         "flag-before": Situation(
             "a write of the flag behind the {first_role} at {first_at}, with a release between the two",
             "let the {first_role} at {first_at} come before the flag is written at {flag_write_at}, and put {gpu_fence} between the two; or"

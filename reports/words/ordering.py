@@ -31,9 +31,10 @@ RELEASED_BY_OTHER: Final = "released-by-other"
 NO_SYNCHRONISATION: Final = "no-synchronisation"
 FLAG_BEFORE: Final = "flag-before"
 OVERTAKEN: Final = "released-round-before"  # the same, of a write of a later round
+USED_AGAIN: Final = "released-reads-before"  # the same, of a write that each thread does behind its own read
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
 # One lane has the edge from (1) to (2).
-_EDGES: Final = (*FLAG_SIDES, FLAG_BEFORE, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN)
+_EDGES: Final = (*FLAG_SIDES, FLAG_BEFORE, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN, USED_AGAIN)
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
@@ -42,7 +43,8 @@ def of_a_later_round(
 ) -> tuple[Finding, Pair, str | None]:
     """An access that comes after a release in the run, and before it in the text: the release that (2) has acquired is of an earlier round.
 
-    The read is then (1): the write, of a later round, was to wait for it. Lines of the source decide, since a loop may be unrolled. A read
+    The read is then (1): the write, of a later round, was to wait for it. So it is with a write behind the release that comes only behind
+    the read, if each thread does both. Lines of the source decide, since a loop may be unrolled. A read
     that comes only behind the write, such as one behind the loop, was to see it. If nothing leads from the release to the access, there
     are no rounds: another thread has released before.
     """
@@ -50,7 +52,13 @@ def of_a_later_round(
     if situation != RELEASED_BEFORE or finding.hazard not in _MIRRORED or first is None or release is None:
         return finding, pair, situation
     if not _line_of(first) < _line_of(release):
-        return finding, pair, situation
+        again = (
+            finding.hazard == "RAW"
+            and relations is not None
+            and second is not None
+            and _only_behind(first, second, finding.kernel, relations)
+        )
+        return (*_turned(finding, pair, swap=True), USED_AGAIN) if again else (finding, pair, situation)
     if (
         relations is not None
         and finding.kind == "global-race"

@@ -60,6 +60,16 @@ def test_a_deadlock_says_for_what_a_rank_polls_and_not_who_waits_for_the_thread_
     assert {waiter.get("why") for waiter in finding.waiters} >= {"barrier"}
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_bytes_that_are_used_again_without_an_end_barrier(ends: bool) -> None:
+    """Each rank reads what both have written, and writes there again: the peer may not have read it, whichever the schedule had first."""
+    exchange = f"{SEND}\n{WAIT}\n"
+    again = exchange.replace(", 1;", ", 2;").replace("!= 1", "!= 2") if ends else ""
+    report = launched(f"mine[1] = rank;\n{exchange}seen = mine[1] + other[1];\n{again}mine[1] = seen;")
+    assert report.verdict == ("clean" if ends else "violations"), report
+    assert {(found.situation, found.hazard) for found in report.findings} == (set() if ends else {("released-reads-before", "WAR")})
+
+
 def test_an_access_outside_of_memory_names_its_rank() -> None:
     report = launched("if (rank == 1 && blockIdx.z == 1) mine[1 << 20] = 1;", grid=2)
     (finding,) = report.findings

@@ -7,10 +7,12 @@ from typing import Any, cast
 
 import pytest
 import report_samples as samples
+from planted import plant
 
 from consan.instrument.relations import Relations
 from consan.instrument.sites import Site
 from consan.reports.model import Finding
+from consan.reports.words import ordering
 from consan.reports.words.ordering import in_one_round, of_a_later_round
 
 WRITE, RELEASE, READ = (Site(k, "k", op, "", "write", "global", 4, k, "", "k.cu", k) for k, op in enumerate(("st", "st.release", "ld"), 1))
@@ -42,6 +44,28 @@ def test_the_text_tells_of_which_round_an_access_is(paths: set[tuple[int, int]],
     relations: Any = _Paths(paths)
     made, _, told = of_a_later_round(RACE, (WRITE, READ), RELEASE, "released-before", cast(Relations, relations))
     assert (made.hazard, told) == (hazard, situation)
+
+
+@pytest.mark.parametrize(
+    ("paths", "hazard", "situation"),
+    [
+        ({(2, 3), (3, 9), (2, 9)}, "WAR", "released-reads-before"),  # an exchange, then the bytes are used again
+        ({(2, 3), (3, 9), (9, 3)}, "RAW", "released-before"),  # rounds
+        ({(2, 3), (2, 9)}, "RAW", "released-before"),  # two roles
+        ({(2, 3), (9, 3)}, "RAW", "released-before"),  # the release comes too early
+    ],
+)
+def test_a_write_behind_the_release_that_each_thread_does_behind_its_read(paths: set[tuple[int, int]], hazard: str, situation: str) -> None:
+    relations: Any = _Paths(paths)
+    again = replace(WRITE, line=9, ptx_line=9)
+    made, (first, _), told = of_a_later_round(RACE, (again, READ), RELEASE, "released-before", cast(Relations, relations))
+    assert (made.hazard, told, first is READ) == (hazard, situation, hazard == "WAR")
+
+
+def test_a_fault_of_a_write_behind_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, ordering, "_only_behind(first, second, finding", "_only_behind(second, first, finding", "of_a_later_round")
+    with pytest.raises(AssertionError):
+        test_a_write_behind_the_release_that_each_thread_does_behind_its_read({(2, 3), (3, 9), (2, 9)}, "WAR", "released-reads-before")
 
 
 def test_without_the_text_lines_decide() -> None:
