@@ -78,9 +78,23 @@ _USED_AGAIN: Final = Situation(
     " {fence_at} comes before the {first_role}, and no later one is acquired before the {second_role}",
 )
 
+
+def _flag_before(fence: str) -> Situation:
+    """A flag that is written too early, by a write that need not release."""
+    return Situation(
+        "a write of the flag behind the {first_role} at {first_at}, with a release between the two",
+        "let the {first_role} at {first_at} come before the flag is written at {flag_write_at}, and put "
+        + fence
+        + " between the two; or let the threads synchronise once more between {first_at} and {second_at}",
+        "the flag is written at {flag_write_at}, before the {first_role} at {first_at}; the thread of the {second_role} at {second_at} has"
+        " waited for it at {flag_read_at}, and for no later flag",
+    )
+
+
 WITHIN_A_CTA: Final = {
     "released-round-before": _OVERTAKEN,
     "released-reads-before": _USED_AGAIN,
+    "flag-before": _flag_before("{cta_fence}"),
     NO_SIDE: _both("{cta_fence}", ""),
     "no-release": Situation(
         "the release side: a fence or a release between {first_at} and the write of the flag at {flag_write_at}",
@@ -226,13 +240,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
         ),
         "released-round-before": _OVERTAKEN,
         "released-reads-before": _USED_AGAIN,
-        "flag-before": Situation(
-            "a write of the flag behind the {first_role} at {first_at}, with a release between the two",
-            "let the {first_role} at {first_at} come before the flag is written at {flag_write_at}, and put {gpu_fence} between the two; or"
-            " synchronise the CTAs once more between {first_at} and {second_at}",
-            "the flag is written at {flag_write_at}, before the {first_role} at {first_at}; the thread of the {second_role} at {second_at}"
-            " has waited for it at {flag_read_at}, and for no later flag",
-        ),
+        "flag-before": _flag_before("{gpu_fence}"),
         "released-before/WAW": Situation(
             _AFTER_RELEASE,
             "give each CTA bytes of its own; or, if both are to write them, let the {first_role} at {first_at} come before the release at"

@@ -100,7 +100,7 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
     pair = pair_of(found, finding.accesses, module)
     situation = EXCHANGED if is_exchanged(found, module) else situation_of(found)
     release, flag = (module.site(found.flag.fence), module.site(found.flag.write)) if found.flag is not None else (None, None)
-    finding, pair, situation = of_a_later_round(finding, pair, release, in_one_round(situation, pair[0], flag), module.relations)
+    finding, pair, situation = of_a_later_round(finding, pair, release, in_one_round(kind, situation, pair[0], flag), module.relations)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):

@@ -54,7 +54,7 @@ def facts_of(found: FindingRecord, module: ModuleSites) -> dict[str, Any]:
     if state := barrier_state(found, module):
         facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
-    of_flags = found.reason.situation in (*FLAG_SIDES, "released-before") or found.kind is Kind.MISSING_ORDER
+    of_flags = found.reason.situation in (*FLAG_SIDES, "flag-before", "released-before") or found.kind is Kind.MISSING_ORDER
     by_flag = FindingFlags.GRID in found.flags or of_flags
     if by_flag and found.kind is not Kind.MISSING_WAIT and found.flag is not None:
         sites = {"flag_write_at": found.flag.write, "flag_read_at": found.flag.read, "fence_at": found.flag.fence}

@@ -70,12 +70,12 @@ def of_a_later_round(
     return *_turned(finding, pair, swap=finding.hazard == "RAW"), OVERTAKEN
 
 
-def in_one_round(situation: str | None, first: Site | None, flag: Site | None) -> str | None:
+def in_one_round(kind: str, situation: str | None, first: Site | None, flag: Site | None) -> str | None:
     """The situation. A flag that is written before an access in the run, but not in the text, is one of an earlier round."""
     if situation != FLAG_BEFORE or first is None or flag is None:
         return situation
     before = (_line_of(flag), flag.ptx_line) < (_line_of(first), first.ptx_line)
-    return situation if before else NO_SYNCHRONISATION
+    return situation if before else NO_SYNCHRONISATION if kind == "global-race" else "no-barrier"
 
 
 def _only_behind(second: Site, first: Site, kernel: str, relations: Relations) -> bool:

@@ -265,7 +265,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "WRITTEN_LATER": ("written_after_constant_load", True),
     "WEAK_ACCESS": ("data_of_a_sequence_lock", True),
     "RELEASED_BEFORE": ("counted_before_write", True),
-    "FLAG_BEFORE": ("flag_written_before_data", True),
+    "FLAG_BEFORE": ("flag_set_before_data", True),
     "RELEASED_BY_OTHER": ("fence_before_others_store", True),
 }
 # For the others: the test that has findings with them, or why there are none.

@@ -76,5 +76,5 @@ def test_without_the_text_lines_decide() -> None:
 
 @pytest.mark.parametrize(("line", "situation"), [(0, "flag-before"), (1, "no-synchronisation"), (9, "no-synchronisation")])
 def test_a_flag_that_is_written_later_in_the_text_is_of_an_earlier_round(line: int, situation: str) -> None:
-    assert in_one_round("flag-before", WRITE, replace(RELEASE, line=line)) == situation
-    assert in_one_round("released-before", WRITE, replace(RELEASE, line=line)) == "released-before"
+    assert in_one_round("global-race", "flag-before", WRITE, replace(RELEASE, line=line)) == situation
+    assert in_one_round("global-race", "released-before", WRITE, replace(RELEASE, line=line)) == "released-before"

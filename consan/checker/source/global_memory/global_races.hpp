@@ -95,6 +95,10 @@ class GlobalRaces : GlobalRaceItems {
         found.reason = reason_of(deficit);
         tell_flag(deficit, found);
     }
+    // The flag that the second thread has waited for, and that the first one writes too early.
+    static void name_early_flag(const Deficit &flag, Record &found) {
+        if (decided<FLAG_BEFORE>(flag.write_site)) found.reason = FLAG_BEFORE, tell_flag(flag, found);
+    }
     u64 compared() const { return compared_; }
 
   private:
@@ -336,13 +340,8 @@ class GlobalRaces : GlobalRaceItems {
             if (explained.behind.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
             tell_flag(explained.behind, found);
         }
-        if (found.reason == NO_SYNCHRONISATION && found.hazard == RAW) explain_early(item.access, now, found);
-    }
-
-    // The second thread has waited for a flag that the first one writes too early.
-    void explain_early(const RacingAccess &old, const RacingAccess &now, Record &found) const {
-        Deficit early = edges_.waited_for(old.cluster, old.thread, now.cluster, now.thread);
-        if (decided<FLAG_BEFORE>(early.write_site)) found.reason = FLAG_BEFORE, tell_flag(early, found);
+        if (found.reason == NO_SYNCHRONISATION && found.hazard == RAW)
+            name_early_flag(edges_.waited_for(item.access.cluster, item.access.thread, now.cluster, now.thread), found);
     }
 
     // Between two threads of a CTA.

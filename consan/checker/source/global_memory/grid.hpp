@@ -167,11 +167,13 @@ class Part {
         GlobalRaces::tell_side(grid_->edges.lacks(cluster_, other, time, cluster_, thread), found);
         Views::Published last = grid_->views.last_of(cluster_, other, cluster_, thread);
         if (found.reason == NO_BARRIER && decided<RELEASED_BEFORE>(last.made > at_barrier_)) found.reason = RELEASED_BEFORE, found.fence = last.site;
+        if (found.reason != NO_BARRIER || found.hazard != RAW) return;
+        GlobalRaces::name_early_flag(grid_->edges.waited_for(cluster_, other, cluster_, thread, observed_at_barrier_), found);
     }
 
     // A barrier has ordered all accesses of the CTA before it.
     void pass_barrier() {
-        if (synced()) at_barrier_ = grid_->views.made();
+        if (synced()) at_barrier_ = grid_->views.made(), observed_at_barrier_ = grid_->edges.observations(cluster_);
     }
 
     // The strong read that is the last event of a thread's log, if it is one.
@@ -251,6 +253,7 @@ class Part {
     std::unordered_map<u64, u32> explained_;  // by pair of sites
     std::unordered_map<u64, u32> issued_;     // asynchronous operations, by thread and site
     u32 cluster_, forced_ = NOTHING, at_barrier_ = 0;  // at_barrier: moments of the launch before the last one that all threads have passed
+    size_t observed_at_barrier_ = 0;  // the same of strong reads
     std::vector<bool> begun_;  // by thread
     const Shape &shape_;
     std::vector<u32> next_, current_;  // the numbers of each thread's next strong access, and of the one it is at

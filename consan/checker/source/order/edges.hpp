@@ -123,16 +123,18 @@ class Edges {
         return {};
     }
 
-    // The last flag of a thread that another one has waited for; without sites, if there is none.
-    Deficit waited_for(u32 other_cluster, u32 other, u32 cluster, u32 thread) const {
+    // The last flag of a thread that another one has waited for; without sites, if there is none. `first`: of what the other's CTA has observed.
+    Deficit waited_for(u32 other_cluster, u32 other, u32 cluster, u32 thread, size_t first = 0) const {
         Deficit last{};
-        for (u32 number : observed_[cluster]) {
-            const FlagAccess &read = flags_[number], &write = flags_[read.from];
+        for (size_t i = first; i < observed_[cluster].size(); ++i) {
+            const FlagAccess &read = flags_[observed_[cluster][i]], &write = flags_[read.from];
             bool waits = read.thread == thread && read.polls && Flags::looks(read);
             if (waits && write.cluster == other_cluster && write.thread == other) last.write_site = write.site, last.read_site = read.site;
         }
         return last;
     }
+
+    size_t observations(u32 cluster) const { return observed_[cluster].size(); }
 
     // A fence whose scope may be too narrow between two threads: the first one after what the one did, the last one of the other, or of others.
     u32 narrow_fence(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) const {
