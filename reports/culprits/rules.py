@@ -96,6 +96,7 @@ _RACES: Final = (
         f"the {{culprit}} at {{culprit_at}} comes before the {{reader_role}} at {{reader_at}}, and {OVERWRITTEN}",
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
+    ((*_CTA, "operation-unordered"), published_early, *_EARLY),
     (
         _CTA + _ENGINES,
         two_barriers,
@@ -162,7 +163,6 @@ _RACES: Final = (
         constant_parity_of_first,
         *_CONSTANT,
     ),
-    ((*_CTA, "operation-unordered"), published_early, *_EARLY),
     ((*_CTA, "operation-unordered", "cluster", "refilled-too-early"), heard_by_nobody, *_UNHEARD),
     (
         ("no-barrier",),
