@@ -185,3 +185,27 @@ def test_what_a_flag_held_at_first_says_where_a_zero_comes_from(seed: int) -> No
     data, flag, out = np.zeros(4, np.uint32), np.full(4, 9, np.uint32), np.zeros(4, np.uint32)
     report = consan.launch(consan.Kernel(LATER), 1, 1, lambda rank: [data, flag, out, rank], ranks=2, device="cpu", seed=seed)
     assert report.verdict == "clean", str(report)
+
+
+ROUNDS = """
+extern "C" __global__ void kernel(unsigned long long *mine, unsigned long long *other, int slots) {
+    for (unsigned long long round = 1; round <= 2; ++round) {
+        unsigned at = threadIdx.x + (slots == 2 ? (unsigned)(round & 1) * blockDim.x : 0);
+        unsigned long long seen;
+        asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(other + at), "l"(round) : "memory");
+        do asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(seen) : "l"(mine + at) : "memory"); while (seen != round);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_value_that_is_overwritten_before_it_is_seen(slots: int, seed: int) -> None:
+    """It ends in a deadlock, also where the schedule delays those that poll: a poll that is delayed counts on."""
+    words = [np.zeros(64, np.uint64) for _ in range(2)]
+    kernel = consan.Kernel(ROUNDS)
+    report = consan.launch(kernel, 1, 32, lambda rank: [words[rank], words[1 - rank], slots], ranks=2, device="cpu", seed=seed, timeout=20)
+    found = report.verdict, {finding.kind for finding in report.findings}
+    assert found in [("clean", set()), ("violations", {"deadlock"})][: 3 - slots], report
+    assert seed != 1 or slots == 2 or report.findings, report

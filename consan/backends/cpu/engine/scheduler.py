@@ -239,7 +239,9 @@ class Scheduler:
         left = None
         for late, steps in self.schedule.holds(group):
             left = ~late if left is None else left & ~late
-            self.held.append((self.step + steps, LaneGroup(group.lanes[late], group.stack, group.block, group.round)))
+            delayed = LaneGroup(group.lanes[late], group.stack, group.block, group.round)
+            delayed.spins, delayed.polls = group.spins, group.polls  # else a poll that is delayed often never counts as a hang
+            self.held.append((self.step + steps, delayed))
         if left is None:
             return True
         if left.any():
