@@ -61,7 +61,7 @@ RULES = {
     "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) {", "if (false) {", "mbarrier_stale_token", True),
     "mbarriers: arrivals together": ("mbarrier_rules.hpp", "if (each.event == event && each.place == place) team.push_back(each.arrival);", "if (team.empty()) team.push_back(each.arrival);", "mbarrier_32_arrivals", True),
     "mbarriers: laps": ("mbarriers.hpp", "return phase && object.waited < phase;", "return false;", "mbarrier_phase_lap", True),
-    "mbarriers: a phase that one arrival ends": ("mbarriers.hpp", "bool alone = total == object.expected", "bool alone = false && total == object.expected", "mbarrier_first_turn_unwaited", True),
+    "mbarriers: a phase that one arrival ends": ("mbarriers.hpp", "bool alone = at_once &&", "bool alone = false &&", "mbarrier_first_turn_unwaited", True),
     "mbarriers: a wait for a phase that its thread knew to be over": ("mbarriers.hpp", "|| object->waited < phase ||", "||", "mbarrier_first_turn_unwaited", False),
     "mbarriers: turns of an unrolled loop": ("same_turn.hpp", "own->second.source == source", "false", "mbarrier_unrolled_turns", True),
     "mbarriers: who completed the phase before": ("mbarriers.hpp", "object.completed = {site, thread};", "object.completed = {site, object.thread};", "mbarrier_phase_lap", True),

@@ -143,9 +143,9 @@ class Operations:
         self.told: list[tuple[str, int, int, int]] = []
         self.waits: list[int] = []
         self.notes: list[str] = []
-        default = SimpleNamespace(handle=0)
+        default = SimpleNamespace(handle=0, context=0)
         calls = {"current": lambda device: default, "operated": self.operated, "host_waits": self.host_waits}
-        streams = SimpleNamespace(compares=True, **calls)
+        streams = SimpleNamespace(compares=True, here=0, **calls)
         self.torch = TorchOperations(CurrentStream(SimpleNamespace(streams=streams, note=self.notes.append)))
 
     def operated(self, name: str, stream: Any, reads: Any, writes: Any, *, owners: Any) -> None:
@@ -155,7 +155,7 @@ class Operations:
     def host_waits(self, stream: Any) -> None:
         self.waits.append(stream.handle)
 
-    def __call__(self, name: str, args: Any, result: Any, *, asked: bool = False, **kwargs: Any) -> Any:
+    def __call__(self, name: str, args: Any, result: Any, *, asked: int | None = None, **kwargs: Any) -> Any:
         return self.torch.done(name, args, kwargs, result, asked=asked)
 
 
@@ -165,7 +165,7 @@ def tensor() -> Tensor:
 
 def test_what_functions_of_torch_touch() -> None:
     run, x, y = Operations(), tensor(), tensor()
-    run("zeros", [(4, 4)], x, asked=True)
+    run("zeros", [(4, 4)], x, asked=0)
     run("empty_like", [x], y)
     run("view", [x], Tensor(x.array[:2]))
     run("add_", [x, 1], x)
@@ -176,7 +176,7 @@ def test_what_functions_of_torch_touch() -> None:
 
 def test_a_copy_to_the_host_waits_and_is_a_copy() -> None:
     run, x = Operations(), tensor()
-    run("zeros", [(4, 4)], x, asked=True)
+    run("zeros", [(4, 4)], x, asked=0)
     copy = run("cpu", [x], x)
     assert copy is not x
     run("add_", [copy, 1], copy)
@@ -187,7 +187,7 @@ def test_tensors_of_the_host_are_no_matter_of_streams() -> None:
     run, x = Operations(), tensor()
     run("zeros", [(4, 4)], x)
     run("add_", [x, 1], x)
-    assert run("cuda", [x], x, asked=True) is x
+    assert run("cuda", [x], x, asked=0) is x
     run("item", [x], 1.0)
     assert (run.told, run.waits, len(run.notes)) == ([], [], 1)
 

@@ -81,7 +81,7 @@ class Mbarriers {
         }
         if (!object) return;
         if (flags & DROP) object->arrivals.drop(), object->expected -= std::min(total, object->expected);
-        count(*object, total, leader, site, flags, released);
+        count(*object, total, leader, site, flags, publishes, released);
     }
 
     // tcgen05.commit: one arrival. Who observes it knows that an actor has come up to a number.
@@ -91,7 +91,7 @@ class Mbarriers {
         scopes_.signal(thread, {actor, number}, object->gathered);
         if (actor != NOTHING) object->commit = {site, thread, actor, number};
         note(*object, thread, site, site);
-        count(*object, 1, thread, site, 0, released);
+        count(*object, 1, thread, site, 0, false, released);
     }
 
     // expect-tx, or complete-tx with a negative number.
@@ -272,13 +272,14 @@ class Mbarriers {
         return clocks_.warps_before(wait.thread, wait.warp_time, thread) || clocks_.executed(thread, wait.thread) >= wait.time;
     }
 
-    void count(Object &object, u32 total, u32 leader, u32 site, i32 flags, std::vector<u32> &released) {
+    // `at_once`: the threads arrive themselves, not what they have issued.
+    void count(Object &object, u32 total, u32 leader, u32 site, i32 flags, bool at_once, std::vector<u32> &released) {
         u32 before = object.phase;
         bool fits = total <= object.pending;
         bool lapped = unwaited(object, before);  // then the count is right, and threads go on without a wait
         bool again = !fits && !lapped && object.arrivals.repeats();
         // The phase ends here in any schedule, and no wait has to tell the thread so.
-        bool alone = total == object.expected && object.pending == total && !object.announced && !object.brought;
+        bool alone = at_once && total == object.expected && object.pending == total && !object.announced && !object.brought;
         if (again) object.arrivals.lap(), misuse(leader, site, object.place, &object, PHASE_LAPPED, site, leader);
         else if (!fits && !lapped) misuse(leader, site, object.place, &object, TOO_MANY_ARRIVALS, object.site, object.thread);
         while (total && object.pending) {
