@@ -399,9 +399,13 @@ def test_a_check_before_an_act_is_one_atomic_operation(monkeypatch: pytest.Monke
 WITH_OTHERS = quick("barrier_rules.hpp", "!barrier.site()", "false")
 
 
-def test_lanes_of_a_warp_meet_at_the_barrier_that_a_repair_adds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And not at others: one in a branch that lanes take in different iterations leaves no race, and is no repair."""
+def test_a_barrier_that_lanes_pass_in_different_iterations_is_no_repair() -> None:
     assert [each.verified for each in _racy("wavefront_two_diagonals", [0])[0].findings] == [None]
+
+
+@pytest.mark.slow
+def test_lanes_of_a_warp_meet_at_the_barrier_that_a_repair_adds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So one in a branch that lanes take in different iterations is no repair: at the others it would leave no race."""
     break_checker(monkeypatch, tmp_path, (replay, grid), *WITH_OTHERS)
     assert [each.verified is None for each in _racy("wavefront_two_diagonals", [0])[0].findings] == [False]
 

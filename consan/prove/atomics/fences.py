@@ -86,7 +86,7 @@ def _is_fence(instruction: Instruction) -> bool:
 
 
 def _is_private(instruction: Instruction) -> bool:
-    """Whether an instruction does nothing that others CTAs see, and waits for nobody."""
+    """Whether an instruction does nothing that other CTAs see, and waits for nobody."""
     row = row_of(instruction)
     known = row.is_arithmetic or row.is_of_addresses or row.branches or row.leaves or row.is_fence or row.is_ordinary
     return known and all(touch.in_shared or not touch.is_visible for touch in row.accesses(instruction))

@@ -288,7 +288,10 @@ class Mbarriers {
             total -= now;
             settle(object, released);
         }
-        if (alone && object.phase != before) clocks_.take(leader, {}, object.actor, before + 1), clocks_.take_executed(leader, {}, object.actor, before + 1);
+        if (alone && object.phase != before) {
+            clocks_.take(leader, {}, object.actor, before + 1);
+            clocks_.take_executed(leader, {}, object.actor, before + 1);
+        }
         if (fits || lapped) check_lap(object, before, leader, site);
         if (decided<NO_COMPLETE_REASON>(flags & NO_COMPLETE && object.phase != before))
             misuse(leader, site, object.place, &object, NO_COMPLETE_REASON, object.site, object.thread);

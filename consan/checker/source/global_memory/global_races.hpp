@@ -106,7 +106,7 @@ class GlobalRaces : GlobalRaceItems {
     static Reason reason_of(const Deficit &deficit) { return deficit.both && deficit.lack == Lack::RELEASE ? NO_RELEASE_NO_ACQUIRE : LACKS[(u32)deficit.lack]; }
     struct Explained {
         u32 count = 0;
-        Deficit deficit, behind;  // behind: by a third thread
+        Deficit deficit, behind, early;  // behind: by a third thread; early: a flag that is written before the access
         bool others = false;
     };
 
@@ -318,6 +318,7 @@ class GlobalRaces : GlobalRaceItems {
             explained.deficit = edges_.lacks(old.cluster, old.thread, item.time, now.cluster, now.thread);
             bool nothing = separate && explained.deficit.lack == Lack::NONE;
             explained.others = nothing && others_know(item, now);
+            if (nothing) explained.early = edges_.waited_for(old.cluster, old.thread, now.cluster, now.thread);
             if (nothing && !explained.others) explained.behind = edges_.lacks_behind(old.cluster, old.thread, item.time, now.cluster, now.thread);
         }
         return explained;
@@ -340,8 +341,7 @@ class GlobalRaces : GlobalRaceItems {
             if (explained.behind.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
             tell_flag(explained.behind, found);
         }
-        if (found.reason == NO_SYNCHRONISATION && found.hazard == RAW)
-            name_early_flag(edges_.waited_for(item.access.cluster, item.access.thread, now.cluster, now.thread), found);
+        if (found.reason == NO_SYNCHRONISATION && found.hazard == RAW) name_early_flag(explained.early, found);
     }
 
     // Between two threads of a CTA.
