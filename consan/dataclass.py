@@ -78,7 +78,7 @@ def _late(cls: Any, name: str, text: Callable[[], _Text]) -> Callable[..., Any]:
 
 
 def compile_now(*classes: Any) -> None:
-    """Compile `__init__` of dataclasses of which one is to be made where that must not take long."""
+    """Compile `__init__` of dataclasses now: the first object of each is made where that must not take long."""
     for each in classes:
         vars(each.__init__).get("compiled", lambda: None)()
 

@@ -172,7 +172,7 @@ class Entries:
 
 
 def _is_over(lent: Lent[Any]) -> bool:
-    """Whether others are to make no such launch: what takes entries back later has been told, or will be."""
+    """Whether others are to make no such launch: entries are taken back later."""
     return lent.over is not None and bool(lent.over.value)
 
 

@@ -214,7 +214,7 @@ class GlobalLooks:
         return wanted and recorded is not None and not recorded.has_global(entry) and not prepared.logs.slow
 
     def settle(self, left: Mapping[_OfModule, int] = NOTHING_LEFT) -> None:
-        """Make the proofs that are owed. `left`: launches without room for their logs, of shapes of which none was recorded."""
+        """Make the proofs that are owed. `left`: launches without room for their logs, where none of the shape was recorded."""
         kernels, used = self.judge.recording.kernels, self.modules.used
         for (number, entry), count in left.items():
             kernels.lacks_record(used[number], entry, BUSY, count - kernels.unrecorded(used[number], entry).get(BUSY, 0))

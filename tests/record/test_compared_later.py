@@ -113,7 +113,7 @@ def test_the_check_of_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pairs_are_compared_by_the_thread_that_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program's next launch only tells what was found."""
+    """The program's next launch only reports what was found."""
     framework = Framework(calls=FakeCalls())
     gate, calls = Gate(monkeypatch), framework.calls
     first, second = calls.stream(), calls.stream()

@@ -56,7 +56,7 @@ class ConcurrentLaunches:
     log: ProcessLog | None = None  # of a program of several processes
     devices: dict[int, int] = field(default_factory=dict)  # the numbers of GPUs, by those of contexts
     _awaited: list[LaunchPair] = field(default_factory=list)  # pairs whose accesses are to come
-    _raced: list[tuple[LaunchPair, Raced]] = field(default_factory=list)  # those that were compared since, and are not told yet
+    _raced: list[tuple[LaunchPair, Raced]] = field(default_factory=list)  # those that were compared since, and are not reported yet
     _done: dict[int, Done] = field(default_factory=dict)  # those that may run at the same time as a later one
     _rows: int = 0  # of these, at most: launches that are alike share them
     _placed: ByRows[Rows] = field(default_factory=ByRows)
@@ -239,7 +239,7 @@ class ConcurrentLaunches:
             self._tell(known, known.raced())
 
     def compare_awaited(self, lock: AbstractContextManager[Any]) -> None:
-        """Compare the pairs whose accesses have come. Nobody waits for that: the lock is not held meanwhile, and nothing is told."""
+        """Compare the pairs whose accesses have come. Nobody waits: this holds no lock meanwhile, and reports nothing."""
         with lock:
             pairs = self._ready()
         raced = [(pair.without_rows, pair.raced()) for pair in pairs]
@@ -247,7 +247,7 @@ class ConcurrentLaunches:
             self._raced += raced
 
     def tell_awaited(self, lock: AbstractContextManager[Any]) -> None:
-        """Tell what such pairs have shown."""
+        """Report what such pairs have shown."""
         with lock:
             self._raced += [(pair, pair.raced()) for pair in self._ready()]
             raced, self._raced = self._raced, []

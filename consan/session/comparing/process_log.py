@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".ranks"
 MOST_LOGGED: Final = 1 << 22  # accesses
 _FEW: Final = 64  # accesses
-MOST_ENTRIES: Final = 1 << 18  # launches and meetings
+MOST_ENTRIES: Final = 1 << 18  # launches and exchanges
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def no_fit(*asked: AskedMemory) -> Callable[[Path], None]:
     return lambda folder: test_where_it_does_not_fit_nothing_has_a_name(asked)
 
 
-# What is replaced by what, and a test of this file that fails then.
+# A text, its replacement, and a test of this file that fails with it.
 FAULTS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
     "places are not aligned": (
         "begin = -(-end // each.alignment) * each.alignment",

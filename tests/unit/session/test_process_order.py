@@ -46,7 +46,7 @@ def test_sets_of_earlier_ones(seed: int) -> None:
 
 
 def history(made: random.Random, ranks: int) -> list[list[dict[str, Any]]]:
-    """What each rank has done, in an order that there can have been: launches, and meetings of some ranks."""
+    """The launches of each rank, and the exchanges of some ranks, in a possible order."""
     done: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
 
     def adds(rank: int, **what: Any) -> None:
@@ -241,7 +241,7 @@ def test_what_was_used_last_is_forgotten_if_it_is_not_kept(monkeypatch: pytest.M
 def test_a_program_whose_host_waits_for_nothing(
     ranks: list[Rank], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str | None
 ) -> None:
-    """Of launches that all streams come behind nothing is left out. One that is new may run beside them."""
+    """The report leaves out no launch that all streams come behind. A new launch may run beside them."""
     monkeypatch.setattr(concurrent_launches, "MOST_OF_PROGRAM", 8)
     calls, early = ranks[0].framework.calls, 0
     if other == "a stream that waits":

@@ -1,4 +1,4 @@
-"""Two launches, or operations, of which the later one may run beside the earlier one."""
+"""Two launches, or operations: the later one may run beside the earlier one."""
 
 from __future__ import annotations
 
