@@ -276,3 +276,13 @@ def test_what_lies_behind_an_array_of_the_launch_was_freed_if_a_parameter_points
     assert arena.was_freed(second.address + 8, params) is freed
     assert not arena.was_freed(first.address, params)
     assert not arena.was_freed(second.end, params)
+
+
+def test_what_lies_behind_an_array_was_not_freed_where_the_array_lies_in_memory_of_an_older_one() -> None:
+    arena = Machine().arena
+    older = arena.alloc(256)
+    arena.free(older.address)
+    array = arena.alloc(8)
+    assert array.address == older.address
+    assert not arena.was_freed(array.end, [array.address])
+    assert arena.was_freed(array.end, [])

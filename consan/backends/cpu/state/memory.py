@@ -212,7 +212,8 @@ class Arena:
     def was_freed(self, address: int, params: Collection[int]) -> bool:
         """Whether an allocation held `address` that was freed, and none does now.
 
-        A launch with a parameter that points to the allocation before it has gone beyond that one, unless one points to what was freed.
+        A launch with a parameter that points to the allocation before it has gone beyond that one, unless one points to what was freed
+        and is nobody's now: memory that is taken again is its new allocation's.
         """
         ranges = [(begin, end) for begin, end in self._freed if begin <= address < end]
         index = bisect.bisect_right(self._starts, address) - 1
@@ -220,7 +221,7 @@ class Arena:
         if not ranges or (before is not None and address < before.end):
             return False
         beyond = before is not None and any(before.address <= each < before.end for each in params)
-        return not beyond or any(begin <= each < end for each in params for begin, end in ranges)
+        return not beyond or any(begin <= each < end and self.find(each) is None for each in params for begin, end in ranges)
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`."""
