@@ -305,9 +305,9 @@ extern "C" __global__ void fills(unsigned* out, unsigned* from, int) {
 
 def test_what_a_text_and_its_parameters_tell_is_compared() -> None:
     """Launches that are proven need no log for the comparison. By themselves large ones are looked at in slices."""
-    for ctas in (2, 1 << 14):
+    for ctas in (2, 1 << 11):
         for edge in ("nothing", "event"):
-            framework = Framework(calls=FakeCalls())
+            framework = Framework(calls=FakeCalls(), trace_memory=1 << 21)
             first, second = framework.calls.stream(), framework.calls.stream()
             framework.backend.launch = lambda *given, **how: None  # type: ignore[method-assign]
             framework.launch(ctas=ctas, stream=first)
