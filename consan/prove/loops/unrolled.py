@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,14 +11,18 @@ from consan.prove.step import ThreadAccess
 
 
 def united(accesses: Sequence[ThreadAccess]) -> list[ThreadAccess]:
-    """The accesses, those of adjacent bytes of one node as one, of the first one's line. A node ends where something else orders them."""
-    found, last = list[ThreadAccess](), dict[tuple[object, ...], list[ThreadAccess]]()
+    """The accesses, those of adjacent bytes of one node as one, of the first one's line.
+
+    A node ends where a barrier orders them; a strong access inside may be the write of a word that orders what comes before it alone.
+    """
+    found, last, strong = list[ThreadAccess](), dict[tuple[object, ...], list[ThreadAccess]](), Counter[int]()
     for access in accesses:
+        strong[access.place[0]] += bool(access.strong)
         key = _key(access)
         if key is None:
             found.append(access)
         else:
-            last.setdefault(key, []).append(access)
+            last.setdefault((strong[access.place[0]], *key), []).append(access)
     return [*found, *(run for group in last.values() for run in _runs(group))]
 
 

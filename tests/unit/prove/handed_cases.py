@@ -75,6 +75,11 @@ RACES: Final = {
     ),
     "a write before the lock": LOCKED.replace(_TAKE, _USE + _TAKE),
     "a write behind a lock that was freed": LOCKED + _SYNC + _USE,
+    "a write beside another one, behind the release": ALONE.replace(
+        "st.relaxed.gpu.global.u32 [%rd2], 0;\n", "st.relaxed.gpu.global.u32 [%rd2], 0;\nst.global.u32 [%rd1+4], %r3;\n"
+    ),
+    "a part beside another one, behind the addition": GRID.replace(_ADD, _ADD + "st.global.u32 [%rd4+4], %r3;\n").replace(
+        _OWN + _SYNC + "@!%p1 bra $A;\n", "@!%p1 bra $A;\n" + _OWN),
     "a lock that some launches take": LOCKED.replace("@!%p1 bra $A", "setp.eq.and.u32 %p6, %r1, 0, %p1;\n@!%p6 bra $A").replace(
         f"@%p1 {_FENCE}@%p1", f"@%p6 {_FENCE}@%p6"
     ),

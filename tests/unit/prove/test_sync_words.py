@@ -16,6 +16,7 @@ from word_cases import PROVEN, RACES, branched
 
 from consan.prove import step
 from consan.prove.atomics import broadcasts, fences, guarded, order, published, words
+from consan.prove.loops import unrolled
 
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "values of skipped instructions": (
@@ -84,6 +85,9 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         published, "return after not in reached(", "return True or after not in reached(", "a lock whose barrier some pass by",
     ),
     "who has left": (published, " and self._uniform.all_stay", "", "a lock whose thread may have left"),
+    "runs that a release divides": (
+        unrolled, "+= bool(access.strong)", "+= 0", "a write beside another one, behind the release",
+    ),
     "what was read last": (order, "is writer else 1)", "is writer else 0)", "a barrier of all but one"),
 }  # fmt: skip
 _RACES = RACES | handed_cases.RACES
