@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from engine_support import HEADER, Device, cuda, kernel
 
+from consan.backends.cpu.engine.code import BoundBlock
 from consan.backends.cpu.engine.decisions import FIRST, GIVE_UP, HOLD, LAND, START, Decision, Recorder, Replay, Who
+from consan.backends.cpu.state.flying import Flying
+from consan.backends.cpu.state.groups import LaneGroup
 from consan.backends.cpu.state.schedule import AT_ONCE, LATE, Schedule, for_seed
 from consan.tensormap.encoding import encode_tiled
 
@@ -172,6 +175,43 @@ def test_a_renewed_machine_forgets_what_launches_left() -> None:
     device.machine.renew()
     assert device.machine.view(out, U32, 2).tolist() == [0, 0]
     assert launch() == [5, 0]
+
+
+ALIKE = """setp.eq.u32 %p9, %r0, 0; @%p9 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+@%p9 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+@%p9 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1], 256, [bar];
+W: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra W;
+ld.shared.u32 %r8, [s]; st.global.u32 [%rd3], %r8;"""
+
+
+class Entering(Schedule):
+    """Seed 0, and how many threads enter each block together."""
+
+    counts = True
+
+    def __init__(self) -> None:
+        self.entered: dict[int, list[int]] = {}
+
+    def enter(self, group: LaneGroup, block: BoundBlock) -> None:
+        self.entered.setdefault(block.position, []).append(group.count)
+
+
+def entered_behind_the_wait(grid: int) -> list[int]:
+    device, schedule = Device(kernel(ALIKE, ".shared .align 8 .b64 bar; .shared .align 128 .b8 s[256];")), Entering()
+    device.machine.schedules = lambda _: schedule
+    out, data = device.buffer(np.zeros(64 * grid, U32)), device.buffer(np.arange(64, dtype=U32))
+    assert device.launch("k", grid, 64, out, data).completed
+    return schedule.entered[max(schedule.entered)]
+
+
+@pytest.mark.parametrize("grid", [1, 8])
+def test_ctas_whose_copies_land_at_the_same_time_stay_together(grid: int) -> None:
+    assert entered_behind_the_wait(grid) == [64 * grid], "one group runs what comes behind the wait"
+
+
+def test_a_fault_planted_in_what_lands_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Flying, "awaited", lambda *_: [])
+    assert entered_behind_the_wait(8) == [64] * 8
 
 
 SPINS = """

@@ -4,7 +4,8 @@ PTX ISA, "Asynchronous operations", "cp.async", "cp.async.bulk", "Completion Mec
 
 An operation may land at any moment from its issue to the wait that covers it. The schedule decides (schedule.py): seed 0 lands each as
 late as is legal, since that exposes a missing wait in the results; other seeds land each at once, after a while, or late. When no
-thread can run, operations land one by one, awaited ones first. Sources are read at landing.
+thread can run, operations land one by one, awaited ones first: one of each cluster that awaits any, so that clusters which do the same
+stay together and run as one group. Sources are read at landing.
 
 One queue, `plan.copies`, holds all kinds. An operation is a subclass of `PendingOperation`; most need only
 
@@ -38,6 +39,7 @@ import numpy.typing as npt
 from consan.dataclass import dataclass
 
 from .faults import StepSite
+from .flying import Flying
 from .schedule import AT_ONCE, HELD, LATE_READ, Schedule
 from .wave import Wave
 
@@ -169,7 +171,7 @@ class AsyncCopies:
         self.polls = 0
         for counts in self._committed.values():
             counts[...] = 0
-        self.flying: dict[int, PendingOperation] = {}  # in order of issue
+        self.flying = Flying(self.wave)
         self._serial = 0
         self.next_due = NEVER
 
@@ -221,14 +223,18 @@ class AsyncCopies:
         self.next_due = min((operation.due for operation in self.flying.values()), default=NEVER)
 
     def land_one(self, awaited: frozenset[int], *, polled: bool = False) -> bool:
-        """No thread can run, or one may be waiting (`polled`): land one operation. Returns whether there was one."""
-        flying = self.flying
+        """No thread can run: land one operation of each cluster that awaits any, else one. Returns whether there was one.
+
+        `polled`: one thread runs, and may be waiting; then one operation lands.
+        """
+        flying: dict[int, PendingOperation] = self.flying
         self.polls = self.polls + 1 if polled else 0
         if 0 < self.polls < POLLS:
             flying = {serial: operation for serial, operation in flying.items() if not operation.held}
         if not flying:
             return False
-        self._land(self.schedule.first(flying, awaited))
+        for part in ([] if polled else self.flying.awaited(awaited)) or [flying]:
+            self._land(self.schedule.first(part, awaited))
         return True
 
     def wait(self, lanes: Lanes, pending: int | None, family: str, *, read: bool = False) -> None:
@@ -250,7 +256,7 @@ class AsyncCopies:
 
     def _wait(self, lanes: Lanes, ends: Array | None, family: str, read: bool) -> None:
         """Land the operations of `lanes` in groups before `ends`, which is per lane."""
-        for serial, operation in self._of(family):
+        for serial, operation in self.flying.of(family):
             due = self._inside(operation, lanes)
             if ends is not None:
                 due &= operation.group < ends[operation.lanes]
@@ -267,9 +273,6 @@ class AsyncCopies:
             if chosen(operation) and (due := self._inside(operation, lanes)).any():
                 self._land(serial, due)
 
-    def _of(self, family: str) -> list[tuple[int, PendingOperation]]:
-        return [(serial, operation) for serial, operation in self.flying.items() if operation.family == family]
-
     def _inside(self, operation: PendingOperation, lanes: Lanes) -> Bools:
         """The operation's lanes that are among `lanes`."""
         self.inside[lanes] = True
@@ -283,7 +286,7 @@ class AsyncCopies:
         if operation is None:
             return
         if operation.after:
-            for earlier, other in self._of(operation.after):
+            for earlier, other in self.flying.of(operation.after, operation.behind):
                 if earlier < serial and (shared := self._inside(other, operation.behind)).any():
                     self._land(earlier, shared)
         if due is None or due.all():
