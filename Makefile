@@ -9,7 +9,7 @@ TRITON_VENV := .venv-triton
 FRAMEWORKS ?= numba-cuda==0.30.* numpy==2.4.* numba-cuda-mlir==0.6.* nvidia-nvvm nvidia-cutlass-dsl==4.8.* quack-kernels==0.6.* flash-attn-4==4.0.0b36 warp-lang==1.19.* tilelang==0.1.15 helion==1.5.* triton==3.7.* jax==0.12.* jax-cuda13-plugin==0.12.* jax-cuda13-pjrt==0.12.*
 FRAMEWORKS_VENV := .venv-frameworks
 OLDEST ?= numpy==2.4.* torch==2.11.* triton==3.6.0 numba==0.65.* numba-cuda==0.30.0 nvidia-nvvm==13.0.* cupy-cuda13x==13.6.*
-NEWEST ?= numpy==2.4.* torch==2.14.* triton==3.9.0 numba-cuda==0.30.* nvidia-nvvm cupy-cuda13x==14.*
+NEWEST ?= numpy==2.4.* torch==2.15.* triton==3.9.0 numba-cuda==0.30.* nvidia-nvvm cupy-cuda13x==14.*
 VERSIONS_VENVS := .venv-oldest .venv-newest
 DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
 DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \

@@ -1,6 +1,6 @@
 """`torch.cuda._compile_kernel` on the GPU: the kernels that it compiles are launched instrumented.
 
-Read against torch 2.11, 2.13 and 2.14. `_compile_kernel` looks up `_nvrtc_compile` and `_cuda_load_module` in `torch.cuda._utils`
+Read against torch 2.11, 2.13, 2.14 and 2.15. `_compile_kernel` looks up `_nvrtc_compile` and `_cuda_load_module` in `torch.cuda._utils`
 when it runs:
 
 - `_nvrtc_compile` runs as it is, but with line information, and the NVRTC library that it asks for gives PTX where it wants the cubin;
@@ -32,7 +32,7 @@ from consan.backends.cuda import CudaModule
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.parameters import Parameters
 
-_OLDEST, _NEWEST = (2, 11), (2, 14)
+_OLDEST, _NEWEST = (2, 11), (2, 15)
 _SEAMS = ("_nvrtc_compile", "_cuda_load_module", "_get_gpu_rtc_library", "_CudaKernel.__call__")
 _EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
 _INSTEAD = {"nvrtcGetCUBINSize": "nvrtcGetPTXSize", "nvrtcGetCUBIN": "nvrtcGetPTX"}
