@@ -106,7 +106,9 @@ def kernel_work(driver: StandInDriver, handle: int, asked: DriverLaunch, params:
         options = {"shared": asked.shared, "cluster": asked.cluster, "cooperative": cooperative, "address_name": names}
         with session.streams.lock:
             before_launch(driver, _addresses(values), stream)
-            if session.launch(prepared, entry, grid, asked.block, values, **options):
+            with session.streams.comparisons.accesses.placed(by_address=shape.memory.by_address and not asked.programmatic):
+                made = session.launch(prepared, entry, grid, asked.block, values, **options)
+            if made:
                 session.streams.launched(prepared, shape, stream, programmatic=asked.programmatic)
             for event, waited in recorded:
                 event.begun(stream, waited=waited)

@@ -5,7 +5,8 @@ Streams and graphs know this, and neither the session nor an engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import Final, Protocol
 
@@ -18,6 +19,7 @@ from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.comparing.pairs.awaited import AwaitedAccesses
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.proofs import LaunchBytes
 
 BEFORE: Final = "what the default stream did before there could be launches at the same time"
 HOST_CODE: Final = OperationSide("the host's code", "", 0)
@@ -30,7 +32,8 @@ _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 class LaunchAccesses:
     """The accesses to global memory of one launch after the other. `wanted`: they are to be kept for a comparison.
 
-    `later`: the program goes on meanwhile, and they come later; `awaited`: those of the last launch, then.
+    `later`: the program goes on meanwhile, and they come later; `awaited`: those of the last launch, then. `by_address`: those of the next
+    one are known by its addresses alone; `touched`: its bytes, where its text and its parameters tell all of them, so that none is kept.
     """
 
     wanted: bool = False
@@ -41,15 +44,31 @@ class LaunchAccesses:
     last: Retained | None = None  # those of the last launch; None: not all are known
     alike: bool = False  # they are those of an earlier launch
     plain: bool = False  # it had no finding
+    by_address: bool = False
+    touched: LaunchBytes | None = None
 
     def forget(self) -> None:
         """Those of the next launch are not known."""
-        self.last, self.awaited, self.alike, self.plain = None, None, False, False
+        self.last, self.awaited, self.alike, self.plain, self.touched = None, None, False, False, None
+
+    @contextlib.contextmanager
+    def placed(self, *, by_address: bool) -> Iterator[None]:
+        """Inside the block a launch is made."""
+        self.by_address = by_address
+        try:
+            yield
+        finally:
+            self.by_address = False
 
     @property
     def keep(self) -> Keep:
         """Which accesses of the next launch are kept."""
-        return Keep.NOTHING if not self.wanted else Keep.PEER_FLAGS if self.peers else Keep.ACCESSES
+        return Keep.NOTHING if not self.logged else Keep.PEER_FLAGS if self.peers else Keep.ACCESSES
+
+    @property
+    def logged(self) -> bool:
+        """Whether those of the next launch are wanted, and only its log tells them."""
+        return self.wanted and self.touched is None
 
     @property
     def compares(self) -> bool:

@@ -107,6 +107,7 @@ class ConcurrentLaunches:
         Returns its accesses if they are known.
         """
         retained, place = by.accesses.last, self.place(stream, programmatic=programmatic)
+        shape = shape if by.accesses.touched is None else replace(shape, footprint=by.accesses.touched)
         kernel = prepared, shape.entry
         if kernel not in self._kernels:
             fences = max(widest(function.fence_scopes) for function in prepared.instrumented.reachable(shape.entry))

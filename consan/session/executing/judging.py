@@ -47,6 +47,7 @@ from consan.session.executing.watch import News, SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.decided import may_be_stopped
+from consan.session.planning.launch_sizes import warps_of
 from consan.session.planning.plan import NOTHING_KNOWN, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan
 from consan.session.planning.proofs import Proofs
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from consan.session.planning.launch_proofs import LaunchProofs, ProvedLaunch
 
 Restore = Callable[[], None]
+FORETOLD = 1 << 11  # warps of a launch from which its bytes are taken from the text, not from a log
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class Judge:
             return prepared, None
         kernels = self.recording.kernels
         judged = kernels.shapes.has(prepared.plain, entry, launch.grid, launch.block)
-        wanted = replace(launch, wanted=self.recording.accesses.wanted or self.recording.asked, judged=judged)
+        self._foretell(prepared, entry, launch, args)
+        wanted = replace(launch, wanted=self.recording.accesses.logged or self.recording.asked, judged=judged)
         kernel = self._kernel(prepared, entry, launch, args)
         made, started = self._started(kernel, wanted, background=background, repeatable=restore is not None)
         for gap, form, why in made.gaps:
@@ -148,6 +151,14 @@ class Judge:
         proven = functools.partial(self.proofs.accesses, prepared, entry, args, extents)
         always = functools.partial(self.proof_of, prepared, entry, extents, args)
         return PlannedKernel(prepared, entry, light, proven, always, functools.partial(self.is_shown, prepared, entry, extents, args))
+
+    def _foretell(self, prepared: Prepared, entry: str, launch: PlannedLaunch, args: Sequence[bytes]) -> None:
+        """Keep which bytes a large launch touches, if that is to be compared and needs no log. A log says of each thread what it did."""
+        accesses, warps = self.recording.accesses, warps_of(math.prod(launch.grid), math.prod(launch.block))
+        if not (accesses.wanted and accesses.by_address and args) or accesses.peers or launch.first or warps < FORETOLD:
+            return
+        found = self.proofs.touched(prepared, entry, args, LaunchExtents(launch.grid, launch.block))
+        accesses.touched = found if found is not None and found.certain else None
 
     def may_stop(self, prepared: Prepared, entry: str, *, decided: bool = False) -> bool:
         """Whether a launch needs a log, so that it can be stopped. `decided`: one with the bytes that decide what it does has ended."""

@@ -192,7 +192,7 @@ class Recording:
     @property
     def asks_all(self) -> bool:
         """Whether each launch is looked at by itself, whatever earlier ones did."""
-        return bool(self.asked or self.options.sample or (self.accesses.wanted and not self.accesses.later))
+        return bool(self.asked or self.options.sample or (self.accesses.logged and not self.accesses.later))
 
     def fixes_of(self, prepared: Prepared, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
