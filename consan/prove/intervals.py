@@ -17,6 +17,7 @@ from consan.instrument.isa import row_of
 from consan.instrument.ptx import Function, Instruction
 from consan.prove.atomics.broadcasts import shared_loads
 from consan.prove.atomics.fences import WordFences
+from consan.prove.atomics.growing import Rounds
 from consan.prove.atomics.order import WordOrder
 from consan.prove.atomics.published import Published
 from consan.prove.copies import CopyProgress, InFlight
@@ -164,7 +165,8 @@ class Intervals:
             with_events(arrays, whole.accesses, tables)
             self._order = PhaseOrder(model_of(arrays, self._kernel.graph, whole.accesses, self._questions), whole.exits)
         published = Published(self._uniform, self._cut, view, self._steps.first, whole.barriers)
-        words = WordOrder(whole.accesses, published, WordFences(self._kernel.graph), self._steps, self._questions)
+        rounds = Rounds(self._uniform, self._cut, view, self._steps.first, whole.barriers)
+        words = WordOrder(whole.accesses, published, rounds, WordFences(self._kernel.graph), self._steps, self._questions)
         self._questions.unordered = lambda pair: [*self._order.unordered(pair), *words.unordered(pair)]
         of_warps = self._uniform.of_warps(whole_branches(whole.guards, tables))
         if self._in_arms and (lines := self._separating(of_warps)):

@@ -88,9 +88,13 @@ class Uniformity:
                 if outside or not self._is_uniform(step.instruction):
                     self.divergent_keys.update(written(step.instruction))
         for number, branches in enumerate(self._decides):
-            if any(self.divides(each) for each in branches if not (number in self._staying and self.may_leave(each))):
+            if any(self._parts(each, number) for each in branches):
                 self.divergent_nodes.add(number)
         return before != (len(self.divergent_keys), len(self.divergent_nodes))
+
+    def _parts(self, branch: int, node: int) -> bool:
+        """Whether a branch lets threads come to a node that others do not come to, though they have not left."""
+        return branch in self.divergent_nodes or (self.divides(branch) and not (node in self._staying and self.may_leave(branch)))
 
     def _reads_uniform(self, instruction: Instruction) -> bool:
         guard = instruction.predicate

@@ -6,7 +6,7 @@ from typing import Final
 
 from consan.prove.environment import Environment
 from consan.prove.numbers import Number
-from consan.prove.solver import Formula, ask, opposite, z3
+from consan.prove.solver import Formula, ask, both, opposite, z3
 
 _SECONDS: Final = 1.0
 
@@ -34,6 +34,12 @@ class FirstThread:
         for name in new:
             symbols.facts[str(self._twins[name])] += [self._exchanged(fact) for fact in symbols.facts[name]]
         return self._exchanged(formula)
+
+    def at_barrier(self, condition: Formula) -> Formula:
+        """The condition of the first thread at a barrier, with what it knows of values that all threads of its CTA have there."""
+        own, facts = self.of(condition), self._symbols.facts
+        shared = [name for name in self._symbols.closure([own]) if name[0] == "u"]
+        return both(own, *(self.of(fact) for name in shared for fact in list(facts[name])))
 
     def is_the_first(self, path: Formula) -> bool:
         """Whether only the first thread can be under a condition."""

@@ -3,7 +3,7 @@
 A flag that is found set has been set before, by the one CTA that sets it first, or by operations that found it set: what comes before the
 write of that CTA is ordered before what comes behind the reader (ISA, "Memory Consistency Model", "Release and Acquire Patterns", which
 atomic operations in between continue). Of two CTAs that have taken one lock, one has freed it before the other one took it. Of two
-additions to a counter, the one that found the smaller number came first.
+additions to a counter, the one that found the smaller number came first. A number of rounds that is large enough comes behind these rounds.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Final
 from consan.dataclass import dataclass
 from consan.prove.atomics.fences import WordFences
 from consan.prove.atomics.first import FirstThread
+from consan.prove.atomics.growing import Rounds
 from consan.prove.atomics.published import Published
 from consan.prove.atomics.words import SyncWord, WordUse, swaps, sync_words, words_alone
 from consan.prove.numbers import times
-from consan.prove.pairs import GRID, AccessPair, OverlapQuestions
+from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
 from consan.prove.phases.warps import is_plain
-from consan.prove.solver import Formula, both, conjuncts, opposite, z3
+from consan.prove.solver import Formula, both, either, opposite, z3
 from consan.prove.step import StrongThreadAccess, SymbolicSteps, ThreadAccess
 
 _SECONDS: Final = 2.0
@@ -50,18 +51,20 @@ class WordOrder:
         self,
         accesses: Sequence[ThreadAccess],
         published: Published,
+        rounds: Rounds,
         fences: WordFences,
         steps: SymbolicSteps,
         questions: OverlapQuestions,
     ) -> None:
         first = steps.first
-        self._fences = fences
+        self._fences, self._rounds = fences, rounds
         questions.environment.symbols.shared.zeros |= words_alone(accesses).keys()
         self._published, self._first, self._questions, self._made = published, first, questions, steps.results
         self._symbols = questions.environment.symbols
         self._closures = dict[int, tuple[Formula, frozenset[str]]]()
         self._rules: dict[WordUse, Callable[[_Word, ThreadAccess, int, ThreadAccess, int], list[Formula]]] = {
             WordUse.FLAG: self._of_flag, WordUse.LOCK: self._of_lock, WordUse.COUNTER: self._of_counter,
+            WordUse.ROUNDS: self._of_rounds,
         }  # fmt: skip
         self._words = [_Word(each, first, published, fences, questions) for each in sync_words(accesses, fences)]
 
@@ -82,8 +85,10 @@ class WordOrder:
         for each in word.results:
             if self._knows(access, each):
                 yield each
-            elif each.first and each.name in self._symbols.closure([known := self._published.since(access, each.read)]):
-                yield replace(each, known=known)
+            else:
+                for known in (self._published.since(access, each.read), self._rounds.since(access)) if each.first else ():
+                    if each.name in self._symbols.closure([known]):
+                        yield replace(each, known=known)
 
     def _knows(self, access: ThreadAccess, result: WordResult) -> bool:
         """Whether it follows from a result that a thread makes an access, or where."""
@@ -118,6 +123,22 @@ class WordOrder:
                 found += self._not(
                     [((word.writes, word.place), thread), ((result.place, result.seen), its)],
                     lambda writes, place, read, seen: both(writes, place == read, seen != 0),
+                )
+        return found
+
+    def _of_rounds(self, word: _Word, one: ThreadAccess, thread: int, other: ThreadAccess, its: int) -> list[Formula]:
+        """One access comes before the write of its round in its CTA, and the other one behind a read that finds no smaller number."""
+        if (writes := word.writes) is None or not self._rounds.before(one, word.word.writer):
+            return []
+        found = list[Formula]()
+        for result in self._read(word, other):
+            if result.acquires:
+                self._assume(f"the words that {word.name} leads to count from 0 to less than 2^31", word)
+                (seen,), _ = self._questions.exchanged([result.seen], its, GRID)
+                found += [*self._known(result, its), seen >= 0]
+                found += self._not(
+                    [((writes, word.place, word.stored), thread), ((result.place, result.seen), its)],
+                    lambda writes, place, stored, read, seen: both(writes, place == read, seen >= stored),
                 )
         return found
 
@@ -231,10 +252,10 @@ class _Word:
         return self._writes()
 
     def _writes(self) -> Formula | None:
-        writer = self.word.writer
-        if not self._published.is_once(writer) or self._offset is None:
+        writer, in_rounds = self.word.writer, self.word.use is WordUse.ROUNDS
+        if (not in_rounds and not self._published.is_once(writer)) or (in_rounds and not self._counts_rounds()) or self._offset is None:
             return None
-        parts = [each for each in conjuncts(writer.path).values() if self._is_known(each)]
+        parts = [self._as_known(writer.path, {})]
         compared = writer.given[0]
         if swaps(writer) and compared is not None and self._is_known(compared.term):
             parts.append(compared.term == 0)
@@ -243,6 +264,37 @@ class _Word:
         if self._questions.model(AccessPair(self._may_write, self._may_write, GRID), _SECONDS) is not False:
             return None
         return self._first.of(path)
+
+    @property
+    def stored(self) -> Formula:
+        """The number that the CTA stores in a round."""
+        value = self.word.writer.given[0]
+        assert value is not None
+        return value.term
+
+    def _counts_rounds(self) -> bool:
+        """Whether all threads of a CTA store one number in a round, which is not 0, and no other instruction writes the word."""
+        writer, symbols = self.word.writer, self._symbols
+        names = symbols.closure([z3.substitute(self.stored, (writer.rounds[0], z3.IntVal(0)))])
+        pairs = [AccessPair(writer, each, *how) for each in self.word.others for how in ((GRID,), (CTA,), (CTA, True))]
+        return (
+            all(name[0] in "pc" for name in names)
+            and self._questions.always(writer, self.stored > 0, _SECONDS)
+            and all(self._questions.model(each, _SECONDS) is False for each in pairs)
+        )
+
+    def _as_known(self, path: Formula, found: dict[int, Formula]) -> Formula:
+        """A weaker condition, on numbers of the thread and the launch alone. `found`: those of its parts."""
+        key = path.get_id()
+        if key not in found:
+            joined = both if z3.is_and(path) else either if z3.is_or(path) else None
+            if self._is_known(path):
+                found[key] = path
+            elif joined is None:
+                found[key] = z3.BoolVal(True)
+            else:
+                found[key] = joined(*(self._as_known(each, found) for each in path.children()))
+        return found[key]
 
     def _is_known(self, term: Formula) -> bool:
         """Whether a term follows from numbers of the thread and the launch alone."""

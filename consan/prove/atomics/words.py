@@ -2,7 +2,8 @@
 
 A flag: all that write it store one number that is not 0, by one instruction; where a comparison decides, only one that finds 0 can be the
 first to store it. A lock: taken where a compare-and-swap finds 0, and set to 0 by one store of the thread that holds it. A counter: 1 is
-added and nothing else. So no two additions find one number, and each holds for all words that one pointer leads to. Accesses of other sizes
+added and nothing else. A number of rounds: stores in loops, each of a larger number in each round (growing.py).
+So no two additions find one number, and each holds for all words that one pointer leads to. Accesses of other sizes
 or scopes, and plain ones, race with these where they meet, and then nothing is proven.
 """
 
@@ -16,6 +17,7 @@ from typing import Final
 from consan.dataclass import dataclass
 from consan.instrument.isa import observing, row_of
 from consan.prove.atomics.fences import WordFences
+from consan.prove.atomics.growing import grows
 from consan.prove.numbers import Base
 from consan.prove.step import StrongThreadAccess, ThreadAccess
 
@@ -26,6 +28,7 @@ class WordUse(Enum):
     FLAG = "flag"
     LOCK = "lock"
     COUNTER = "counter"
+    ROUNDS = "number of rounds"
 
 
 class WordAccess(Enum):
@@ -40,7 +43,7 @@ class WordAccess(Enum):
 @dataclass(frozen=True)
 class SyncWord:
     """The words that one pointer leads to. `value`: what a flag is set to, or a lock where it is taken. `writer`: what sets a flag, frees a
-    lock, or adds. `readers`: the accesses whose results are used.
+    lock, or adds. `readers`: the accesses whose results are used. `others`: other writers, which have other words.
     """
 
     base: Base
@@ -48,14 +51,14 @@ class SyncWord:
     value: int
     writer: StrongThreadAccess
     readers: tuple[StrongThreadAccess, ...]
+    others: tuple[StrongThreadAccess, ...] = ()
 
 
 def sync_words(accesses: Sequence[ThreadAccess], fences: WordFences) -> list[SyncWord]:
     """The words that order others, among the accesses of a thread's life."""
     if any(each.base is None and each.space not in ("shared", "shared::cta") for each in accesses):
         return []
-    found = (_word(base, its, fences) for base, its in words_alone(accesses).items())
-    return [each for each in found if each is not None]
+    return [each for base, its in words_alone(accesses).items() for each in _words(base, its, fences)]
 
 
 def words_alone(accesses: Sequence[ThreadAccess]) -> dict[Base, list[StrongThreadAccess]]:
@@ -68,12 +71,13 @@ def words_alone(accesses: Sequence[ThreadAccess]) -> dict[Base, list[StrongThrea
     return {base: its for base, its in strong.items() if its and len(its) == len(by_base[base])}
 
 
-def _word(base: Base, accesses: list[StrongThreadAccess], fences: WordFences) -> SyncWord | None:
+def _words(base: Base, accesses: list[StrongThreadAccess], fences: WordFences) -> list[SyncWord]:
     kinds = [_kind(each) for each in accesses]
     if None in kinds:
-        return None
+        return []
     own = {kind: [each for each, its in zip(accesses, kinds, strict=True) if its is kind] for kind in WordAccess}
-    return _counter(base, own) or _lock(base, own, fences) or _flag(base, own, fences)
+    found = _counter(base, own) or _lock(base, own, fences) or _flag(base, own, fences)
+    return [found] if found is not None else _of_rounds(base, own, fences)
 
 
 _OwnAccesses = dict[WordAccess, list[StrongThreadAccess]]
@@ -90,7 +94,8 @@ def _kind(access: StrongThreadAccess) -> WordAccess | None:
         known = observing.commutes(access.instruction, row) and len(constants) == 1 and constants[0] in (0, 1)
         return (found if constants[0] else WordAccess.READS) if known else None
     count = 2 if found is WordAccess.SWAPS else 1
-    return found if len(constants) == count and constants[-1] is not None else None
+    known = len(constants) == count and access.given[-1] is not None and (constants[-1] is not None or found is WordAccess.STORES)
+    return found if known else None
 
 
 def _counter(base: Base, own: _OwnAccesses) -> SyncWord | None:
@@ -118,6 +123,14 @@ def _flag(base: Base, own: _OwnAccesses, fences: WordFences) -> SyncWord | None:
         return None
     readers = tuple(_with_results([*own[WordAccess.READS], *writers]))
     return SyncWord(base, WordUse.FLAG, value, writers[0], readers)
+
+
+def _of_rounds(base: Base, own: _OwnAccesses, fences: WordFences) -> list[SyncWord]:
+    """Words of rounds, one for each writer."""
+    writers, readers = own[WordAccess.STORES], tuple(_with_results(own[WordAccess.READS]))
+    if own[WordAccess.ADDS] or own[WordAccess.SWAPS] or not all(grows(each) and fences.releases(each) for each in writers):
+        return []
+    return [SyncWord(base, WordUse.ROUNDS, 0, each, readers, tuple(other for other in writers if other is not each)) for each in writers]
 
 
 def _with_results(accesses: Iterable[StrongThreadAccess]) -> Iterable[StrongThreadAccess]:

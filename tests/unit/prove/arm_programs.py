@@ -1,4 +1,4 @@
-"""Random programs of two warps with barriers of the CTA and of warps, also in branches that whole warps take; and whether they race.
+"""Random programs of two warps with barriers of the CTA and of warps, in loops and in branches that whole warps take; whether they race.
 
 An access is compared with those of all other threads by counts: the barriers of the CTA, and of the warp, that each thread has passed.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from proof_cases import answer
@@ -45,7 +45,21 @@ class Arms:
     second: tuple[Step, ...]
 
 
-Step = Access | Arms | str
+@dataclass(frozen=True)
+class Rounds:
+    """Steps that each thread goes through `n` times."""
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A thread leaves where `n` is less."""
+
+    least: int
+
+
+Step = Access | Arms | Rounds | Leave | str
 """A string is a barrier."""
 _BARRIERS = ("bar.warp.sync -1;\n", "bar.sync 0;\n")
 
@@ -57,12 +71,19 @@ class Passed:
     cta: int = 0
     warp: int = 0
     accesses: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    left: bool = False
 
-    def run(self, steps: Iterable[Step], thread: int) -> Passed:
+    def run(self, steps: Iterable[Step], thread: int, n: int) -> Passed:
         """The steps of a thread."""
         for each in steps:
+            if self.left:
+                break
             if isinstance(each, Arms):
-                self.run(each.first if thread < WARP else each.second, thread)
+                self.run(each.first if thread < WARP else each.second, thread, n)
+            elif isinstance(each, Rounds):
+                self.run(each.steps * n, thread, n)
+            elif isinstance(each, Leave):
+                self.left = n < each.least
             elif isinstance(each, str):
                 self.cta += each == _BARRIERS[1]
                 self.warp += 1
@@ -71,14 +92,20 @@ class Passed:
         return self
 
 
-def steps_of(rng: random.Random, most: int, *, arms: bool) -> tuple[Step, ...]:
-    """Some random steps."""
-    return tuple(_step(rng, arms=arms) for _ in range(rng.randint(1, most)))
+def steps_of(rng: random.Random, most: int, *, arms: bool, by_n: bool, rounds: bool = True) -> tuple[Step, ...]:
+    """Some random steps. `by_n`: also rounds, if there may be some, and leaves."""
+    return tuple(_step(rng, arms=arms, by_n=by_n, rounds=rounds) for _ in range(rng.randint(1, most)))
 
 
-def _step(rng: random.Random, *, arms: bool) -> Step:
+def _step(rng: random.Random, *, arms: bool, by_n: bool, rounds: bool) -> Step:
     if arms and rng.random() < 0.3:
-        return Arms(steps_of(rng, 4, arms=False), steps_of(rng, 4, arms=False))
+        begin = (Leave(1),) if by_n and rng.random() < 0.5 else ()
+        first, second = (steps_of(rng, 4, arms=False, by_n=by_n, rounds=rounds) for _ in range(2))
+        return Arms((*begin, *first), (*begin, *second))
+    if by_n and rng.random() < 0.1:
+        return Leave(rng.randint(1, 2))
+    if by_n and rounds and rng.random() < 0.2:
+        return Rounds(steps_of(rng, 4, arms=arms, by_n=by_n, rounds=False))
     if rng.random() < 0.4:
         return rng.choice(_BARRIERS)
     return Access(rng.choice([*_PLACES]), rng.choice([*_GUARDS]), rng.random() < 0.5)
@@ -95,13 +122,22 @@ def _text(step: Step, label: str) -> str:
     if isinstance(step, Access):
         how = "st.shared.u32 [%r19], %r2" if step.writes else "ld.shared.u32 %r20, [%r19]"
         return f"{step.place}mad.lo.s32 %r19, %r17, 4, %r4;\n{step.guard}@%p5 {how};\n"
+    if isinstance(step, Leave):
+        return f"setp.lt.s32 %p7, %r1, {step.least};\n@%p7 bra $END;\n"
+    if isinstance(step, Rounds):
+        head = f"mov.u32 %r21, 0;\n$R{label}:\nsetp.ge.s32 %p8, %r21, %r1;\n@%p8 bra $Q{label};\n"
+        return f"{head}{text_of(step.steps, label)}add.s32 %r21, %r21, 1;\nbra $R{label};\n$Q{label}:\n"
     first, second = text_of(step.first, label), text_of(step.second, label)
     return f"setp.lt.u32 %p6, %r2, 32;\n@%p6 bra $A{label};\n{second}bra $J{label};\n$A{label}:\n{first}$J{label}:\n"
 
 
 def races(steps: tuple[Step, ...]) -> bool:
-    """Whether two threads race."""
-    lives = [Passed().run(steps, thread) for thread in range(THREADS)]
+    """Whether two threads race in a launch with a small `n`."""
+    return any(_race(steps, n) for n in range(4))
+
+
+def _race(steps: tuple[Step, ...], n: int) -> bool:
+    lives = [Passed().run(steps, thread, n) for thread in range(THREADS)]
     places = defaultdict[int, list[tuple[int, tuple[int, int, int, bool]]]](list)
     for thread, life in enumerate(lives):
         for each in life.accesses:
@@ -120,12 +156,8 @@ def _meet(lives: list[Passed], found: list[tuple[int, tuple[int, int, int, bool]
     return False
 
 
-def wrong_arms(seeds: Iterable[int]) -> tuple[list[int], int]:
+def wrong_arms(seeds: Iterable[int], *, by_n: bool = False) -> tuple[list[int], int]:
     """The programs with a race that are proven, and how many are proven."""
-    proven = [seed for seed, steps in _programs(seeds) if answer(text_of(steps), seconds=5).answer == "proven"]
-    return [seed for seed, steps in _programs(proven) if races(steps)], len(proven)
-
-
-def _programs(seeds: Iterable[int]) -> Iterator[tuple[int, tuple[Step, ...]]]:
-    for seed in seeds:
-        yield seed, steps_of(random.Random(seed), 5, arms=True)
+    programs = {seed: steps_of(random.Random(seed), 5, arms=True, by_n=by_n) for seed in seeds}
+    proven = [seed for seed, steps in programs.items() if answer(text_of(steps) + "$END:", seconds=5).answer == "proven"]
+    return [seed for seed in proven if races(programs[seed])], len(proven)

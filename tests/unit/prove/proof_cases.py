@@ -223,6 +223,7 @@ RACES_OF_PRODUCTS = {
     "a wait for copies behind a product": product("", COMMIT + "cp.async.wait_all;\n" + SYNC + placed(0)),
 }
 LEAVE = "setp.lt.s32 %p1, %r2, %r1;\n@%p1 bra ${};\n"  # the first threads
+NONE = "setp.lt.s32 %p2, %r1, 1;\n@%p2 bra $X;\n"  # a launch in which all threads leave
 BEHIND = "ld.shared.u32 %r7, [s];\nbra $X;\n"
 # An address of shared memory is computed in 64 bits. The case uses this many of them.
 NARROWED = "mov.u64 %rd5, s;\n{}add.s64 %rd6, %rd5, %rd6;\ncvt.u{}.u64 {}, %rd6;\n{}st.shared.u32 [%r7], 1;".format
@@ -327,10 +328,13 @@ RACES = {
     **RACES_OF_PRODUCTS,
     "a read behind one of two barriers": ARMS(SYNC + OTHER, SYNC + STORE, ""),
     "a read before a barrier of the other arm": ARMS(SYNC + SYNC + OTHER, SYNC + STORE + SYNC + STORE, ""),
+    "a store of an arm that launches leave": ARMS(NONE + SYNC + OTHER, NONE + SYNC + STORE, "$X:"),
     "a store of an arm that leaves": ARMS(SYNC + SYNC + OTHER, SYNC + STORE, ""),
     "a copy of a warp before a barrier and behind it": COPY + ALL + "cp.async.wait_all;\n" + NEAR,
     "permuted places that meet in the last round": PERMUTED(LAST_ROUND, ""),
     "a half of another thread's permuted place": PERMUTED("", OTHER_HALF),
+    "a number that two shifts cut": "mov.u32 %r8, %r5;\ncvt.u64.u32 %rd5, %r8;\nshl.b64 %rd5, %rd5, 48;\nshr.s64 %rd5, %rd5, 46;\n"
+    "add.s64 %rd5, %rd1, %rd5;\nst.global.u32 [%rd5], %r2;",
     "values of threads at one place": "st.shared.u32 [s], %r2;",
     "values of rounds at one place": COUNTED.format("st.shared.u32 [s], %r7;\n"),
     "a value that is loaded at one place": "ld.global.u32 %r7, [%rd4];\nst.shared.u32 [s], %r7;",

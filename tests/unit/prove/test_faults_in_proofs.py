@@ -24,6 +24,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         leaving, "frozenset(behind | before)", "frozenset(before)", "a store behind a branch out of the kernel",
     ),
     "half of an address": (operations, "(bits >= least and ", "(", "an address of 16 bits of 64"),
+    "numbers that shifts cut": (operations, "    few = 0 <", "    few = 99 <", "a number that two shifts cut"),
     "bits of large numbers": (operations, "and not bits & others", "", "bits that two large numbers share"),
     "products behind writes": (
         intervals, "return one.place[0] in self._behind[node]", "return False", "a product of what is written without a fence",
@@ -89,6 +90,9 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     ),
     "branches to other barriers": (
         uniform, "return node in self._staying and len(stay) < 2 and (", "return True or (", "a barrier of some threads",
+    ),
+    "threads that never come to a branch out of the kernel": (
+        uniform, "return branch in self.divergent_nodes or (", "return (", "a store of an arm that launches leave",
     ),
     "branches to several barriers": (uniform, "len(stay) < 2 and", "", "barriers of several arms, beside one that leaves"),
     "bits that a descriptor has": (operations, " | fields_of(address)", "", "a descriptor with one bit twice"),

@@ -10,12 +10,13 @@ import pytest
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 import handed_cases
+import round_cases
 from planted import plant
 from proof_cases import answer
 from word_cases import PROVEN, RACES, branched
 
 from consan.prove import step
-from consan.prove.atomics import broadcasts, fences, guarded, order, published, words
+from consan.prove.atomics import broadcasts, fences, growing, guarded, order, published, words
 from consan.prove.loops import unrolled
 
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
@@ -85,13 +86,31 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         published, "return after not in reached(", "return True or after not in reached(", "a lock whose barrier some pass by",
     ),
     "who has left": (published, " and self._uniform.all_stay", "", "a lock whose thread may have left"),
+    # numbers of rounds
+    "numbers that grow": (growing, "step.as_long() > 0", "step.as_long() != 0", "numbers that fall"),
+    "the first number": (order, "self.stored > 0", "self.stored >= 0", "a first number of 0"),
+    "whose number": (order, 'all(name[0] in "pc" for name in names)', "True", "numbers of threads"),
+    "other writers of a number": (
+        order, "and all(self._questions.model(each, _SECONDS) is False for each in pairs)", "", "two numbers of rounds in one word",
+    ),
+    "which round": (order, "seen >= stored)", "seen >= stored - 1)", "a round too early"),
+    "numbers that are released": (words, "grows(each) and fences.releases(each)", "grows(each)", "a number of rounds that is not released"),
+    "a barrier before a number": (
+        growing, " and there not in behind(self._cut, [here])", "", "a number of rounds without a barrier, behind a branch",
+    ),
+    "data before the number": (
+        growing, "head not in behind(self._view.edges, [here], without={there}) and ", "", "a number before the end and the data",
+    ),
+    "a wait in each round": (
+        growing, " and after not in reached(self._view.edges, [head], within=body, without={node})", "", "a wait in every other round",
+    ),
     "runs that a release divides": (
         unrolled, "+= bool(access.strong)", "+= 0", "a write beside another one, behind the release",
     ),
     "what was read last": (order, "is writer else 1)", "is writer else 0)", "a barrier of all but one"),
 }  # fmt: skip
-_RACES = RACES | handed_cases.RACES
-_PROVEN = PROVEN | handed_cases.PROVEN
+_RACES = RACES | handed_cases.RACES | round_cases.RACES
+_PROVEN = PROVEN | handed_cases.PROVEN | round_cases.PROVEN
 
 
 FORMS = pytest.mark.parametrize("form", [str, branched], ids=["guards", "branches"])
