@@ -21,7 +21,7 @@ from consan.dataclass import dataclass
 from consan.prove.solver import Formula, choice, either, once_each, opposite, z3
 
 SMALL: Final = 64
-_WORD: Final = 32
+_WORD, _SHORT = 32, 16
 _FAR: Final = 1 << 200
 MOST: Final = 1 << 62  # iterations of a loop, at most
 Interval = tuple[int, int]
@@ -275,8 +275,7 @@ class Symbols:
 
     def _factor(self, term: Formula, of: Callable[[Formula], int]) -> int:
         if z3.is_int_value(term):
-            value = term.as_long()
-            return value & -value if value else 1 << 64
+            return (value := term.as_long()) & -value or 1 << 64
         if z3.is_mul(term):
             return min(math.prod(map(of, term.children())), 1 << 64)
         if z3.is_add(term) or z3.is_sub(term) or z3.is_app_of(term, z3.Z3_OP_UMINUS):
@@ -323,11 +322,12 @@ class Symbols:
         return Number(rest, *self.intervals(rest))
 
     def signed(self, value: Number, bits: int, line: int) -> Number:
-        """The value of a register as a signed number. Numbers of 8 and 16 bits are narrowed on purpose: no assumption on these."""
+        """The value of a register as a signed number. Numbers of 8 and 16 bits, also as the upper ones, are cut on purpose."""
         low, high = limits(bits, signed=True)
         if within(value.range, (low, high)):
             return value
-        if bits >= _WORD and within(value.small, (low, high)) and not within(value.range, limits(bits, signed=False)):
+        cut = bits < _WORD or self.factor(value.term) % (1 << bits - _SHORT) == 0
+        if not cut and within(value.small, (low, high)) and not within(value.range, limits(bits, signed=False)):
             return self._assumed(value, (low, high), line)
         return self.wrapped(value, bits)
 

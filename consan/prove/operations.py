@@ -79,8 +79,7 @@ def _shift_left(op: TermOperation, one: Number, amount: Number) -> Number:
     op.plain(one)
     if amount.constant is None:
         raise NoRule
-    few = 0 < (left := op.bits - amount.constant) <= _SHORT  # compilers cut a number by two shifts
-    return times(op.symbols.signed(one, left, op.line) if few else one, number(1 << amount.constant)) if 0 < left <= op.bits else number(0)
+    return times(one, number(1 << amount.constant)) if 0 <= amount.constant < op.bits else number(0)
 
 
 def _shift_right(op: TermOperation, one: Number, amount: Number) -> Number:
@@ -124,7 +123,7 @@ def _masked(op: TermOperation, one: Number, mask: int) -> Number:
 
 
 _BITWISE: Final = {"and": 0, "or": 1, "xor": 2}
-_MOST_BITS, _SHORT = 12, 16
+_MOST_BITS: Final = 12
 
 
 def _known(found: Number | None) -> Number:

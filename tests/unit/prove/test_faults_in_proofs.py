@@ -24,7 +24,9 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         leaving, "frozenset(behind | before)", "frozenset(before)", "a store behind a branch out of the kernel",
     ),
     "half of an address": (operations, "(bits >= least and ", "(", "an address of 16 bits of 64"),
-    "numbers that shifts cut": (operations, "    few = 0 <", "    few = 99 <", "a number that two shifts cut"),
+    "numbers that shifts cut": (
+        numbers, " or self.factor(value.term) % (1 << bits - _SHORT) == 0", "", "a number that two shifts cut",
+    ),
     "bits of large numbers": (operations, "and not bits & others", "", "bits that two large numbers share"),
     "products behind writes": (
         intervals, "return one.place[0] in self._behind[node]", "return False", "a product of what is written without a fence",
@@ -151,7 +153,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "numbers below zero": (operations, ', "relu"})', "})", "numbers below zero as zero"),
     "constants that wrap": (step, "if value.constant is not None:", "if False:", "a constant that wraps"),
     "addresses that wrap": (step, "elif not within(offset.small, _ADDRESSES)", "elif False", "an address that wraps"),
-    "numbers that are narrowed": (numbers, "bits >= _WORD and within(", "within(", "half of a number"),
+    "numbers that are narrowed": (numbers, "bits < _WORD or self.factor(", "self.factor(", "half of a number"),
     "numbers that are stepped over": (ends, "goal % size != 0, ", "", "rounds that step over a number"),
     "what ends rounds": (
         ends, "size * count == goal], _SECONDS) is False", "], _SECONDS) is not False", "rounds that may go on behind a number",
