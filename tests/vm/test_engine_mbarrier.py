@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from engine_support import Device, cuda, kernel, run
 
+from consan.backends.cpu.state import mbarriers
+from consan.backends.cpu.state.mbarriers import MBarriers
+
 U32 = np.uint32
+Array = npt.NDArray[Any]
 SEEDS = pytest.mark.parametrize("seed", range(5))
 BAR = ".shared .align 8 .b64 bar; .shared .align 8 .b64 bars[8]; .shared .align 16 .b8 s[8192];"
 FIRST = "setp.eq.u32 %p9, %r0, 0;"
@@ -321,3 +329,37 @@ def test_highest_bit_of_a_token_is_the_parity_of_its_phase() -> None:
     body = f"{init(32)} {arrive * 3} st.global.u32 [%rd3], %r5;"
     np.testing.assert_array_equal(run(kernel(body, BAR)), np.zeros(32))
     np.testing.assert_array_equal(run(kernel(f"{init(32)} {arrive * 2} st.global.u32 [%rd3], %r5;", BAR)), np.ones(32))
+
+
+def arrived(words: Array, *given: Any, drop: bool, alike: bool) -> tuple[list[int], list[int], dict[int, int]]:
+    """The tokens, the objects and their phases behind arrivals: of all lanes at once, or of one after the other."""
+    wave = SimpleNamespace(arena=SimpleNamespace(views=[None, None, None, words.copy()]))
+    barriers = MBarriers(wave, lambda _: None)  # type: ignore[arg-type]
+    if not alike:
+        barriers._arrive_alike = lambda *_: None  # type: ignore[method-assign]
+    return barriers.arrive(*given, drop=drop).tolist(), barriers.words.tolist(), barriers.phases
+
+
+def differing() -> int:
+    """Random arrivals that give something else at once than one after the other."""
+    rng, found = np.random.default_rng(1), 0
+    for _ in range(2000):
+        expected = rng.integers(1, 9, 4)
+        pending, bytes_left = rng.integers(1, expected + 1), rng.choice([0, 0, 5, (1 << 21) - 4], 4)
+        words = (rng.integers(0, 2, 4) << 63 | expected << 41 | pending << 21 | bytes_left).astype(np.uint64)
+        lanes = int(rng.integers(1, 7))
+        units, counts = rng.integers(0, rng.integers(1, 5), lanes), np.full(lanes, rng.integers(1, 3))
+        tx = rng.choice([0, 0, 1, 4, 16, (1 << 20) - 1], lanes).astype(U32) if rng.integers(2) else None
+        drop = bool(rng.integers(2))
+        found += arrived(words, units, counts, tx, drop=drop, alike=True) != arrived(words, units, counts, tx, drop=drop, alike=False)
+    return found
+
+
+def test_arrivals_of_many_lanes_at_once_are_those_of_one_after_the_other() -> None:
+    assert not differing()
+
+
+@pytest.mark.parametrize("part", ["_expecting", "_dropping"])
+def test_a_fault_planted_in_arrivals_at_once(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    monkeypatch.setattr(mbarriers, part, lambda words, _: words)
+    assert differing()

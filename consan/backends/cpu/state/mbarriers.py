@@ -63,6 +63,17 @@ def _advanced(words: Array) -> Array:
     return np.asarray(fresh ^ np.uint64(1 << PHASE))
 
 
+def _expecting(words: Array, tx: Array) -> Array:
+    """The words with more bytes expected."""
+    return np.asarray((words & np.uint64(WORD_MASK ^ TX_MASK)) | ((words + tx) & np.uint64(TX_MASK)))
+
+
+def _dropping(words: Array, count: Array) -> Array:
+    """The words with fewer arrivals expected."""
+    left = (_expected_of(words) - count) & np.uint64(COUNT_MASK)
+    return np.asarray((words & np.uint64(WORD_MASK ^ (COUNT_MASK << EXPECTED))) | (left << np.uint64(EXPECTED)))
+
+
 @dataclass(eq=False)
 class Parked:
     """Lanes at a try_wait whose phase is not complete."""
@@ -98,33 +109,37 @@ class MBarriers:
 
     def arrive(self, units: Array, counts: Array, tx: Array | None = None, *, drop: bool = False) -> Array:
         """Arrive-on of each lane in turn, after its expect-tx. Returns the state tokens."""
-        if tx is None and len(counts) and (counts == counts[0]).all():
-            states = self._arrive_alike(units, int(counts[0]), drop)
+        if len(counts) and (counts == counts[0]).all():
+            states = self._arrive_alike(units, int(counts[0]), tx, drop)
             if states is not None:
                 return states
         transactions = [0] * len(units) if tx is None else tx.tolist()
         lanes = zip(units.tolist(), counts.tolist(), transactions, strict=True)
         return np.array([self.signal(unit, arrivals=count, tx=more, drop=drop) for unit, count, more in lanes], np.uint64)
 
-    def _arrive_alike(self, units: Array, count: int, drop: bool) -> Array | None:
+    def _arrive_alike(self, units: Array, count: int, tx: Array | None, drop: bool) -> Array | None:
         """As `arrive`, for the usual case, in which at most the last arrival at each object completes its phase; None otherwise."""
         unique, inverse, number = np.unique(units, return_inverse=True, return_counts=True)
         old = self.words[unique]
         total, pending = number.astype(np.uint64) * np.uint64(count), pending_of(old)
         if (total > pending).any():
             return None
-        new = old - (total << np.uint64(PENDING))
+        order, ends = np.argsort(inverse, kind="stable"), np.cumsum(number)
+        begin, rank = np.repeat(ends - number, number), np.empty(len(units), np.uint64)
+        rank[order] = np.arange(len(units)) - begin
+        states, new = old[inverse] - ((rank * np.uint64(count)) << np.uint64(PENDING)), old - (total << np.uint64(PENDING))
+        if tx is not None:
+            sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(tx[order], dtype=np.uint64)))
+            new, earlier = _expecting(new, sums[ends] - sums[ends - number]), np.empty_like(states)
+            earlier[order] = sums[:-1] - sums[begin]
+            states = _expecting(states, earlier)
         if drop:
-            left = (_expected_of(old) - total) & np.uint64(COUNT_MASK)
-            new = (new & np.uint64(WORD_MASK ^ (COUNT_MASK << EXPECTED))) | (left << np.uint64(EXPECTED))
-        done = (pending == total) & ((old & np.uint64(TX_MASK)) == 0)
+            states, new = _dropping(states, rank * np.uint64(count)), _dropping(new, total)
+        done = (pending == total) & ((new & np.uint64(TX_MASK)) == 0)
         self.words[unique] = np.where(done, _advanced(new), new)
         self.rounds = 0
         self._completed(unique[done].tolist())
-        order = np.argsort(inverse, kind="stable")
-        rank = np.empty(len(units), np.uint64)
-        rank[order] = np.arange(len(units)) - np.repeat(np.cumsum(number) - number, number)
-        return np.asarray(old[inverse] - ((rank * np.uint64(count)) << np.uint64(PENDING)))
+        return states
 
     def signal(self, unit: int, *, arrivals: int = 0, tx: int = 0, drop: bool = False) -> int:
         """Any of expect-tx (tx > 0), complete-tx (tx < 0), arrive-on (arrivals < 0: one more is pending). Returns the word before."""
