@@ -331,13 +331,16 @@ def test_highest_bit_of_a_token_is_the_parity_of_its_phase() -> None:
     np.testing.assert_array_equal(run(kernel(f"{init(32)} {arrive * 2} st.global.u32 [%rd3], %r5;", BAR)), np.ones(32))
 
 
-def arrived(words: Array, *given: Any, drop: bool, alike: bool) -> tuple[list[int], list[int], dict[int, int]]:
+def arrived(words: Array, units: Array, count: int, tx: Array | None, *, drop: bool, alike: bool) -> Any:
     """The tokens, the objects and their phases behind arrivals: of all lanes at once, or of one after the other."""
     wave = SimpleNamespace(arena=SimpleNamespace(views=[None, None, None, words.copy()]))
     barriers = MBarriers(wave, lambda _: None)  # type: ignore[arg-type]
-    if not alike:
-        barriers._arrive_alike = lambda *_: None  # type: ignore[method-assign]
-    return barriers.arrive(*given, drop=drop).tolist(), barriers.words.tolist(), barriers.phases
+    if alike:
+        tokens = barriers.arrive(units, np.full(len(units), count), tx, drop=drop).tolist()
+    else:
+        each = zip(units.tolist(), [0] * len(units) if tx is None else tx.tolist(), strict=True)
+        tokens = [barriers.signal(unit, arrivals=count, tx=more, drop=drop) for unit, more in each]
+    return tokens, barriers.words.tolist(), barriers.phases
 
 
 def differing() -> int:
@@ -348,10 +351,10 @@ def differing() -> int:
         pending, bytes_left = rng.integers(1, expected + 1), rng.choice([0, 0, 5, (1 << 21) - 4], 4)
         words = (rng.integers(0, 2, 4) << 63 | expected << 41 | pending << 21 | bytes_left).astype(np.uint64)
         lanes = int(rng.integers(1, 7))
-        units, counts = rng.integers(0, rng.integers(1, 5), lanes), np.full(lanes, rng.integers(1, 3))
+        units, count = rng.integers(0, rng.integers(1, 5), lanes), int(rng.integers(1, 3))
         tx = rng.choice([0, 0, 1, 4, 16, (1 << 20) - 1], lanes).astype(U32) if rng.integers(2) else None
         drop = bool(rng.integers(2))
-        found += arrived(words, units, counts, tx, drop=drop, alike=True) != arrived(words, units, counts, tx, drop=drop, alike=False)
+        found += arrived(words, units, count, tx, drop=drop, alike=True) != arrived(words, units, count, tx, drop=drop, alike=False)
     return found
 
 

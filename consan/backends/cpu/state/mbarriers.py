@@ -139,7 +139,7 @@ class MBarriers:
         self.words[unique] = np.where(done, _advanced(new), new)
         self.rounds = 0
         self._completed(unique[done].tolist())
-        return states
+        return np.asarray(states)
 
     def signal(self, unit: int, *, arrivals: int = 0, tx: int = 0, drop: bool = False) -> int:
         """Any of expect-tx (tx > 0), complete-tx (tx < 0), arrive-on (arrivals < 0: one more is pending). Returns the word before."""
