@@ -59,6 +59,10 @@ class Environment:
         linear = plus(self.tid[0], times(plus(self.tid[1], times(self.tid[2], number(block[1]))), number(block[0])))
         self.thread, self.lane = linear, symbols.remainder(linear, _LANES)
 
+    def anew(self, function: Function, module: Module) -> Environment:
+        """The same for the same kernel, with variables of its own."""
+        return Environment(function, module, self.block, self._pointers, Symbols(), self.same)
+
     def _own(self, axis: str, size: int) -> Number:
         return number(0) if size == 1 else self.symbols.fresh("t", f"tid.{axis}", (0, size - 1))
 

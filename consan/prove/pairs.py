@@ -25,7 +25,7 @@ from consan.prove.environment import Environment
 from consan.prove.loops.listed import ListedPlaces, few_rounds, places_of
 from consan.prove.solver import Formula, ask, both, either, opposite, z3
 from consan.prove.step import ThreadAccess
-from consan.prove.tables import WARP, SplitAddress, ThreadTables, meet
+from consan.prove.tables import WARP, Masks, SplitAddress, ThreadTables, checks_of, meet
 
 # The kinds of variables that two threads share (numbers.py): of one CTA between two barriers, of one CTA at any time, of two CTAs.
 INTERVAL: Final = "pcu"
@@ -47,6 +47,7 @@ class AccessPair:
     in_warps: bool = False  # threads of one warp make them in order
     one_warp: bool = False  # only threads of one warp are compared
     later: bool = False  # the second one is in a later interval
+    alike: Masks | None = None  # two threads whose numbers differ so do not race: both store one value
 
     @property
     def one_cta(self) -> bool:
@@ -88,6 +89,7 @@ class OverlapQuestions:
             distinct = self._other_performer(pair, one[0], other[0])
         else:
             distinct = self._one_thread(pair) if pair.own else [self._other_thread(pair)] if pair.one_cta else [self._other_cta()]
+        distinct += [self._unlike(pair, pair.alike)] if pair.alike is not None else []
         distinct += [self._other_warp()] if pair.in_warps else []
         distinct += [opposite(self._other_warp())] if pair.one_warp else []
         met = _meet(one[0], pair.first.nbytes, other[0], pair.second.nbytes, aligned=pair.first.is_aligned and pair.second.is_aligned)
@@ -110,6 +112,7 @@ class OverlapQuestions:
         names = self._symbols.closure([term for term, _ in one.rest.values()])
         if one.rest == other.rest and all(name[0] in pair.shared for name in names):
             how = {"same": (pair.own or pair.of_lanes) and not pair.in_warps, "others": not pair.own, "warps": pair.in_warps}
+            how["alike"] = None if pair.first.rounds else pair.alike
             return not meet(one, pair.first.nbytes, other, pair.second.nbytes, **how)
         if one.ends is None or other.ends is None or self._never_meet_as_listed(pair):
             return True
@@ -240,6 +243,17 @@ class OverlapQuestions:
         if pair.of_lanes:
             return z3.BoolVal(True)
         return either(*(_of_thread(each.term, 1) != _of_thread(each.term, 2) for each in self.environment.tid if each.constant is None))
+
+    def _unlike(self, pair: AccessPair, alike: Masks) -> Formula:
+        """Whether no mask takes one thread of a pair to the other one, or they are in different rounds."""
+        numbers, bits = (self._thread(1), self._thread(2)), range(len(alike).bit_length() - 1)
+        checks = [
+            sum(((number / z3.IntVal(1 << bit)) % 2 for bit in bits if check >> bit & 1), z3.IntVal(0)) % 2
+            for check in checks_of(alike)
+            for number in numbers
+        ]
+        rounds = [_of_thread(each, 1) != _of_thread(each, 2) for each in pair.first.rounds]
+        return either(*(one != other for one, other in zip(checks[::2], checks[1::2], strict=True)), *rounds)
 
     def _other_performer(self, pair: AccessPair, one: Formula, other: Formula) -> list[Formula]:
         """Two threads access one byte, or two lanes give it by one instruction that is executed once. `one`, `other`: the addresses."""

@@ -6,9 +6,10 @@ executions of a barrier of all threads: each barrier is reached by all of them e
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from consan.dataclass import dataclass
@@ -22,19 +23,18 @@ from consan.prove.pairs import CTA, GRID, AccessPair, OverlapQuestions
 from consan.prove.parameters import ParameterRelation
 from consan.prove.solver import Formula, until
 from consan.prove.step import ThreadAccess
-from consan.prove.uniform import OneValue
+from consan.prove.values.by_many import NOTES, StoredByMany
 
 PROVEN: Final = "proven"
 COUNTEREXAMPLE: Final = "counterexample"
 UNKNOWN: Final = "unknown"
 _NONE_SAME: Final[SamePointers] = {}
 MEET: Final = "two threads may access the same bytes"
-ONE_VALUE: Final = "threads of a CTA may store one value to one place: a race by the ISA, which a check calls a note"
 NOWHERE: Final = "an address is no sum of a parameter or a variable, and a number"
 NEVER: Final = "no thread comes here under what is assumed"
 LEAVES: Final = "an address may leave its variable in shared memory"
 GAVE_UP: Final = "the solver gave up"
-OPEN: Final = (MEET, ONE_VALUE, GAVE_UP)  # reasons of pairs that relations of parameters may keep apart
+OPEN: Final = (MEET, *NOTES, GAVE_UP)  # reasons of pairs that relations of parameters may keep apart
 MOST_PAIRS: Final = 20_000
 MOST_SECONDS: Final = 10.0  # of one question
 
@@ -51,9 +51,9 @@ class ProofReason:
 class KernelProof:
     """The answer for one kernel. `overflows`: lines of the PTX whose results are assumed not to overflow.
 
-    `conflicts`: pairs that may race. `open`: these, those of one value, and those on which the solver gave up.
-    `relations`: of its parameters. `bases`: what the addresses begin at, and whether the kernel writes there.
-    `calls`: calls through pointers are taken to reach functions of the module.
+    `conflicts`: pairs that may race. `open`: these, those of one value, and those on which the solver gave up. `alike`: races that count
+    as none, since a check calls them a note. `relations`: of its parameters. `bases`: what the addresses begin at, and whether the kernel
+    writes there. `calls`: calls through pointers are taken to reach functions of the module.
     """
 
     answer: str
@@ -62,6 +62,7 @@ class KernelProof:
     pairs: int = 0
     conflicts: list[PossibleRace] = field(default_factory=list)
     open: list[PossibleRace] = field(default_factory=list)
+    alike: list[ProofReason] = field(default_factory=list)
     relations: tuple[ParameterRelation, ...] = ()
     environment: Environment | None = None
     bases: dict[Base, bool] = field(default_factory=dict)
@@ -97,27 +98,33 @@ def prove(
     assumed: Sequence[Assumption],
     seconds: float,
     same: SamePointers = _NONE_SAME,
+    *,
+    notes: bool = False,
 ) -> KernelProof:
-    """The answer for a kernel with blocks of one shape, within about so many seconds. `same`: of its pointers that are equal."""
+    """The answer for a kernel with blocks of one shape, within about so many seconds. `same`: of its pointers that are equal.
+
+    `notes`: whether races that a check calls a note count as none: stores of one value.
+    """
     ends = time.monotonic() + seconds
     function, module = with_guards(function, module)
     with until(ends):
         try:
-            return _proved(function, module, block, Environment(function, module, block, pointers, Symbols(), same), assumed, ends)
+            environment = Environment(function, module, block, pointers, Symbols(), same)
+            return _proved(function, module, environment, assumed, ends, notes=notes)
         except Unproven as why:
             return KernelProof(UNKNOWN, [ProofReason(str(why), (why.line,) if why.line else ())])
 
 
 def _proved(
-    function: Function, module: Module, block: Shape, environment: Environment, assumed: Sequence[Assumption], ends: float
+    function: Function, module: Module, environment: Environment, assumed: Sequence[Assumption], ends: float, *, notes: bool
 ) -> KernelProof:
     """The answer by a time of the clock. Raises `Unproven`."""
-    kernel = kernel_of(function, module, block[0] * block[1] * block[2])
+    kernel = kernel_of(function, module, math.prod(environment.block))
     questions = OverlapQuestions(environment, [each(environment) for each in assumed])
     compared = Intervals(kernel, function, environment, questions).compared()
-    found = PairDecision(questions, environment, OneValue(function), ends).decide(
-        [*compared.pairs, *_outer(compared.whole, environment)], compared
-    )
+    values = StoredByMany(kernel, function, environment, lambda: environment.anew(function, module))
+    pairs = [*compared.pairs, *_outer(compared.whole, environment)]
+    found = PairDecision(questions, environment, values, ends, notes=notes).decide(pairs, compared)
     found.environment, found.calls = environment, calls_through_pointers(function)
     return found
 
@@ -140,20 +147,23 @@ def _outer(whole: list[ThreadAccess], environment: Environment) -> Iterator[Acce
 class PairDecision:
     """Decides the pairs of a kernel one by one."""
 
-    def __init__(self, questions: OverlapQuestions, environment: Environment, one_value: OneValue, ends: float) -> None:
-        self._questions, self._environment, self._one_value, self._ends = questions, environment, one_value, ends
+    def __init__(self, questions: OverlapQuestions, environment: Environment, values: StoredByMany, ends: float, *, notes: bool) -> None:
+        self._questions, self._environment, self._values, self._ends = questions, environment, values, ends
+        self._notes = notes
         self._stays: dict[int, bool] = {}
 
     def decide(self, pairs: Sequence[AccessPair], compared: Compared) -> KernelProof:
         """The answer. Each access of a thread's life must be able to happen. Raises `Unproven`."""
         proof, used, reasons = KernelProof(PROVEN, pairs=len(pairs)), dict[int, ThreadAccess](), dict[ProofReason, None]()
+        alike = dict[ProofReason, None]()
         if len(pairs) > MOST_PAIRS:
             raise Unproven(f"{len(pairs):,} pairs of accesses are too many")
         for pair in pairs:
             why = self.why(pair)
-            if why == MEET and self._one_value.is_stored(pair):
-                why = ONE_VALUE
-            if why is None:
+            if why == MEET and (known := self._alike(pair)) is not None:
+                why = known
+                alike |= {ProofReason(known, (pair.first.line,)): None} if self._notes else {}
+            if why is None or (why in NOTES and self._notes):
                 used |= {id(each): each for each in (pair.first, pair.second)}
                 continue
             reasons[ProofReason(why, tuple(sorted({pair.first.line, pair.second.line})))] = None
@@ -168,8 +178,15 @@ class PairDecision:
             reasons |= {ProofReason(why, (each.line,)): None for why in self._of_access(each)}
         assumed = self._environment.symbols.assumed
         proof.overflows = sorted({assumed[name] for name in self._questions.variables(list(used.values())) if name in assumed})
-        proof.reasons, proof.answer = list(reasons), UNKNOWN if reasons else PROVEN
+        proof.reasons, proof.alike, proof.answer = list(reasons), list(alike), UNKNOWN if reasons else PROVEN
         return proof
+
+    def _alike(self, pair: AccessPair) -> str | None:
+        """Why two threads may meet that store one value there; None: they may store others."""
+        for masks, assumed in self._values.of(pair):
+            if masks is None or self.why(replace(pair, alike=masks)) is None:
+                return assumed
+        return None
 
     def _of_access(self, access: ThreadAccess) -> Iterator[str]:
         """Why there is no proof for a kernel with an access."""

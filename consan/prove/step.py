@@ -189,6 +189,10 @@ class SymbolicSteps:
 
     # -- values ------------------------------------------------------------------------------------------------------------
 
+    def value(self, instruction: Instruction, registers: dict[Key, Value]) -> Value:
+        """The result of an instruction that writes one register; None: it is not known."""
+        return self._results(instruction, row_of(instruction), written(instruction), registers)[0]
+
     def _results(self, instruction: Instruction, row: Row, wanted: Sequence[Key], registers: dict[Key, Value]) -> list[Value]:
         """The values of the registers that an instruction writes; None: not known."""
         unknown: list[Value] = [None] * len(wanted)

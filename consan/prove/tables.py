@@ -19,6 +19,8 @@ from consan.prove.solver import Formula, addends, z3
 from consan.prove.step import ThreadAccess
 
 Table = npt.NDArray[Any]
+Masks = npt.NDArray[np.bool_]
+"""By mask of the bits of a thread's number, whether it is in a group: with two masks, their exclusive or is."""
 WARP: Final = 32
 _AXES: Final = (2, 1, 0)
 _FAR: Final = 1 << 60  # sums of such numbers and of sizes fit in 64 bits
@@ -117,9 +119,11 @@ _COMPUTED: Final[dict[int, Callable[[list[Any]], Any]]] = {} if z3 is None else 
 }  # fmt: skip
 
 
-def meet(one: SplitAddress, size: int, other: SplitAddress, other_size: int, *, same: bool, others: bool, warps: bool = False) -> bool:
+def meet(
+    one: SplitAddress, size: int, other: SplitAddress, other_size: int, *, same: bool, others: bool, warps: bool, alike: Masks | None
+) -> bool:
     """Whether two threads may meet at addresses whose other terms are equal. `same`, `others`: a thread and itself; two threads, with
-    `warps` of two warps.
+    `warps` of two warps. `alike`: not those whose numbers differ so.
     """
     first, second = one.table[:, None], other.table[None, :]
     found = (first < second + other_size) & (second < first + size) & one.threads[:, None] & other.threads[None, :]
@@ -127,7 +131,20 @@ def meet(one: SplitAddress, size: int, other: SplitAddress, other_size: int, *, 
     if warps:
         warp = np.arange(len(one.threads)) // WARP
         found &= warp[:, None] != warp[None, :]
+    if alike is not None:
+        numbers = np.arange(len(one.threads))
+        found &= ~alike[numbers[:, None] ^ numbers[None, :]]
     return bool((found & ((one_thread & same) | (~one_thread & others))).any())
+
+
+def checks_of(group: Masks) -> list[int]:
+    """Bits of a number each: a mask is in the group if of each the number of its bits in the mask is even."""
+    found, spanned, numbers = list[int](), {0}, np.flatnonzero(group)
+    for check in range(1, len(group)):
+        if check not in spanned and not (np.bitwise_count(numbers & check) & 1).any():
+            found.append(check)
+            spanned |= {each ^ check for each in spanned}
+    return found
 
 
 def _parts(path: Formula) -> Iterator[Formula]:

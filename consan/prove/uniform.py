@@ -10,14 +10,12 @@ Barriers do not wait for threads that have left (leaving.py), so branches that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
-from consan.instrument.control_flow import Graph, Key, definitions, key_of, read, written
+from consan.instrument.control_flow import Graph, Key, key_of, read, written
 from consan.instrument.isa import row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register, Vector
-from consan.prove.environment import has_one_value, parameter_words
-from consan.prove.pairs import AccessPair
+from consan.instrument.ptx import Instruction
 
 
 class Uniformity:
@@ -119,42 +117,3 @@ class Uniformity:
         """Whether a load of a parameter is one of a parameter of the kernel."""
         found = (name for operand in load.operands[1:] for name in names(operand))
         return all(name in self._parameters or load.scope.is_register(name) for name in found)
-
-
-class OneValue:
-    """The stores that `consan check` calls a note: one instruction of several threads of a CTA stores one value to one place (R-RACE).
-
-    The text must show that the value is one: each register that it follows from is written once, by arithmetic on numbers, parameters of
-    the kernel and what is equal in all threads of a CTA. So no iteration, load, or other lane decides it.
-    """
-
-    def __init__(self, function: Function) -> None:
-        self._made: Mapping[Key, list[Instruction]] = definitions(function)
-        self._parameters = frozenset(each.name for each in function.params)
-
-    def is_stored(self, pair: AccessPair) -> bool:
-        """Whether two threads of a CTA store one value where they meet, by one instruction."""
-        one, other = pair.first, pair.second
-        instruction = one.instruction
-        if not pair.one_cta or instruction is not other.instruction or not (row_of(instruction).is_store and one.is_aligned):
-            return False
-        return all(self._is_one(instruction, each, frozenset()) for each in instruction.operands[1:])
-
-    def _is_one(self, user: Instruction, operand: Operand, above: frozenset[Key]) -> bool:
-        """Whether an operand has one value in a CTA. `above`: registers that follow from it."""
-        if isinstance(operand, Vector):
-            return all(self._is_one(user, each, above) for each in operand.elements)
-        if not isinstance(operand, Register):
-            return isinstance(operand, Immediate)
-        if not user.scope.is_register(operand.name):
-            return has_one_value(operand.name)
-        key = key_of(user.scope, operand.name)
-        made = self._made.get(key, [])
-        if len(made) != 1 or made[0].predicate is not None or key in above:
-            return False
-        row = row_of(made[0])
-        if row.is_load:
-            return key in parameter_words(made[0], self._parameters)
-        if not row.is_arithmetic:
-            return False
-        return all(self._is_one(made[0], each, above | {key}) for each in made[0].operands[1:])

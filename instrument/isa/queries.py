@@ -29,6 +29,9 @@ __all__ = [
     "is_move",
     "is_noncoherent",
     "is_wide",
+    "joins_lanes",
+    "keeps_payloads",
+    "leaves_rounding",
     "lowest_bit",
     "makes_generic",
     "may_wait",
@@ -54,6 +57,7 @@ _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div", "neg"})  # that hand on what they take
 
 _SCALED = frozenset(("mad", "fma"))
+_ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 _EITHER_ORDER = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 # The operands that no value of the others hides: a product may be with zero, and a logical operation with a mask.
 _ALWAYS: dict[str, tuple[int, ...]] = {
@@ -336,6 +340,21 @@ def elects(instruction: InstructionLike) -> bool:
 def takes_from_lane(instruction: InstructionLike) -> bool:
     """Whether each lane gets the value of one lane, by its number (ISA "shfl.sync")."""
     return instruction.parts[:3] == ("shfl", "sync", "idx")
+
+
+def joins_lanes(instruction: InstructionLike) -> bool:
+    """Whether all lanes get what the lanes of a warp hold together (ISA "redux.sync")."""
+    return instruction.parts[:2] == ("redux", "sync")
+
+
+def keeps_payloads(instruction: InstructionLike) -> bool:
+    """Whether the ISA does not say which of two NaNs an operation leaves."""
+    return instruction.parts[-1] == "f64"
+
+
+def leaves_rounding(instruction: InstructionLike) -> bool:
+    """Whether a compiler may join a product and a sum, since an instruction does not say how it rounds (ISA "add", floating point)."""
+    return _ROUNDINGS.isdisjoint(instruction.parts)
 
 
 def lowest_bit(instruction: InstructionLike, second: int) -> int:

@@ -37,7 +37,7 @@ from consan.launching.parameter_kind import POINTER
 from consan.launching.signature import kinds_of
 from consan.launching.source import compile_for
 from consan.prove.assumptions import Assumption, names_of
-from consan.prove.proof import ONE_VALUE
+from consan.prove.values.by_many import ONE_VALUE
 from consan.reports.source.names import function_name
 from consan.session.modules.device import shared_device
 
@@ -222,7 +222,7 @@ def _prove(case: Labelled, file: Path, kernel: _Kernel, row: Row, seconds: float
 
 
 def _answer(page: Any) -> str:
-    return "one value" if {each["why"] for each in page["reasons"]} == {ONE_VALUE} else str(page["answer"])
+    return "one value" if any(ONE_VALUE in each for each in page["assumptions"]) else str(page["answer"])
 
 
 def table(rows: list[Row]) -> str:

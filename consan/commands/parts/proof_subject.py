@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import UsageError
@@ -55,7 +55,7 @@ class ProofSubject:
     def prove(self, seconds: float) -> KernelProof:
         """The answer for the kernel, within about so many seconds."""
         assumed = [each.formula for each in self.assumptions]
-        return prove(self.function, self.module, self.block, self.pointers, assumed, seconds)
+        return prove(self.function, self.module, self.block, self.pointers, assumed, seconds, notes=True)
 
     def prove_as_launched(self, parameters: Sequence[bytes], seconds: float) -> KernelProof:
         """The same, under relations of parameters that a launch shows where it needs some."""
@@ -73,7 +73,7 @@ class ProofSubject:
             answer=answer,
             flat=() if proof.environment is None else proof.environment.flat,
             overflows=tuple(map(self._place, proof.overflows)),
-            assumptions=(*proof.premises(), *(each.text for each in self.assumptions)),
+            assumptions=(*proof.premises(), *self._alike(proof), *(each.text for each in self.assumptions)),
             calls=proof.calls,
             reasons=tuple((each.why, tuple(map(self._place, each.lines))) for each in reasons),
             pairs=proof.pairs,
@@ -81,6 +81,12 @@ class ProofSubject:
             command=command,
             places=tuple(map(self._place, lines)),
         )
+
+    def _alike(self, proof: KernelProof) -> Iterator[str]:
+        """The races that count as none, with where they are."""
+        for why in dict.fromkeys(each.why for each in proof.alike):
+            places = (self._place(line) for each in proof.alike for line in each.lines if each.why == why)
+            yield f"{why}: {', '.join(dict.fromkeys(map(str, places)))}"
 
     def _place(self, line: int) -> ProofPlace:
         """A line of the PTX, and of the source."""

@@ -21,7 +21,7 @@ Place = tuple[str, int, int]
 
 def shared_loads(function: Function) -> frozenset[int]:
     """The loads of shared memory that give one value to all threads that load from one address, by their starts in the text."""
-    if not _is_simple(function):
+    if not is_simple(function):
         return frozenset()
     plain = (each for each in function.instructions() if row_of(each).is_load)
     return frozenset(each.start for each in plain if all(touch.in_shared and not touch.is_strong for touch in row_of(each).accesses(each)))
@@ -29,7 +29,7 @@ def shared_loads(function: Function) -> frozenset[int]:
 
 def broadcasts_of(function: Function, graph: Graph, barriers: Collection[int]) -> dict[int, Instruction]:
     """The loads behind a barrier, by their starts, each with the store of the same bytes before it."""
-    if not _is_simple(function):
+    if not is_simple(function):
         return {}
     made, before, found = definitions(function), inverse(graph.successors), dict[int, Instruction]()
     for node in barriers:
@@ -46,7 +46,7 @@ def broadcasts_of(function: Function, graph: Graph, barriers: Collection[int]) -
     return found
 
 
-def _is_simple(function: Function) -> bool:
+def is_simple(function: Function) -> bool:
     """Whether only barriers of the CTA order accesses to shared memory."""
     rows = map(row_of, function.instructions())
     return not any(row.is_mbarrier or row.is_bulk or row.is_copy or row.is_of_products or row.is_warp_barrier or row.calls for row in rows)

@@ -8,7 +8,7 @@
 - Integers do not overflow. Each assumed range is a question: may the term leave it, with the parameters and the grid of the launch? In the
   order in which a thread computes them, the ranges before it hold, so a question may use these (`_known`).
 
-One thing stays assumed: no access leaves its array or is misaligned.
+One thing stays assumed: no access leaves its array or is misaligned. Races that a check calls a note count as none, and are named.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LaunchConditions:
     """Conditions of each launch that a proof covers. `flat`: axes with one CTA.
 
     `grid`: the variables of its extents; empty where it does not matter. `overflows`: questions to the solver, which have no answer.
-    `relations`: of its parameters. `related`: these and the pointers that are equal, in words.
+    `relations`: of its parameters. `related`: these and the pointers that are equal, in words. `alike`: races that count as none.
     """
 
     block: Shape
@@ -47,10 +47,11 @@ class LaunchConditions:
     overflows: tuple[str, ...]
     relations: tuple[ParameterRelation, ...] = ()
     related: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
 
     def assumed(self) -> tuple[str, ...]:
         """Assumptions that stay for each launch, in words."""
-        return (STAYS,)
+        return STAYS, *self.alike
 
     def refuses(self, grid: Shape, parameters: Sequence[bytes]) -> str:
         """Why a launch is not covered, by its grid and its parameters; empty if it is."""
@@ -81,7 +82,7 @@ class LaunchConditions:
         """From that text."""
         given: dict[str, Any] = json.loads(text)
         words: dict[str, Any] = {name: tuple(LaunchWord(**each) for each in given[name]) for name in ("arrays", "numbers")}
-        plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows", "related")}
+        plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows", "related", "alike")}
         return cls(**words, **plain, relations=tuple(map(ParameterRelation.restored, given["relations"])))
 
 
@@ -102,6 +103,7 @@ def conditions_of(proof: KernelProof) -> LaunchConditions | None:
         overflows=tuple(overflows),
         relations=proof.relations,
         related=proof.related(),
+        alike=tuple(dict.fromkeys(each.why for each in proof.alike)),
     )
 
 

@@ -36,7 +36,7 @@ def prove_as_launched(
     ends = time.monotonic() + seconds
     relations: tuple[ParameterRelation, ...] = ()
     same = same_pointers(pointers, parameters)
-    proof = first = prove(function, module, block, pointers, (), seconds, same)
+    proof = first = prove(function, module, block, pointers, (), seconds, same, notes=True)
     for _ in range(_MOST_ROUNDS):
         if proof.answer == PROVEN or not proof.open or any(each.why not in OPEN for each in proof.reasons):
             break
@@ -45,7 +45,8 @@ def prove_as_launched(
         if found is None or set(found) <= set(relations):
             break
         relations = found
-        proof = prove(function, module, block, pointers, [each.formula for each in relations], ends - time.monotonic(), same)
+        held = [each.formula for each in relations]
+        proof = prove(function, module, block, pointers, held, ends - time.monotonic(), same, notes=True)
     return replace(proof, relations=relations) if proof.answer == PROVEN else first
 
 

@@ -27,14 +27,14 @@ def stores_of_values(function: Function) -> dict[int, int]:
     found = {instruction.start: 1 << number for number, instruction in enumerate(_weak(function, "store")) if number < _MOST}
     loads = list(_weak(function, "load")) if found else []
     if loads:
-        goes = _destinations(function, found, _skips(graph_of(function)))
+        goes = _destinations(function, found, chosen_registers(graph_of(function)))
         for load in loads:
             mask = union(goes, written(load))
             found[load.start] = 0 if mask & _ELSEWHERE else mask
     return found
 
 
-def _skips(graph: Graph) -> dict[int, tuple[Key, ...]]:
+def chosen_registers(graph: Graph) -> dict[int, tuple[Key, ...]]:
     """By the start of a branch that only chooses between computations: the registers that they write."""
     found, after = dict[int, tuple[Key, ...]](), graph.post_dominators.immediate
     for number, node in enumerate(graph.nodes):

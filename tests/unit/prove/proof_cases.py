@@ -35,13 +35,13 @@ def kernel(body: str, cluster: str = "1") -> Module:
     return parse(head + body + "\nret;\n}\n", "k.ptx")
 
 
-def answer(given: str | Module, *, assume: str = "", block: int = 64, seconds: float = 20) -> proof.KernelProof:
+def answer(given: str | Module, *, assume: str = "", block: int = 64, seconds: float = 20, notes: bool = False) -> proof.KernelProof:
     """The answer for a kernel, or for what is in its body."""
     module = kernel(given) if isinstance(given, str) else given
     function = module.functions[0]
     names = names_of(function.params, [], (0, 1))
     assumed = [Assumption(assume, names).formula] if assume else []
-    return proof.prove(function, module, (block, 1, 1), (0, 1), assumed, seconds)
+    return proof.prove(function, module, (block, 1, 1), (0, 1), assumed, seconds, notes=notes)
 
 
 PLACE = "mad.lo.s32 %r9, %r9, 4, %r4;\nst.shared.u32 [%r9+64], 1;"  # a number from -16 on

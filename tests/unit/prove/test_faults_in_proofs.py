@@ -287,16 +287,6 @@ OF_PHASES: dict[str, tuple[ModuleType, str, str, str]] = {
         "waits that give up",
     ),
 }
-# The same for stores of one value: with the fault, threads of a CTA are said to store one.
-OF_VALUES: dict[str, tuple[ModuleType, str, str, str]] = {
-    "values of threads": (uniform, "return has_one_value(operand.name)", "return True", "values of threads at one place"),
-    "values of rounds": (uniform, "len(made) != 1 or", "not made or", "values of rounds at one place"),
-    "values that are loaded": (
-        uniform, "return key in parameter_words(made[0], self._parameters)", "return True", "a value that is loaded at one place",
-    ),
-    "instructions of one value": (uniform, "instruction is not other.instruction", "False", "one value by two instructions"),
-    "CTAs of one value": (uniform, "not pair.one_cta or ", "", "one value of two CTAs"),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", FAULTS)
@@ -304,14 +294,6 @@ def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, old, new, case = FAULTS[rule]
     plant(monkeypatch, module, old, new)
     assert answer({**RACES, **UNKNOWN}[case]).answer == proof.PROVEN
-
-
-@pytest.mark.parametrize("rule", OF_VALUES)
-def test_a_fault_in_what_has_one_value(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, old, new, case = OF_VALUES[rule]
-    assert proof.MEET in {each.why for each in answer(RACES[case]).reasons}
-    plant(monkeypatch, module, old, new)
-    assert {each.why for each in answer(RACES[case]).reasons} == {proof.ONE_VALUE}
 
 
 @pytest.mark.slow

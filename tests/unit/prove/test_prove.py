@@ -16,9 +16,10 @@ from ring_programs import ring_of_groups, wrong_rings
 from row_programs import differing
 
 from consan.prove.counterexample import launches
-from consan.prove.proof import MEET, ONE_VALUE
+from consan.prove.proof import MEET
 from consan.prove.solver import ask, until, z3
 from consan.prove.step import NO_TIME
+from consan.prove.values.by_many import ONE_VALUE
 
 
 @pytest.mark.parametrize("body", PROVEN.values(), ids=PROVEN)

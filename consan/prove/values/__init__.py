@@ -1,0 +1,1 @@
+"""Values in registers: which threads of a CTA have the same one."""
