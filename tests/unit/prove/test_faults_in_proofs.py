@@ -153,7 +153,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "numbers below zero": (operations, ', "relu"})', "})", "numbers below zero as zero"),
     "constants that wrap": (step, "if value.constant is not None:", "if False:", "a constant that wraps"),
     "addresses that wrap": (step, "elif not within(offset.small, _ADDRESSES)", "elif False", "an address that wraps"),
-    "numbers that are narrowed": (numbers, "bits < _WORD or self.factor(", "self.factor(", "half of a number"),
+    "numbers that are narrowed": (numbers, "bits < _WORD or self.factor(", "bits >= _WORD and self.factor(", "half of a number"),
     "numbers that are stepped over": (ends, "goal % size != 0, ", "", "rounds that step over a number"),
     "what ends rounds": (
         ends, "size * count == goal], _SECONDS) is False", "], _SECONDS) is not False", "rounds that may go on behind a number",
