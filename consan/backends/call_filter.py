@@ -355,12 +355,16 @@ class CallForm:
         """The bytes of its parameters."""
         return self.layout.size
 
+    @property
+    def kind(self) -> CallKind:
+        """The way in which it is handled."""
+        return CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
+
     def rule(self) -> dict[str, int]:
         """The facts about it that C needs (`CallRule`)."""
         at, within = self.stream or (-1, -1)
-        kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
         names = {"allocates": ALLOCATES.match(self.name) is not None, "kernel": self.kernel[0] + 1, "inside": self.kernel[1]}
-        return {"behind": at + 1, "within": within, "kind": kind, "nbytes": self.nbytes, **names}
+        return {"behind": at + 1, "within": within, "kind": self.kind, "nbytes": self.nbytes, **names}
 
     def unpacked(self, data: bytes) -> tuple[int, ...]:
         """The parameters, where the value is in place of its pointer."""

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.backends.call_filter import CallForm, forms_of
+from consan.backends.call_filter import CallForm, CallKind, forms_of
 from consan.backends.callbacks import NO_LIBRARY, DriverCall, DriverFacts, Listener, libraries, refused
 from consan.backends.contexts import ProcessMemory
 from consan.native.wire import Malformed, Message, MessageKind
@@ -20,9 +20,14 @@ from consan.session.comparing.driver_calls import LAYOUTS, matters
 if TYPE_CHECKING:
     from consan.native.remote import ClientBackend
 
-_CALL: Final = struct.Struct("<IIQQ")  # an entry of the answer to FOLLOW: number, bytes, place of a pointer, how far before the value
+# An entry of the answer to FOLLOW: number, bytes, place of a pointer, how far before the value; way of telling, place of the stream.
+_CALL: Final = struct.Struct("<IIQQQQ")
 _CONTEXT: Final = struct.Struct("<Q")
-_NO_POINTER: Final = 1 << 32  # beyond all parameters
+_NOWHERE: Final = 1 << 32  # beyond all parameters
+_IS_ASKED, _MAY_BE_NOTED, _ENDS_STREAMS = range(3)  # ways of telling
+# The server asks the driver nothing about these calls, if it knows their stream: the program goes on beside them.
+_NOTED: Final = frozenset((CallKind.EVENT, CallKind.EVENT_USE, CallKind.EVENT_WAIT, CallKind.WAIT, CallKind.OPERATION))
+_LAST: Final = ("cuStreamDestroy", "cuCtxDestroy", "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxReset")
 
 
 class RemoteCalls(DriverFacts):
@@ -73,22 +78,23 @@ class RemoteCalls(DriverFacts):
     reads_attributes = True  # the request for a launch says it
 
     def followed_launch(self) -> None:
-        """The interposer notes no call."""
+        """The interposer makes launches."""
 
     def note(self, context: int | None, streams: Sequence[int] | None = None) -> None:
-        """The interposer notes no call."""
+        """The interposer chooses which calls need no answer."""
 
     def ends_order(self) -> None:
         """The interposer drops no call."""
 
     def name_kernel(self, handle: int) -> None:
-        """The interposer notes no call."""
+        """The interposer knows no names."""
 
     def read_noted(self) -> None:
-        """The interposer notes no call."""
+        """They have come in their order."""
 
     def called(self, message: Message) -> None:
-        """The program has made a call."""
+        """The program has made a call. One that is noted may be over for some time."""
+        noted = message.kind is MessageKind.NOTED
         form = self._forms.get(message.a)
         if form is None or len(message.data) < _CONTEXT.size + form.nbytes:
             raise Malformed("no call of the driver")
@@ -96,7 +102,7 @@ class RemoteCalls(DriverFacts):
         values = form.unpacked(message.data[_CONTEXT.size :])
         self.memory.called(form.name, values)
         if self._listener is not None:
-            self._listener.called(DriverCall(form.name, values, form.per_thread, context, message.b, process=self._process))
+            self._listener.called(DriverCall(form.name, values, form.per_thread, context, message.b, noted, process=self._process))
 
     def status(self, function: str, *arguments: Any) -> int:
         """Ask the driver of the process."""
@@ -119,5 +125,7 @@ class RemoteCalls(DriverFacts):
 
 
 def _entry(number: int, form: CallForm) -> bytes:
-    place, behind = form.pointer or (_NO_POINTER, 0)
-    return _CALL.pack(number, form.nbytes, place, behind)
+    place, behind = form.pointer or (_NOWHERE, 0)
+    stream, _ = form.stream or (_NOWHERE, 0)
+    way = _MAY_BE_NOTED if form.kind in _NOTED else _ENDS_STREAMS if form.name in _LAST else _IS_ASKED
+    return _CALL.pack(number, form.nbytes, place, behind, way, stream)

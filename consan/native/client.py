@@ -94,7 +94,9 @@ class Client:
             address = self._counts.share_table(self._orders, table_bytes, self._recorded.unasked)
             self._conversation.begin(Message(MessageKind.ANSWER, address))
             while True:
-                self._conversation.answer(self._answer(self._conversation.request()))
+                request = self._conversation.request()
+                answer = self._answer(request)
+                self._conversation.answer(None if request.kind is MessageKind.NOTED else answer)
                 self._count_interposer()
         except Malformed as error:
             self._reasons[f"process {self.pid} sent {error}: what it did from then on was not checked"] = None
@@ -126,6 +128,8 @@ class Client:
 
     def _answered(self, message: Message) -> Message:
         """The answer, once the device has what was written for it: the program may launch kernels then."""
+        if message.kind is MessageKind.NOTED:  # nobody waits
+            return self._calls_of_driver(message)
         with COST.working():  # a thread of the program waits
             try:
                 answer = self._ANSWERS[message.kind](self, message)
@@ -304,7 +308,7 @@ class Client:
         MessageKind.MADE: _made,
         MessageKind.LAUNCH: _launch,
         MessageKind.TAKE: _taken,
-        **dict.fromkeys((MessageKind.FOLLOW, MessageKind.FOLLOWING, MessageKind.CALLED), _calls_of_driver),
+        **dict.fromkeys((MessageKind.FOLLOW, MessageKind.FOLLOWING, MessageKind.CALLED, MessageKind.NOTED), _calls_of_driver),
     }
 
 

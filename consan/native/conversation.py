@@ -32,11 +32,12 @@ class Conversation:
         message, self._working = receive(self._requests), True
         return message
 
-    def answer(self, message: Message) -> None:
-        """Answer the last request."""
+    def answer(self, message: Message | None) -> None:
+        """Answer the last request. None: nobody waits for an answer."""
         with self._speaking:
             self._working = False
-            send(self._requests, message)
+            if message is not None:
+                send(self._requests, message)
 
     def ask(self, answer: Message) -> Message:
         """Answer a request in the middle of what it asks for, and read the next one."""

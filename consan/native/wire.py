@@ -24,7 +24,7 @@ CHANGED_NODE: Final = (1 << 64) - 3
 
 
 class MessageKind(enum.IntEnum):
-    """The kinds of messages. The interposer sends those before ANSWER and from FOLLOW on, the server the others."""
+    """The kinds of messages. The interposer sends those before ANSWER and from FOLLOW on, the server the others; NOTED has no answer."""
 
     HELLO = 1
     ORDERS = 2
@@ -48,6 +48,7 @@ class MessageKind(enum.IntEnum):
     FOLLOWING = 20
     CALLED = 21
     TAKE = 22
+    NOTED = 23
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection

@@ -4,7 +4,8 @@
 
 A process: a program that loads one module and launches once, with consan's server, less the same program alone. A module: what each of
 20 more costs. Every module is another text, so none is in the server's memory, and all are in the cache on disk. The best of the rounds:
-the machine may be busy. Also the time of both processes on a processor, and what a launch costs that does what one before has done.
+the machine may be busy. Also the time of both processes on a processor, what a launch costs that does what one before has done, and what a
+call costs that orders streams (two for each `edge` of the program: an event is recorded, and waited for).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "native"))
 from native_case import Case, build, options, recordings
 
+from consan.native import calls
 from consan.options import INLINE, RECORD
 
-MODULES, LAUNCHES = 20, 20_000
+MODULES, LAUNCHES, EDGES = 20, 20_000, 4_000
 
 QUIET = {"FAKE_CUDA_RING": "", "FAKE_CUDA_LOG": ""}  # no finding, and the driver writes down no call
 
@@ -52,9 +54,11 @@ def main(rounds: int) -> None:
             steps = (words, [*words, *map(str, more)], [*words, *["again"] * LAUNCHES])
             one, modules, launches = [added(case, each, rounds, engine) for each in steps]
             module, launch = modules - one, launches - one
+            call = of_calls(case, [*words, "synchronize", "stream1", "again"], rounds, engine)
             print(f"{engine}: a process {one.clock:.1f} ms, on a processor {one.processor:.1f} ms")
             print(f"{engine}: a module {module.clock / MODULES:.2f} ms, on a processor {module.processor / MODULES:.2f} ms")
             print(f"{engine}: a launch {launch.clock / LAUNCHES * 1e3:.1f} us, on a processor {launch.processor / LAUNCHES * 1e3:.1f} us")
+            print(f"{engine}: a call {call.clock / EDGES * 500:.1f} us, on a processor {call.processor / EDGES * 500:.1f} us")
 
 
 def added(case: Case, words: list[str], rounds: int, engine: str) -> Cost:
@@ -65,6 +69,15 @@ def added(case: Case, words: list[str], rounds: int, engine: str) -> Cost:
         case.run(*words, given=asked, **QUIET)  # fills the cache
         checked = best(lambda: case.run(*words, given=asked, **QUIET), rounds)
     return checked - best(lambda: subprocess.run([case.folder / "program", *words], env=given, check=False), rounds)
+
+
+def of_calls(case: Case, words: list[str], rounds: int, engine: str) -> Cost:
+    """What calls add that order streams, seen by a made-up CUPTI."""
+    before, calls.libraries = calls.libraries, lambda: iter([str(case.folder / "libcupti.so")])
+    try:
+        return added(case, [*words, *["edge"] * EDGES, "again"], rounds, engine) - added(case, [*words, "again"], rounds, engine)
+    finally:
+        calls.libraries = before
 
 
 def best(run: Callable[[], object], rounds: int) -> Cost:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from consan.backends.virtual import VirtualBackend
 from consan.checker.judging.collected import LaunchedKernel
@@ -29,6 +30,7 @@ from consan.instrument.record import Recorded
 from consan.instrument.record.analyses.launch_inputs import SLOT
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES
+from consan.native.build import INTERPOSER
 from consan.native.program import NativeProgram
 from consan.native.run import run_native
 from consan.reports.model import Report
@@ -36,7 +38,7 @@ from consan.session.executing.loading import Modules
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
-from consan.toolchain.host_library import C
+from consan.toolchain.host_library import C, HostLibrary
 from consan.toolchain.nvrtc import compile_ptx
 
 HERE = Path(__file__).parent
@@ -170,3 +172,11 @@ def _ring(ptx: str) -> bytes:
     prepared, backend = session.prepare(ptx), session.backend
     session.launch(prepared, "sums", GRID, BLOCK, _buffers(backend))
     return session.shadow.ring.tobytes()
+
+
+def break_interposer(planted: pytest.MonkeyPatch, old: str, new: str, file: str = "unasked.h") -> None:
+    """Plant a fault in a source of the interposer."""
+    files = INTERPOSER.sources()
+    assert files[file].count(old) == 1, old
+    data, built = HostLibrary.data, INTERPOSER.compiled(files | {file: files[file].replace(old, new)})
+    planted.setattr(HostLibrary, "data", lambda library: built if library is INTERPOSER else data(library))

@@ -130,11 +130,12 @@ class HostileClient:
         with requests:
             try:
                 for _ in range(rounds):
-                    answer = exactly(requests, HEAD.size)
-                    if len(answer) < HEAD.size:
-                        return
-                    exactly(requests, HEAD.unpack(answer)[-1])
-                    self.launching = HEAD.unpack(answer)[3] == 1 and HEAD.unpack_from(request)[1] == MessageKind.LAUNCH
+                    if HEAD.unpack_from(request)[1] != MessageKind.NOTED:
+                        answer = exactly(requests, HEAD.size)
+                        if len(answer) < HEAD.size:
+                            return
+                        exactly(requests, HEAD.unpack(answer)[-1])
+                        self.launching = HEAD.unpack(answer)[3] == 1 and HEAD.unpack_from(request)[1] == MessageKind.LAUNCH
                     request = self.request()
                     requests.sendall(request)
                     if HEAD.unpack_from(request)[-1] > len(request) - HEAD.size:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from native_case import STATUS, Case
+from native_case import STATUS, Case, break_interposer
 from planted import plant
 
+from consan.backends.callbacks import DriverCall
 from consan.native import calls
 from consan.reports.model import Report
 from consan.session.comparing import captures
+from consan.session.comparing.driver_calls import ProgramOrder
 from consan.toolchain.host_library import C
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -144,3 +146,42 @@ def test_planted_captures(tmp_path: Path, case: Case, monkeypatch: pytest.Monkey
 def test_a_launch_that_records_an_event_by_an_attribute(event: str, case: Case) -> None:
     """What waits for it may run beside the launch."""
     run(case, event, "again", launcher="cuLaunchKernelEx", why="a launch records an event by an attribute")
+
+
+# What the program tells of its calls, with an answer and without: the first one for a stream waits, since the driver may be asked about it.
+KINDS = (
+    (
+        "a stream that is made",
+        ("stream1", "again", "edge", "edge"),
+        ["cuStreamCreate", "cuEventRecord", "cuStreamCreate", "cuStreamWaitEvent"],
+    ),
+    ("the default stream", ("synchronize", "synchronize"), []),
+)
+
+
+def asked(case: Case, steps: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The calls whose answer the program waits for, but launches."""
+    found, called = list[str](), ProgramOrder.called
+
+    def listens(order: ProgramOrder, call: DriverCall) -> None:
+        found.extend([call.name] * (not call.noted))
+        called(order, call)
+
+    with monkeypatch.context() as inside:
+        inside.setattr(ProgramOrder, "called", listens)
+        run(case, *steps, "again")
+    return [name for name in found if not name.startswith("cuLaunch")]
+
+
+@pytest.mark.parametrize(("steps", "waited"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+def test_the_program_does_not_wait_behind_calls_for_streams_that_are_known(
+    steps: tuple[str, ...], waited: list[str], case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked(case, steps, monkeypatch) == waited
+
+
+def test_planted_streams_that_nobody_knows(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver may be asked about such a stream when it has gone."""
+    break_interposer(monkeypatch, "return stream == LEGACY ||", "return true ||", "streams.h")
+    with pytest.raises(AssertionError):
+        test_the_program_does_not_wait_behind_calls_for_streams_that_are_known(*KINDS[0][1:], case, monkeypatch)

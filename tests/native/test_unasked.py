@@ -9,15 +9,14 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from native_case import STATUS, Case
+from native_case import STATUS, Case, break_interposer
 from planted import plant
 
 from consan.native import calls, client, unasked
-from consan.native.build import INTERPOSER
 from consan.native.launches import RecordedModules
 from consan.native.wire import Message
 from consan.reports.model import CLEAN, INCOMPLETE, Report
-from consan.toolchain.host_library import C, HostLibrary
+from consan.toolchain.host_library import C
 from consan.toolchain.nvrtc import compile_ptx
 
 pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
@@ -100,13 +99,6 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         yield until
 
 
-def break_interposer(planted: pytest.MonkeyPatch, old: str, new: str, file: str = "unasked.h") -> None:
-    files = INTERPOSER.sources()
-    assert files[file].count(old) == 1, old
-    data, built = HostLibrary.data, INTERPOSER.compiled(files | {file: files[file].replace(old, new)})
-    planted.setattr(HostLibrary, "data", lambda library: built if library is INTERPOSER else data(library))
-
-
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_a_launch_that_differs_asks(name: str, questions: Questions, planted: pytest.MonkeyPatch) -> None:
     step, launcher, fault = DIFFERENT[name]
@@ -116,6 +108,12 @@ def test_a_launch_that_differs_asks(name: str, questions: Questions, planted: py
     break_interposer(planted, *fault)
     refused = 5 if step == "context" else STATUS  # by the driver, which gets the kernel of another context
     assert questions.of(*KNOWN, step, "again", ends=refused, **how) == before, "the fault is seen"
+
+
+def test_no_call_is_noted_beside_launches_that_rest_on_the_order(questions: Questions, planted: pytest.MonkeyPatch) -> None:
+    before = questions.of(*KNOWN)
+    break_interposer(planted, "if (!noted || rest_on_order()) {", "if (!noted) {", "streams.h")
+    assert questions.of(*KNOWN, "synchronize", "again") == before, "the fault is seen: else it asks once more"
 
 
 # Faults of the server with which an entry stays, though what it rests on has changed.

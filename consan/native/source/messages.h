@@ -27,7 +27,8 @@ enum Kind {
     FOLLOW,
     FOLLOWING,
     CALLED,
-    TAKE
+    TAKE,
+    NOTED
 };
 
 struct Head {

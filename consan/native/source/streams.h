@@ -5,11 +5,17 @@
 
 //
 // The server chooses the library of CUPTI and the calls (consan/native/calls.py). Behind each of them it gets the parameters.
+//
+// The thread waits for no answer to a call of which the server asks the driver nothing: it knows the stream, from a call before that it
+// has answered. What comes behind on the connection comes behind it in the order of streams, too.
 
 struct Followed {  // by the number of the function
     uint32_t number, bytes;    // of its parameters
     uint64_t pointer, behind;  // where the address of a value is among them (beyond them: there is none), and how far before the value
+    uint64_t way, stream;      // enum Way; where its stream is among the parameters (beyond them: it has none)
 };
+#define LEGACY 1  // the default stream of a context
+enum Way { IS_ASKED, MAY_BE_NOTED, ENDS_STREAMS };
 #define MOST_CALLBACKS 2048
 #define MOST_OF_CALL 128
 static struct Followed followed[MOST_CALLBACKS];
@@ -25,13 +31,49 @@ struct CallbackData {  // CUpti_CallbackData
 #define DRIVER_API 1
 #define API_EXIT 1
 
-static void report(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length);
+#define MOST_KNOWN 256
+static _Atomic uint64_t known_streams[MOST_KNOWN];  // the server knows them
+
+static _Atomic uint64_t *place_of_stream(uint64_t stream) { return &known_streams[(stream >> 4) % MOST_KNOWN]; }
+
+static void forget_streams(void) {
+    for (int i = 0; i < MOST_KNOWN; i++) atomic_store(&known_streams[i], 0);
+}
+
+static bool is_known(uint64_t stream) { return stream == LEGACY || atomic_load(place_of_stream(stream)) == stream; }
+
+// The stream of a call; the legacy default stream where it has none.
+static uint64_t stream_of(const struct Followed *form, const char *values) {
+    uint64_t stream = LEGACY;
+    if (form->stream + sizeof stream <= form->bytes) memcpy(&stream, values + form->stream, sizeof stream);
+    return stream ? stream : LEGACY;
+}
+
+static bool rest_on_order(void);
 
 struct Seen {  // a call
     uint32_t number, bytes;
     uint64_t context;  // the part that is reported begins here
     char values[MOST_OF_CALL];
 };
+
+// Tell the server. Launches that are made without a question rest on the order of streams: while there are any, nothing is noted.
+static void tell_call(struct Seen *seen, bool noted) {
+    struct Head head;
+    char *answer;
+    uint64_t thread = (uint64_t)syscall(SYS_gettid), length = sizeof seen->context + seen->bytes;
+    int before = errno;
+    pthread_mutex_lock(&turn);
+    uint64_t begun = nanoseconds();
+    if (!noted || rest_on_order()) {
+        if (ask_in_turn(CALLED, seen->number, thread, &seen->context, length, &head, &answer)) free(answer);
+    } else if (connected()) {
+        if (!tell(requests, NOTED, seen->number, thread, &seen->context, length)) lose();
+        spend(true, nanoseconds() - begun);
+    }
+    pthread_mutex_unlock(&turn);
+    errno = before;
+}
 
 static void called(void *unused, int domain, uint32_t number, const struct CallbackData *data) {
     (void)unused, (void)domain;
@@ -45,7 +87,10 @@ static void called(void *unused, int domain, uint32_t number, const struct Callb
         if (at) memcpy(&value, (const char *)(uintptr_t)at + form.behind, sizeof value);
         memcpy(seen.values + form.pointer, &value, sizeof value);
     }
-    report(CALLED, seen.number, (uint64_t)syscall(SYS_gettid), &seen.context, sizeof seen.context + seen.bytes);
+    uint64_t stream = stream_of(&form, seen.values);
+    if (form.way == ENDS_STREAMS) forget_streams();
+    tell_call(&seen, form.way == MAY_BE_NOTED && is_known(stream));
+    if (form.way == MAY_BE_NOTED) atomic_store(place_of_stream(stream), stream);
 }
 
 // The text is the path of the library, and behind its zero the calls. Returns what CUPTI says.

@@ -41,6 +41,13 @@ struct MadeUnasked {  // a launch that has counted itself
 
 static struct UnaskedTable *unasked(void) { return behind_table(sizeof(struct Spent), sizeof(struct UnaskedTable)); }
 
+static bool rest_on_order(void) {
+    struct UnaskedTable *all = unasked();
+    for (int at = 0; all && at < MOST_UNASKED; at++)
+        if (atomic_load_explicit(&all->heads[at].word, memory_order_relaxed)) return true;
+    return false;
+}
+
 static bool has_values(const struct Unasked *entry, void **arguments) {
     uint32_t size, at = 0;
     if (entry->count && arguments == NULL) return false;
