@@ -148,7 +148,8 @@ class Stretches:
 
     `between` is on paths of any thread from (1) to (2); empty also if there is no path (`follows` tells). Each other stretch is on paths
     of the thread of its access: from the access to the next (1), (2) or end of the kernel, or from one of those to the access. If (2) can
-    follow (1), `after_first` and `before_second` contain only what lies between them. `repeats`: (1) or (2) is in a loop.
+    follow (1), `after_first` and `before_second` contain only what lies between them. `repeats`: (1) or (2) is in a loop, or one of them
+    alone is in a loop that the compiler has unrolled.
     """
 
     follows: bool

@@ -189,7 +189,8 @@ class Flow:
 
     def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
         """The order of two accesses, where one can follow the other. `wanted`: whether to swap them if the graph allows both orders."""
-        for blocked in (set[int](), self._walls(barriers)):
+        # A group of lanes has a mask of its own, which the text may not show: a barrier of some lanes decides if no other does.
+        for blocked in (set[int](), self._walls(barriers), self._walls("lanes" if barriers == "warp" else barriers)):
             forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)
             if forth != back:
                 return self._ordered(one, other, swapped=back)
@@ -270,17 +271,27 @@ class Flow:
         """The synchronisation around two accesses."""
         both = first | second
         of_first, of_second = (self.edges(thread) for thread in threads)
-        forward, backward = closure(self.out, first, both), closure(self.edges(None).into, second, both)
-        between = forward & backward if forward & second else None
+        between, own, other = (self._between(edges, first, second) for edges in (self.edges(None), of_first, of_second))
         return Stretches(
             follows=between is not None,
-            repeats=self.repeats(both),
+            repeats=self.repeats(both) or self._is_unrolled(first) != self._is_unrolled(second),
             between=() if between is None else self._stretch(self.edges(None), first, both, second, between),
             before_first=self._stretch(of_first, first, both, back=True),
-            after_first=self._stretch(of_first, first, both, None, between),
-            before_second=self._stretch(of_second, second, both, None, between, back=True),
+            after_first=self._stretch(of_first, first, both, None, between if own is None else own),
+            before_second=self._stretch(of_second, second, both, None, between if other is None else other, back=True),
             after_second=self._stretch(of_second, second, both),
         )
+
+    @staticmethod
+    def _between(edges: Edges, first: Vertices, second: Vertices) -> Vertices | None:
+        """The vertices on paths from (1) to (2) that pass neither; None if there is no such path."""
+        forward, backward = closure(edges.out, first, first | second), closure(edges.into, second, first | second)
+        return forward & backward if forward & second else None
+
+    def _is_unrolled(self, access: Vertices) -> bool:
+        """Whether an access has copies with a barrier of the CTA between them: an unrolled loop, and not one statement."""
+        barriers = self._walls("cta")
+        return any(self._reaches({each}, access, set()) and not self._reaches({each}, access, barriers) for each in access)
 
     def _stretch(
         self,

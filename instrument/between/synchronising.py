@@ -43,7 +43,13 @@ def _is_cluster(instruction: Instruction) -> bool:
     return row.is_cluster_barrier and not row.arrives_only
 
 
-BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {"warp": _is_warp, "cta": is_full, "cluster": _is_cluster}
+def _is_of_lanes(instruction: Instruction) -> bool:
+    return row_of(instruction).is_warp_barrier or is_full(instruction)
+
+
+BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {
+    "warp": _is_warp, "lanes": _is_of_lanes, "cta": is_full, "cluster": _is_cluster,
+}  # fmt: skip
 
 
 class SynchronisingCalls:

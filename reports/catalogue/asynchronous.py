@@ -34,6 +34,13 @@ OPERATION_RACES: Final = {
         _FENCE_AND_BARRIER,
         "the {second_role} at {second_at} can come before the {first_role} at {first_at} has stored its value",
     ),
+    "operation-unordered/WAR": Situation(
+        "a barrier between the wait of the thread that issues (1) and the {second_role} (2)",
+        "put {cta_barrier} after the wait for the {first_role} in the thread that issues {first_at}, and before {second_at} (in a loop: at"
+        " the end of its body)",
+        "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has read them: nothing orders it"
+        " behind the thread that issues (1)",
+    ),
     "global-operation-unordered": Situation(
         "an order between (1) and the thread that issues (2), by a barrier, or a release after (1) and an acquire of it before (2)",
         "put {cta_barrier} (or an mbarrier whose arrival releases and whose wait acquires) after {first_at} and before {second_at}, and"

@@ -77,19 +77,32 @@ def too_few(case: Case) -> Culprit:
 
 
 def passed_by(case: Case) -> Culprit:
-    """A barrier between (1) and (2) that one of the two threads cannot reach in between."""
-    point = last_of(case.around.between, is_wait)
+    """A barrier between (1) and (2) that one of the two threads can reach in between. The other one cannot, nor beyond them."""
+    point, around = last_of(case.around.between, is_wait), case.around
     if point is None:
         return None
-    sides = ((case.first, case.around.after_first), (case.second, case.around.before_second))
-    absent = [thread_of(access) for access, points in sides if not same(point, points)]
-    return (point, {"absent": absent[0]}) if absent else None
+    sides = ((case.first, around.after_first, around.before_first), (case.second, around.before_second, around.after_second))
+    absent = [(thread_of(access), beyond) for access, points, beyond in sides if not same(point, points)]
+    if len(absent) != 1 or same(point, absent[0][1]):
+        return None
+    return point, {"absent": absent[0][0]}
+
+
+def late_cluster_wait(case: Case) -> Culprit:
+    """The wait of a split cluster barrier that comes only after (2), while its arrival comes before."""
+    around = case.around
+    arrival = last_of(around.before_second, lambda point: point.row.is_cluster_barrier)
+    if not around.follows or arrival is None or not arrival.row.arrives_only:
+        return None
+    return first_of(around.after_second, lambda point: point.row.is_cluster_barrier and not point.row.arrives_only and point.always)
 
 
 def in_branch(case: Case) -> Culprit:
     """A barrier of the CTA that some path from (1) to (2) avoids. Had both threads passed it, it would have ordered them."""
-    barriers = [point for point in case.around.between if is_barrier(point)]
-    if case.around.repeats or any(point.always for point in barriers):
+    around = case.around
+    own = [point for point in around.between if same(point, around.after_first) and same(point, around.before_second)]
+    barriers = [point for point in own if is_barrier(point)]
+    if around.repeats or any(point.always for point in barriers):
         return None
     return last_of(barriers, lambda point: is_wait(point) and point.count is None)
 

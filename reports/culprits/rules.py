@@ -17,6 +17,7 @@ from consan.reports.culprits.finders import (
     fence_of_some,
     foreign_wait,
     in_branch,
+    late_cluster_wait,
     late_wait,
     leaves,
     leaves_last,
@@ -145,6 +146,7 @@ _RACES: Final = (
         "the {culprit} at {culprit_at} is relaxed: what came before it is not released",
         "write barrier.cluster.arrive.release (the default) at {culprit_at}",
     ),
+    (("cluster",), late_cluster_wait, *_LATE),
     (
         ("no-barrier",),
         orders_nothing(lambda point: point.row.is_fence),

@@ -94,8 +94,10 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, 
     first, second = pair
     if situation in _EDGES or (finding.kind == "missing-order" and situation not in _WITHIN):
         return finding, pair, ""
-    if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
+    if finding.kind not in _RACES or first is None or second is None:
         return finding, pair, ""
+    if any(access.asynchronous for access in finding.accesses):
+        return *_turned(finding, pair, swap=relations is not None and _is_of_a_later_round(finding, first, second, relations)), ""
     if relations and _is_update(first, second, relations) and not _of_one_writer(finding, first, second, relations):
         return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), UPDATE
     if relations and _is_checked(first, second, relations) and not _of_one_writer(finding, first, second, relations):
@@ -106,6 +108,15 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, 
     finding, pair = _turned(finding, pair, swap=order is not None and order.swapped)
     shape = _shape(finding, order) or (DISJOINT if _are_disjoint(finding, pair, relations) else "")
     return finding, pair, OWN_UPDATE if shape == STATEMENT and relations and _updates(pair, relations) else shape
+
+
+def _is_of_a_later_round(finding: Finding, write: Site, operation: Site, relations: Relations) -> bool:
+    """Whether a write races with what an operation reads, and a barrier orders the write before the operation of its own round."""
+    by = [access.asynchronous for access in finding.accesses[:2]]
+    if (finding.kind, finding.hazard) != ("data-race", "RAW") or by[0] is not None or by[1] is None:
+        return False
+    order = relations.order(write, operation, _barriers(*finding.accesses))
+    return order is not None and order.swapped and order.carried
 
 
 def _are_disjoint(finding: Finding, pair: Pair, relations: Relations | None) -> bool:

@@ -143,9 +143,9 @@ def _operation(finding: Finding) -> AsyncInfo | None:
     return next((access.asynchronous for access in finding.accesses if access.asynchronous), None)
 
 
-def _engine(finding: Finding) -> bool:
-    """Whether (2) is a bulk copy or a matrix product: a CTA barrier alone does not order it."""
-    action = _last(finding).asynchronous
+def _engine(finding: Finding, access: Access | None = None) -> bool:
+    """Whether (2), or the access, is one of a bulk copy or a matrix product: a CTA barrier alone does not order it."""
+    action = (access or _last(finding)).asynchronous
     return action is not None and action.kind != "cp.async"
 
 
@@ -166,7 +166,7 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
         ("global-operation-unordered", lambda f: _engine(f) and f.hazard == "RAW" and _last(f).in_global),
-        ("operation-unordered", _engine),
+        ("operation-unordered", lambda f: _engine(f) or (f.hazard == "WAR" and _engine(f, _first(f)))),
         ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),
         ("same-site", lambda f: _first(f).statement == _last(f).statement),

@@ -42,6 +42,7 @@ CULPRITS = (
     ("bulk_load_waited_late", "WAIT(&b_full", "comes only after the read", "before the read at bulk_load_waited_late.cu"),
     ("mbarrier_warp_waits", "WAIT(&full", "does not execute the mbarrier.try_wait", "__syncthreads()"),
     ("cluster_relaxed_arrive", "relaxed", "is relaxed", "barrier.cluster.arrive.release"),
+    ("cluster_read_before_split_wait", "barrier.cluster.wait", "comes only after the read", "move the barrier.cluster.wait"),
     ("cluster_arrive_cta_scope", "", "releases at .cta scope", "mbarrier.arrive.release.cluster"),
     ("cluster_wait_cta_scope", "", "acquires at .cta scope", "write .acquire.cluster"),
     ("cp_async_off_by_one", "WAIT", "wait_group 2 at cp_async_off_by_one.cu:30 lets the 2 newest groups", "instead of 2"),

@@ -224,7 +224,7 @@ def test_a_scan_of_a_warp_is_not_told_to_use_atomics_only(tmp_path: Path, engine
     assert not consan.launch(consan.Kernel(tmp_path / "fixed.cu"), 1, 32, [np.zeros(32, np.int32)], **given).findings
 
 
-@pytest.mark.parametrize("name", ["raw", "waw", "war_loop", "mbarrier_other_lane"])
+@pytest.mark.parametrize("name", ["raw", "waw", "war_loop", "mbarrier_other_lane", "scan_read_behind_loop"])
 def test_where_nothing_stands_between_there_is_no_culprit(name: str) -> None:
     (report,) = _racy(name)
     assert report.findings

@@ -127,7 +127,7 @@ class Copies {
             own.commits += more[thread], own.retired += more[thread], own.last_group += more[thread];
             for (Wait &each : own.waits) each.retired += more[thread];
         }
-        for (Item &each : items_) each.group += more[each.thread];
+        for (Item &each : items_) each.group += more[each.thread], each.before_group += more[each.thread];
     }
 
     // Whether a thread has waited for all of its copies.
@@ -168,7 +168,7 @@ class Copies {
         u32 next, group, number;
         u8 mask;
         u32 issued;      // the moment of its thread
-        u32 before = 0;  // the number of its thread's last copy into the bytes at this site, plus 1
+        u32 before = 0, before_group = 0;  // the number of its thread's last copy into the bytes at this site, plus 1, and its group
     };
 
     // Compares a copy with a later access. `wait`: that of its thread, if there is one; `copy`: the access is one of a copy, too.
@@ -185,7 +185,7 @@ class Copies {
         bool issued() const { return item.thread == now.thread || all.clocks_.before(item.thread, item.issued, now.thread); }
         bool awaited() const { return !now.writes; }
         // A read of what an earlier copy brought, before this one.
-        bool early() const { return !now.writes && !now.operation && all.settled_[cell]; }
+        bool early() const { return !now.writes && !now.operation && (all.settled_[cell] || all.replaces(item, now, cell)); }
 
         void place(Record &found) const {
             bool one_warp = item.thread / LANES == now.thread / LANES, of_one = copy && one_warp && item.site == now.site;
@@ -234,7 +234,7 @@ class Copies {
         for (u32 at = head; at && steps < 2; at = items_[at].next, ++steps) {
             Item &item = items_[at];
             if (item.thread != access.thread || item.site != access.site || item.mask != mask) continue;
-            item.group = group;
+            item.before_group = item.group, item.group = group;
             item.value = access.value, item.has_value = access.has_value;
             item.before = item.number + 1;
             item.number = threads_[access.thread].issued;
@@ -243,6 +243,18 @@ class Copies {
         }
         items_.push_back({access, head, group, threads_[access.thread].issued, mask, clocks_.time(access.thread)});
         head = (u32)items_.size() - 1;
+    }
+
+    // Whether a thread has waited for an earlier copy of these bytes, and has not come to its own copy of this round, if it makes any.
+    bool replaces(const Item &item, const Access &access, u32 cell) const {
+        if (threads_[access.thread].issued > item.number) return false;
+        for (u32 at = heads_[cell]; at; at = items_[at].next) {
+            const Item &each = items_[at];
+            bool own = &each == &item;
+            const Wait *wait = each.mask & item.mask && (!own || item.before) ? covering(each.thread, own ? item.before_group : each.group) : nullptr;
+            if (wait && clocks_.before(each.thread, wait->time, access.thread)) return true;
+        }
+        return false;
     }
 
     // Whether a thread knows by an mbarrier that an earlier copy is complete: it lacks a wait, or has released the bytes too early.

@@ -247,13 +247,12 @@ class Operations {
         head = (u32)nodes_.size() - 1;
     }
 
-    // A refill that overtakes accesses of the last fill is a race, not a missing wait: its issuer did not wait until the stage was free. That
-    // is so if the accessing thread had seen all earlier phases and released nothing since, or if it had seen some, and the issuer not all.
+    // A refill that overtakes accesses of an earlier fill is a race, not a missing wait: its issuer did not wait until the stage was free. That
+    // is so if the accessing thread had waited for an earlier phase and released nothing since, or if it had seen some, and the issuer not all.
     bool overtakes(const Operation &load, u32 thread, u32 time) const {
         if (!load.by_phase() || !load.refill || load.phase.phase == 0) return false;
-        u32 seen = load.kind == LAUNCH_REQUEST_OPERATION ? 1 : load.phase.phase;  // requests go round without their readers
         if (!load.informed && mbarriers_.phases_known(thread, load.phase)) return true;
-        return mbarriers_.nothing_since(thread, load.phase, seen, time);
+        return mbarriers_.nothing_since(thread, load.phase, time);
     }
 
     // What is known of an operation that comes behind an access of a thread.

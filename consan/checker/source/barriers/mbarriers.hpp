@@ -214,11 +214,11 @@ class Mbarriers {
     bool waited(const Phase &phase) const { return objects_[phase.object].waited > phase.phase; }
     // By a wait whose result decides something (R-M14).
     bool heeded(const Phase &phase) const { return objects_[phase.object].heeded > phase.phase; }
-    // Whether a thread has seen some phases at least, and `time` is still the moment of the last one: it has released nothing since.
-    bool nothing_since(u32 thread, const Phase &phase, u32 least, u32 time) const {
+    // Whether a thread has waited for a phase, and `time` is still the moment of the last one: it has released nothing since.
+    bool nothing_since(u32 thread, const Phase &phase, u32 time) const {
         const Object &object = objects_[phase.object];
         auto last = object.seen_at.find(thread);
-        return clocks_.known(thread, object.actor) >= least && last != object.seen_at.end() && last->second == time;
+        return last != object.seen_at.end() && last->second == time;
     }
     // Whether a thread has waited for phases of the object by itself.
     bool waits(u32 thread, const Phase &phase) const { return objects_[phase.object].seen_at.count(thread) != 0; }
