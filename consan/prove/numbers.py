@@ -149,10 +149,11 @@ def larger(one: Number, other: Number) -> Number:
 
 @dataclass
 class SharedMemory:
-    """The alignment of its variables, and what a proof assumes of them and of others, in words. `zeros`: words that begin at 0."""
+    """Alignments of variables; what a proof assumes of a launch, and of where variables begin, in words; and words that begin at 0."""
 
     aligned: dict[str, int] = field(default_factory=dict)
     premises: dict[str, None] = field(default_factory=dict)
+    begins: dict[str, None] = field(default_factory=dict)
     zeros: set[Base] = field(default_factory=set)
 
 
@@ -266,8 +267,7 @@ class Symbols:
 
     def kind_of(self, term: Formula) -> str:
         """The threads that share a value that follows from a term."""
-        kinds = {name[0] for name in self.free(term)}
-        return next((kind for kind in "tuc" if kind in kinds), "p")
+        return next((kind for kind in "tuc" if any(name[0] == kind for name in self.free(term))), "p")
 
     def factor(self, term: Formula) -> int:
         """A power of two that divides a term."""

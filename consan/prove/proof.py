@@ -75,7 +75,8 @@ class KernelProof:
 
     def premises(self) -> tuple[str, ...]:
         """Its assumptions beside those of all kernels, in words."""
-        return () if self.environment is None else tuple(self.environment.symbols.shared.premises)
+        shared = None if self.environment is None else self.environment.symbols.shared
+        return () if shared is None else (*shared.premises, *shared.begins)
 
 
 @dataclass(frozen=True)

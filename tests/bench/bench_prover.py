@@ -50,9 +50,10 @@ def row(path: Path, within: float, *, racy: bool) -> dict[str, Any]:
     pointers = [place for place, each in enumerate(entry.params) if each.nbytes == _ADDRESS]
     began = time.process_time()
     assumed: list[Assumption] = [lambda environment: grid_of(given, environment)]
-    proof = prove(entry, module, given.block, pointers, assumed, within)
+    proof = prove(entry, module, given.block, pointers, assumed, within, notes=True)
     answer = proof.answer
-    if answer != PROVEN and prove(entry, module, given.block, pointers, [*assumed, *_integers(given)], within).answer == PROVEN:
+    fixed = [*assumed, *_integers(given)]
+    if answer != PROVEN and prove(entry, module, given.block, pointers, fixed, within, notes=True).answer == PROVEN:
         answer = "these integers"
     text = "\n".join(line for line in re.sub(r"//.*", "", ptx).splitlines() if not line.lstrip().startswith("."))
     return {
@@ -61,6 +62,7 @@ def row(path: Path, within: float, *, racy: bool) -> dict[str, Any]:
         "plain": not _OTHER.search(text),
         "answer": answer,
         "why": [f"{each.why} {each.lines}" for each in proof.reasons[:3]],
+        "notes": [f"{each.why} {each.lines}" for each in proof.alike],
         "seconds": round(time.process_time() - began, 2),
     }
 

@@ -8,7 +8,8 @@
 - Integers do not overflow. Each assumed range is a question: may the term leave it, with the parameters and the grid of the launch? In the
   order in which a thread computes them, the ranges before it hold, so a question may use these (`_known`).
 
-One thing stays assumed: no access leaves its array or is misaligned. Races that a check calls a note count as none, and are named.
+Assumed, and said, is what stays: no access leaves its array or is misaligned, shared memory begins where products of matrices need it, and
+races that a check calls a note are none.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class LaunchConditions:
     """Conditions of each launch that a proof covers. `flat`: axes with one CTA.
 
     `grid`: the variables of its extents; empty where it does not matter. `overflows`: questions to the solver, which have no answer.
-    `relations`: of its parameters. `related`: these and the pointers that are equal, in words. `alike`: races that count as none.
+    `relations`: of its parameters. `related`: these and the pointers that are equal, in words. `more`: what is assumed, too.
     """
 
     block: Shape
@@ -47,11 +48,11 @@ class LaunchConditions:
     overflows: tuple[str, ...]
     relations: tuple[ParameterRelation, ...] = ()
     related: tuple[str, ...] = ()
-    alike: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
 
     def assumed(self) -> tuple[str, ...]:
         """Assumptions that stay for each launch, in words."""
-        return STAYS, *self.alike
+        return STAYS, *self.more
 
     def refuses(self, grid: Shape, parameters: Sequence[bytes]) -> str:
         """Why a launch is not covered, by its grid and its parameters; empty if it is."""
@@ -82,14 +83,14 @@ class LaunchConditions:
         """From that text."""
         given: dict[str, Any] = json.loads(text)
         words: dict[str, Any] = {name: tuple(LaunchWord(**each) for each in given[name]) for name in ("arrays", "numbers")}
-        plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows", "related", "alike")}
+        plain: dict[str, Any] = {name: tuple(given[name]) for name in ("block", "flat", "grid", "overflows", "related", "more")}
         return cls(**words, **plain, relations=tuple(map(ParameterRelation.restored, given["relations"])))
 
 
 def conditions_of(proof: KernelProof) -> LaunchConditions | None:
     """The assumptions of a proof; None where a launch does not show whether they hold."""
     environment = proof.environment
-    if proof.answer != PROVEN or environment is None or proof.calls or proof.premises():
+    if proof.answer != PROVEN or environment is None or proof.calls or environment.symbols.shared.premises:
         return None
     overflows = _overflows(environment.symbols)
     if overflows is None:
@@ -103,7 +104,7 @@ def conditions_of(proof: KernelProof) -> LaunchConditions | None:
         overflows=tuple(overflows),
         relations=proof.relations,
         related=proof.related(),
-        alike=tuple(dict.fromkeys(each.why for each in proof.alike)),
+        more=(*environment.symbols.shared.begins, *dict.fromkeys(each.why for each in proof.alike)),
     )
 
 

@@ -69,7 +69,7 @@ def operand_of(form: OperandInMemory, descriptor: Number, symbols: Symbols) -> O
     low = times(lines, number(CHUNK * found.width))
     nbytes = found.span(form) + 8 * CHUNK * found.width
     if symbols.shared.aligned.get(name, 1) < CHUNK * found.width:
-        symbols.shared.premises[f"{name or 'dynamic shared memory'} begins at a multiple of {CHUNK * found.width} bytes"] = None
+        symbols.shared.begins[f"{name or 'dynamic shared memory'} begins at a multiple of {CHUNK * found.width} bytes"] = None
     return Operand(name, low, nbytes)
 
 

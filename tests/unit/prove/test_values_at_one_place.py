@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 
 from planted import plant
-from proof_cases import RACES, answer
-from value_cases import DIFFER, ROUNDED, SAME
+from proof_cases import PROVEN, RACES, answer, kernel
+from value_cases import DIFFER, ROUNDED, SAME, value_program
 
+from consan.instrument.isa import row_of
 from consan.prove import pairs, tables
+from consan.prove.environment import Environment
+from consan.prove.kernel import kernel_of
+from consan.prove.launched.conditions import STAYS, LaunchConditions, conditions_of
 from consan.prove.loads import settled
+from consan.prove.loads.settled import settled_loads
+from consan.prove.numbers import Symbols
 from consan.prove.proof import MEET
 from consan.prove.values import alike, by_many
+from consan.prove.values.alike import AlikeThreads
 from consan.prove.values.by_many import ONE_SUM, ONE_VALUE
 
 
@@ -37,6 +46,47 @@ def test_several_values_are_not_proven(body: str) -> None:
     found = answer(body, notes=True)
     assert found.answer == "unknown"
     assert MEET in {each.why for each in found.reasons}
+
+
+def _differing(seeds: Iterable[int]) -> tuple[list[int], int]:
+    """The random programs in which threads differ that are said to store one value, and how many masks of others were said."""
+    wrong, said = list[int](), 0
+    for seed in seeds:
+        program = value_program(seed)
+        module = kernel(program.text)
+        function = module.functions[0]
+        environment = Environment(function, module, (64, 1, 1), (0, 1), Symbols())
+        found = AlikeThreads(kernel_of(function, module, 64), function, environment, settled_loads(function, environment))
+        stores = [each for each in function.instructions() if row_of(each).is_store]
+        for store, values in zip(stores, program.registers.values(), strict=True):
+            exact, _ = found.of_values(store)
+            held = [np.array_equal(values[np.arange(64) ^ mask], values) for mask in np.flatnonzero(exact)]
+            said += len(held) - 1
+            wrong += [] if all(held) else [seed]
+    return wrong, said
+
+
+def test_threads_of_random_programs_have_the_values_that_are_said() -> None:
+    wrong, said = _differing(range(60))
+    assert (wrong, said > 1000) == ([], True)
+
+
+def test_a_fault_shows_in_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, alike, "if takes_either_order(instruction) else ()", "")
+    assert _differing(range(20))[0]
+
+
+def test_races_that_count_as_none_are_said_at_each_launch() -> None:
+    found = conditions_of(answer(SAME["the same element"], notes=True))
+    assert found is not None
+    assert LaunchConditions.restored(found.stored()).assumed() == (STAYS, ONE_VALUE)
+
+
+def test_where_an_operand_begins_is_said_at_each_launch() -> None:
+    body = PROVEN["a product of swizzled operands"].replace(".align 1024", ".align 16")
+    found = conditions_of(answer(body))
+    assert found is not None
+    assert found.assumed()[1:] == ("m begins at a multiple of 128 bytes",)
 
 
 # A rule, its module, the fault, and a case that is proven with it.

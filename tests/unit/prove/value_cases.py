@@ -6,9 +6,14 @@ Registers from 9 on hold the value: 9 is what a thread begins with, and each ste
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 from proof_cases import COUNTED, SYNC
+
+from consan.dataclass import dataclass
 
 FIRST: Final = 9
 LANES: Final = (16, 8, 4, 2, 1)
@@ -109,3 +114,58 @@ DIFFER: Final = {
     "a choice of threads that also store": "mov.b32 %r9, 1;\n" + WAY.format(24, "mov.b32 %r9, 2;\nst.global.b32 [%rd4], %r9;\n")
     + stored(9, 47),
 }  # fmt: skip
+
+
+@dataclass
+class ValueProgram:
+    """A random kernel without branches, and the bits that each thread of a block of 64 has in its registers from 9 on."""
+
+    text: str
+    registers: dict[int, npt.NDArray[np.uint32]]
+
+
+def value_program(seed: int) -> ValueProgram:
+    """Loads, exchanges, sums and choices, each of registers before it."""
+    random = Random(seed)
+    elements = np.random.default_rng(seed).random(64, np.float32) - np.float32(0.5)
+    threads, text, at = np.arange(64), "", FIRST
+    held = dict[int, npt.NDArray[np.uint32]]()
+    while at < 29:
+        kind = random.choice(("load", "exchange", "exchange", "exchange", "exchange", "choice", "pass")) if held else "load"
+        own = random.choice([*held][-2:]) if held else 0
+        if kind == "load":
+            mask = random.choice((63, 31, 15, 32, 0, 47))
+            text += f"and.b32 %r{at + 1}, %r2, {mask};\nmad.wide.u32 %rd{at}, %r{at + 1}, 4, %rd2;\nld.global.b32 %r{at}, [%rd{at}];\n"
+            held[at], at = elements[threads & mask].view(np.uint32), at + 2
+        elif kind == "exchange":
+            bits, how = random.choice((16, 8, 4, 2, 1, 3, 24)), random.choice(_JOINING)
+            other = random.choice((own, own, own, random.choice([*held])))
+            first, second = (f"%r{other}", f"%r{at}") if random.random() < 0.5 else (f"%r{at}", f"%r{other}")
+            text += f"shfl.sync.bfly.b32 %r{at}, %r{own}, {bits}, 31, -1;\n{how} %r{at + 1}, {first}, {second};\n"
+            moved = held[own][threads ^ bits]
+            values = (held[other], moved) if first == f"%r{other}" else (moved, held[other])
+            held[at], held[at + 1], at = moved, _computed(how, *values), at + 2
+        elif kind == "choice":
+            one, mask = random.choice([*held]), random.choice((1, 8, 16, 32))
+            text += (
+                f"and.b32 %r{at}, %r2, {mask};\nsetp.eq.s32 %p{at // 2}, %r{at}, 0;\nselp.b32 %r{at + 1}, %r{own}, %r{one}, %p{at // 2};\n"
+            )
+            held[at + 1], at = np.where(threads & mask == 0, held[own], held[one]), at + 2
+        else:
+            text += f"shfl.sync.idx.b32 %r{at}, %r{own}, 5, 31, -1;\nneg.f32 %r{at + 1}, %r{at};\n"
+            moved = held[own][threads // 32 * 32 + 5]
+            held[at], held[at + 1], at = moved, (-moved.view(np.float32)).view(np.uint32), at + 2
+    stores = "".join(f"st.shared.b32 [%r6], %r{each};\n" for each in held)
+    return ValueProgram(text + stores, held)
+
+
+def _computed(how: str, one: npt.NDArray[np.uint32], other: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    if how == "xor.b32":
+        return one ^ other
+    a, b = one.view(np.float32), other.view(np.float32)
+    with np.errstate(all="ignore"):
+        return _OPERATIONS[how](a, b).view(np.uint32)
+
+
+_OPERATIONS: Final = {"add.f32": np.add, "max.f32": np.fmax, "mul.rn.f32": np.multiply, "sub.f32": np.subtract}
+_JOINING: Final = ("add.f32", *_OPERATIONS, "xor.b32")
