@@ -69,7 +69,8 @@ def explained(finding: Finding, lacks: Iterable[Lack], numbers: Sequence[int], p
     elif len(set(numbers)) == 1 and not awaited:
         explanation = _of_named_barrier(finding, numbers[0], signals)
     elif awaited:
-        explanation = _of_begin(finding, awaited, signals, relations) or _of_missing_some(finding, awaited, signals, relations)
+        explanation = _of_begin(finding, awaited, signals, relations) or _of_copies(awaited, signals)
+        explanation = explanation or _of_missing_some(finding, awaited, signals, relations)
     if explanation is None:
         return finding
     accesses = tuple(map(access_of, _once(explanation.culprits)))[:SHOWN]
@@ -119,6 +120,13 @@ def _of_begin(finding: Finding, lacks: Iterable[Lack], signals: Sequence[Signal]
         f"let the wait at {at} begin with parity 1, which passes on a new mbarrier, then 0, 1, and so on",
         f"a first wait for {empty} that passes: its phase 0 ends only behind the wait for {full}, which is filled behind {at}",
     )
+
+
+def _of_copies(lacks: Iterable[Lack], signals: Sequence[Signal]) -> SignalAdvice | None:
+    """The first phase of one mbarrier at which only copies arrive, each counted twice: the waits at others follow."""
+    found = [(lack, _sites(name_without_element(lack.variable), signals)) for lack in lacks]
+    advice = [each for lack, sites in found if sites is not None and not lack.phase and (each := _counted_twice(lack, sites))]
+    return advice[0] if len(advice) == 1 else None
 
 
 def _of_missing_some(finding: Finding, lacks: Iterable[Lack], signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
@@ -181,10 +189,8 @@ def _arrivals(lack: Lack, sites: _Sites) -> SignalAdvice | None:
         return SignalAdvice(
             sites.inits, f"let the thread that signals arrive on {name} (mbarrier.arrive): no instruction of this kernel does"
         )
-    counting = [signal for signal in sites.arrivals if signal.verb == "arrive" and _adds_itself(signal)]
-    if counting and not lack.came and len(counting) == len(sites.arrivals):  # libcu++ has an ordinary arrival behind it
-        why = "without .noinc the instruction first raises the pending count by its own arrival"
-        return SignalAdvice(counting, f"use cp.async.mbarrier.arrive.noinc at {_places(counting)}: {why}")
+    if (advice := _counted_twice(lack, sites)) is not None:
+        return advice
     if lack.came and not lack.phase:
         fix = (
             f"if the {plural(lack.came, 'arrival')} at {at} are all that one phase should get, initialise {name} with {lack.came:,}"
@@ -207,6 +213,14 @@ def _arrivals(lack: Lack, sites: _Sites) -> SignalAdvice | None:
             sites.arrivals, fix, f"{plural(lack.expected, 'arrival')} for phase {lack.phase} of {name}: none came", ended=True
         )
     return SignalAdvice(sites.arrivals, f"let the threads that arrive at {at} do so before they wait or exit")
+
+
+def _counted_twice(lack: Lack, sites: _Sites) -> SignalAdvice | None:
+    counting = [signal for signal in sites.arrivals if signal.verb == "arrive" and _adds_itself(signal)]
+    if not counting or lack.came or len(counting) != len(sites.arrivals):  # libcu++ has an ordinary arrival behind it
+        return None
+    why = "without .noinc the instruction first raises the pending count by its own arrival"
+    return SignalAdvice(counting, f"use cp.async.mbarrier.arrive.noinc at {_places(counting)}: {why}")
 
 
 def _is_commit(signal: Signal) -> bool:

@@ -86,6 +86,7 @@ DEADLOCKS = (
     ("deadlock_no_drop", ("ARRIVE(&bar)", "INIT(&bar, 64)"), "32 of 64 arrivals", "mbarrier.arrive_drop"),
     ("deadlock_missed_phase", ("ARRIVE(&full)", "ARRIVE(&full)"), "for phase 2 of full", "while this wait is for phase 2"),
     ("deadlock_copies_counted_twice", ("COPIES_ARRIVE(&full)",), "32 of 32 arrivals", "use cp.async.mbarrier.arrive.noinc"),
+    ("deadlock_copies_counted_in_ring", ("COPIES_ARRIVE(&full",), "32 of 32 arrivals", "use cp.async.mbarrier.arrive.noinc"),
     ("bulk_bytes_never_come", ("", ""), "expect_tx announced 272, the copy brought 256", "announce 16 bytes fewer"),
     ("bulk_bytes_of_short_tile", ("// announced", "// copied"), "224 bytes (the mbarrier full", "announce 224 bytes fewer for phase 3 at"),
     (

@@ -11,10 +11,12 @@ import test_culprits
 from planted import plant
 
 from consan.instrument import relations
+from consan.instrument.between import flow as text_flow
 from consan.instrument.between.flow import Flow
 from consan.reports import culprits
 from consan.reports.culprits import hand_overs
 from consan.reports.culprits.finders import (
+    late_cluster_wait,
     unfenced,
     wait_of_another,
     waits_for_own,
@@ -30,6 +32,7 @@ from consan.reports.culprits.phases import (
     phase_in_loop,
 )
 from consan.reports.decoding import branches
+from consan.reports.waiting import signals
 from consan.reports.words import ordering
 
 ORDER = next(row for row in test_culprits.ORDERS if row[0] == "exchange_in_functions")
@@ -56,6 +59,7 @@ FINDERS = {
     (wait_of_another,): ("mbarrier_warp_waits", "does not execute the mbarrier.try_wait"),
     (waits_for_own,): ("cp_async_waits_for_own", "waits for the groups of its own thread only, and no barrier comes after it"),
     (ends_early,): ("grid_barrier_one_too_few", "has ended before the other CTA has added its own"),
+    (late_cluster_wait,): ("cluster_read_before_split_wait", "comes only after the read"),
     (unfenced,): ("wgmma_filled_no_fence", "orders the threads only"),
 }
 
@@ -111,6 +115,27 @@ def _no_place_is_disjoint(patch: pytest.MonkeyPatch) -> None:
     plant(patch, ordering, "or (DISJOINT if", "or (DISJOINT if not finding and")
 
 
+def _no_barrier_of_some_lanes(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, text_flow, '"lanes" if barriers == "warp" else barriers', "barriers")
+
+
+def _each_operation_is_of_the_same_round(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, ordering, "order.swapped and order.carried", "False")
+
+
+def _no_loop_is_unrolled(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, text_flow, " or self._is_unrolled(first) != self._is_unrolled(second)", "")
+
+
+def _copies_of_one_mbarrier_only(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, signals, " or _of_copies(awaited, signals)", "")
+
+
+def _says(twin: str, sentence: str) -> None:
+    (report,) = test_culprits._racy(twin)
+    assert sentence in f"{report.findings[0].message} {report.findings[0].fix}"
+
+
 FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], Any]]] = {
     "calls stand for accesses": (
         _calls_do_not_stand_for_accesses,
@@ -121,6 +146,13 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
         _no_place_is_disjoint,
         lambda _: test_culprits.test_roles_that_exclude_each_other_need_an_arrival_and_a_wait(),
     ),
+    "barriers of some lanes": (_no_barrier_of_some_lanes, lambda _: _says("half_warp_masks_next_round", "in the next iteration")),
+    "an operation of the round before": (
+        _each_operation_is_of_the_same_round,
+        lambda _: _says("bulk_store_source_next_round", "can overwrite the bytes before the bulk store"),
+    ),
+    "a loop that is unrolled": (_no_loop_is_unrolled, lambda _: _says("scan_write_behind_loop", "put __syncthreads() after the read")),
+    "copies that are counted twice": (_copies_of_one_mbarrier_only, lambda _: _says("deadlock_copies_counted_in_ring", "arrive.noinc")),
     "a widened index": (_no_widened_index, lambda _: test_culprits.test_a_branch_on_a_widened_index_is_decided()),
     "each reader updates": (_each_reader_updates, lambda _: test_culprits.test_one_thread_that_writes_loses_no_update()),
     "an update of its own has one barrier": (
