@@ -71,6 +71,7 @@ SAME: Final = RootWords("Its cause is that of {root}", "one repair for {root} an
 MAY_FOLLOW: Final = RootWords("It may follow from {root}", "repair {root} first; if this one stays: {fix}")
 FOLLOWS: Final = RootWords("It follows from {root}", "repair {root} first")
 _OF_START: Final = RootWords(SAME.message, "the cluster barrier that repairs {root} comes before {last}, and repairs this one too")
+_OF_CTAS: Final = RootWords(SAME.message, "the repair of {root}, which is for several CTAs, serves the threads of one CTA too")
 _OF_VARIABLE: Final = RootWords(SAME.message, "order all accesses of the variable of {root}: {fix}")
 _OF_INIT: Final = RootWords(SAME.message, "let the barrier that repairs {root} come before {last} too")
 
@@ -151,6 +152,9 @@ BELONGS: Final = (
     Belongs(((Which(("data-race",), _ONE_STORE), Which(("uninitialized-read",)), shared.filling_store),), MAY_FOLLOW, certain=False),
     Belongs(((_READ, _AT_ADDRESS, shared.address),), MAY_FOLLOW, certain=False),
     Belongs(((_global("no-synchronisation"), _IN_CTA, shared.places),), MAY_FOLLOW, certain=False),
+    Belongs(
+        tuple((_global(name), Which(("data-race",), (f"{name}*",)), shared.places) for name in (*FLAG_SIDES, "not-coherent")), _OF_CTAS
+    ),
     Belongs(((Which(_RACES), Which(("missing-wait",)), shared.refill),), MAY_FOLLOW, certain=False),
     # A reader that does not wait arrives too often, and then the copy does not wait for it.
     Belongs(((Which(("missing-wait",), ("refilled", "not-waited")), _EARLY_REFILL, shared.places),), MAY_FOLLOW, certain=False),

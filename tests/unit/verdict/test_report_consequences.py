@@ -150,7 +150,16 @@ MAY_FOLLOW = {
     "a copy over what is read, and over another one": (OVERWRITES, LAPPED),
     "a copy that a read does not wait for, and over another one": (STALE, replace(LAPPED, count=10)),
 }
+PUBLISHED = {
+    f"between CTAs and within one: {name}": (
+        found := Finding("global-race", "k", situation=name, fix="a wide fence", accesses=(at("write", 10), at("read", 27))),
+        replace(found, kind="data-race", fix="a narrow fence", count=99),
+        "The repair of error 1, which is for several CTAs",
+    )
+    for name in ("no-release", "no-acquire", "no-release-no-acquire", "not-coherent")
+}
 ONE_CAUSE = {
+    **PUBLISHED,
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
     "one commit": (UNCOMMITTED, UNCOMMITTED_TOO, "one repair for error 1 and this one: commit"),
     "one cluster barrier": (BETWEEN_CTAS, NOT_STARTED, "the cluster barrier that repairs error 1 comes before k.cu:11"),
