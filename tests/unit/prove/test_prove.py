@@ -174,6 +174,7 @@ def test_no_random_program_of_two_warps_that_races_is_proven() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("by_n", [False, True])
 def test_no_random_program_of_many_of_two_warps_that_races_is_proven(by_n: bool) -> None:
     found, proven = wrong_arms(range(24, 824), by_n=by_n)
