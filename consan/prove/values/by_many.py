@@ -32,8 +32,8 @@ class StoredByMany:
         """`anew`: the same environment with variables of its own."""
         self._made: Mapping[Key, list[Instruction]] = definitions(function)
         self._parameters = frozenset(each.name for each in function.params)
-        self._loads, self._alike = settled_loads(function, environment), None
-        self._threads = lambda: AlikeThreads(kernel, function, anew(), self._loads)
+        self._threads = lambda: AlikeThreads(kernel, function, anew(), settled_loads(function, environment))
+        self._alike: AlikeThreads | None = None
 
     def of(self, pair: AccessPair) -> Iterator[tuple[Masks | None, str]]:
         """The masks under which two threads of a CTA store one value by one instruction (None: all threads do), with what is said of it."""

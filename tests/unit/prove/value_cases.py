@@ -164,7 +164,8 @@ def _computed(how: str, one: npt.NDArray[np.uint32], other: npt.NDArray[np.uint3
         return one ^ other
     a, b = one.view(np.float32), other.view(np.float32)
     with np.errstate(all="ignore"):
-        return _OPERATIONS[how](a, b).view(np.uint32)
+        found: npt.NDArray[np.uint32] = _OPERATIONS[how](a, b).view(np.uint32)
+    return np.where(a == b, one & other, found) if how == "max.f32" else found  # of two zeros the positive one is larger (ISA "max")
 
 
 _OPERATIONS: Final = {"add.f32": np.add, "max.f32": np.fmax, "mul.rn.f32": np.multiply, "sub.f32": np.subtract}
