@@ -112,8 +112,8 @@ class OverlapQuestions:
         names = self._symbols.closure([term for term, _ in one.rest.values()])
         if one.rest == other.rest and all(name[0] in pair.shared for name in names):
             how = {"same": (pair.own or pair.of_lanes) and not pair.in_warps, "others": not pair.own, "warps": pair.in_warps}
-            how["alike"] = None if pair.first.rounds else pair.alike
-            return not meet(one, pair.first.nbytes, other, pair.second.nbytes, **how)
+            alike = None if pair.first.rounds else pair.alike
+            return not meet(one, pair.first.nbytes, other, pair.second.nbytes, alike=alike, **how)
         if one.ends is None or other.ends is None or self._never_meet_as_listed(pair):
             return True
         asked, places = list(self._assumed_here()), []

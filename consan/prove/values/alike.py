@@ -175,7 +175,8 @@ class AlikeThreads:
         return self._numbers.of_special(name)
 
     def _joined(self, parts: Iterable[Masks]) -> Masks:
-        return reduce(and_, parts, self._all)
+        found: Masks = reduce(and_, parts, self._all)
+        return found
 
 
 def _spanned(masks: Masks, bit: int) -> Masks:
