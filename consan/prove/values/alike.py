@@ -181,7 +181,8 @@ class AlikeThreads:
 
 def _spanned(masks: Masks, bit: int) -> Masks:
     """The group of some masks and one more."""
-    return masks | masks[np.arange(len(masks)) ^ bit]
+    moved: Masks = masks[np.arange(len(masks)) ^ bit]
+    return masks | moved
 
 
 def _guard(instruction: Instruction) -> tuple[Key, ...]:

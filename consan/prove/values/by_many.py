@@ -32,7 +32,7 @@ class StoredByMany:
         """`anew`: the same environment with variables of its own."""
         self._made: Mapping[Key, list[Instruction]] = definitions(function)
         self._parameters = frozenset(each.name for each in function.params)
-        self._threads = lambda: AlikeThreads(kernel, function, anew(), settled_loads(function, environment))
+        self._threads: Callable[[], AlikeThreads] = lambda: AlikeThreads(kernel, function, anew(), settled_loads(function, environment))
         self._alike: AlikeThreads | None = None
 
     def of(self, pair: AccessPair) -> Iterator[tuple[Masks | None, str]]:
