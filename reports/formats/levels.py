@@ -23,10 +23,10 @@ SCREEN, DETAILS = ReportLevel.SCREEN, ReportLevel.DETAILS
 # The labels of rows, in the order of printing.
 PARTS: Final = {
     # A finding's.
-    "schedule": SCREEN,  # only another schedule shows it; of a run: the result may depend on the schedule
+    "schedule": SCREEN,  # only another schedule shows it; of a run: whether the result may depend on the schedule
     "text": SCREEN,
     "value": DETAILS,
-    "outcomes": DETAILS,
+    "outcomes": SCREEN,
     "missing": SCREEN,
     "fix": SCREEN,
     "verified": SCREEN,
@@ -51,7 +51,7 @@ PARTS: Final = {
     "not checked": SCREEN,
     "incomplete": SCREEN,
     "not instrumented": SCREEN,
-    "holds": DETAILS,  # the row `schedule` where the result holds for every one
+    "why it holds": DETAILS,  # the row `schedule` has a reason where the result holds for every one
     "proof": SCREEN,
     "note": SCREEN,
     "seed": DETAILS,

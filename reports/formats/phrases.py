@@ -94,7 +94,7 @@ def summary(report: Report, *, notes: bool = True, level: ReportLevel = DETAILS)
     for kernel in report.uninstrumented:
         why = f": {kernel.reason}" if kernel.reason else ""
         yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"
-    yield from (("schedule", sentence) for holds, sentence in schedule_rows(report) if not holds or PARTS["holds"] <= level)
+    yield from (("schedule", sentence) for sentence in schedule_rows(report, whole=PARTS["why it holds"] <= level))
     yield from (("proof", sentence) for sentence in proof_rows(report))
     for note in report.notes:
         yield "note", note

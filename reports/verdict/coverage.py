@@ -310,8 +310,10 @@ def installed_version() -> str:
 HOLDS: Final = "holds for every schedule"
 
 
-def schedule_sentence(schedules: Schedules) -> str:
-    """`holds for every schedule`; else why another schedule may do otherwise, and which were run."""
+def schedule_sentence(schedules: Schedules, *, whole: bool = True) -> str:
+    """`holds for every schedule`, and why (`whole`); else why another schedule may do otherwise, and which were run."""
+    if schedules.holds and not whole:
+        return HOLDS
     if schedules.holds:
         return f"{HOLDS}: no order, branch or address follows from what others do, but for the synchronisation that all share"
     return "; ".join(filter(None, (f"may depend on it: {schedules.why}", explored_sentence(schedules))))
@@ -337,17 +339,16 @@ def united(one: Schedules | None, other: Schedules | None) -> Schedules | None:
     return Schedules(False, one.why, one.explored + other.explored, **counts, ended=ended)
 
 
-def schedule_rows(report: Report) -> Iterator[tuple[bool, str]]:
-    """Whether the result holds for every schedule, and a sentence, for each kernel; one for all, where it is the same."""
+def schedule_rows(report: Report, *, whole: bool = True) -> Iterator[str]:
+    """Whether the result holds for every schedule, a sentence for each kernel; one for all, where it is the same. `whole`: and why."""
     known = [kernel for kernel in report.kernels if kernel.schedules is not None and kernel.launches]
     found: dict[str, list[KernelSummary]] = {}
     for kernel in known:
         assert kernel.schedules is not None
-        found.setdefault(schedule_sentence(kernel.schedules), []).append(kernel)
+        found.setdefault(schedule_sentence(kernel.schedules, whole=whole), []).append(kernel)
     for sentence, kernels in found.items():
         names = ", ".join(dict.fromkeys(late.names.kernel_name(kernel.name) for kernel in kernels))
-        holds = all(kernel.schedules is not None and kernel.schedules.holds for kernel in kernels)
-        yield holds, sentence if len(found) == 1 else f"{names}: {sentence}"
+        yield sentence if len(found) == 1 else f"{names}: {sentence}"
 
 
 # Proofs --------------------------------------------------------------------------------------------------------------------
