@@ -103,15 +103,17 @@ def _of_mbarrier(finding: Finding, lack: Lack, signals: Sequence[Signal], relati
 
 def _of_begin(finding: Finding, lacks: Iterable[Lack], signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
     """Both sides of a ring wait for phase 0, and nothing has come: who fills the stages is to find them free in the first round."""
-    names = {name_without_element(lack.variable) for lack in lacks}
-    sites = {name: found for name in names if (found := _sites(name, signals)) is not None and found.announcements}
-    if len(names) != 2 or len(sites) != 1 or any(lack.phase or lack.came or lack.tx for lack in lacks):
+    names = {name_without_element(lack.variable) for lack in lacks if not lack.phase}  # the waits for later phases follow
+    known = {name: found for name in names if (found := _sites(name, signals)) is not None}
+    sites = {name: found.announcements for name, found in known.items() if found.announcements}
+    sites = sites or {name: commits for name, found in known.items() if (commits := [*filter(_is_commit, found.arrivals)])}
+    if len(names) != 2 or len(sites) != 1 or any((lack.came or lack.tx) and not lack.phase for lack in lacks):
         return None
     ((full, filled),), (empty,) = sites.items(), names - sites.keys()
     here = [waiter for waiter in finding.waiters if name_without_element(waiter.get("name", "")) == empty]
     lines = {int(waiter.get("ptx_line") or 0) for waiter in here}
-    fills = [each.place.ptx_line for each in filled.announcements]
-    if not lines or not all(relations.follows(finding.kernel, line, fill) for line in lines for fill in fills):
+    fills = [each.place.ptx_line for each in filled]
+    if not lines or not all(any(relations.follows(finding.kernel, line, fill) for fill in fills) for line in lines):
         return None
     waits = [signal for signal in signals if signal.verb == "wait" and signal.place.ptx_line in lines]
     at = _once_each(map(place_of_waiter, here))

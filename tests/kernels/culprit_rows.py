@@ -96,6 +96,12 @@ DEADLOCKS = (
         "is on barrier 2: if it is meant for barrier 1",
     ),
     ("deadlock_first_parity", ("^ FIRST",), "a first wait for empty that passes", "begin with parity 1, which passes on a new mbarrier"),
+    (
+        "deadlock_first_accumulator",
+        ("^ FIRST",),
+        "a first wait for taken_out that passes: its phase 0 ends only behind the wait for done",
+        "begin with parity 1, which passes on a new mbarrier",
+    ),
     ("deadlock_count_of_all", ("INIT(&left", "ARRIVE(&left)"), "32 of the 96 arrivals", "initialise left with 64 at"),
     ("deadlock_missing_warps", (), "32 of the 96 threads that barrier 1 counts", "let 32 more threads reach barrier 1"),
     (
