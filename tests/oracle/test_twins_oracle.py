@@ -18,7 +18,7 @@ KERNELS = Path(__file__).parents[1] / "kernels"
 TWINS = sorted([*(KERNELS / "twins").glob("*.cu"), *(KERNELS / "global").glob("*.cu")])
 CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean").glob("*.cu")])
 NOT_SEEN = {
-    "multi_warp_tile": "memory that is reserved for cooperative groups",
+    **dict.fromkeys(("multi_warp_tile", "shuffle_of_a_tile"), "memory that is reserved for cooperative groups"),
     **dict.fromkeys(("surface_sums_of_ctas", "surface_handed_to_next_cta", "surface_within_a_cta"), "surfaces"),
     "texture_beside_store": "textures",
     "texture_of_other_elements": "textures",
@@ -37,7 +37,9 @@ NOT_SEEN = {
     "bulk_reductions_of_two_sizes_in_flight": "it reports a missing wait before the second operation",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
     **dict.fromkeys(("bulk_bytes_announced_alone", "bulk_bytes_announced_by_lanes"), "it counts no bytes that are to come"),
-    **dict.fromkeys(("bulk_bytes_expected_twice", "cluster_bytes_announced_late"), "it counts no bytes that are to come"),
+    **dict.fromkeys(
+        ("bulk_bytes_expected_twice", "bulk_bytes_of_one_copy", "cluster_bytes_announced_late"), "it counts no bytes that are to come"
+    ),
     "bulk_refill_no_fence": "policy isa",
     "cp_async_at_exit": "copies in flight at the end",
     "discarded_by_another_cta": "its trace has loads, stores and atomics, and no discard",
@@ -84,6 +86,7 @@ NOT_SEEN = {
     "wgmma_flush_flag": "registers",
     "wgmma_fragment_reused": "registers",
     "wgmma_promoted_before_wait": "registers",
+    "wgmma_second_zeroed_late": "registers",
     "wgmma_written_below_fence": "registers",
 }
 FAULTS = {"trap", "assert"}  # as the virtual machine names them
@@ -102,6 +105,7 @@ BY_USE = {
     "asynchronous_release",
     "loads_of_no_use",
     "masked_tail",
+    "shuffle_of_a_tile",
     "sums_of_lanes",
     "sums_of_lanes_in_halves",
     "sums_of_lanes_in_vectors",
