@@ -72,7 +72,7 @@ def added(case: Case, words: list[str], rounds: int, engine: str) -> Cost:
 
 
 def of_calls(case: Case, words: list[str], rounds: int, engine: str) -> Cost:
-    """What calls add that order streams, seen by a made-up CUPTI."""
+    """The cost of calls that order streams. A made-up CUPTI reports them."""
     before, calls.libraries = calls.libraries, lambda: iter([str(case.folder / "libcupti.so")])
     try:
         return added(case, [*words, *["edge"] * EDGES, "again"], rounds, engine) - added(case, [*words, "again"], rounds, engine)

@@ -148,7 +148,7 @@ def test_a_launch_that_records_an_event_by_an_attribute(event: str, case: Case) 
     run(case, event, "again", launcher="cuLaunchKernelEx", why="a launch records an event by an attribute")
 
 
-# What the program tells of its calls, with an answer and without: the first one for a stream waits, since the driver may be asked about it.
+# The program waits for an answer to the first call for a stream, since the server may ask the driver about it. Later calls need no answer.
 KINDS = (
     (
         "a stream that is made",

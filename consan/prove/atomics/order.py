@@ -253,7 +253,8 @@ class _Word:
 
     def _writes(self) -> Formula | None:
         writer, in_rounds = self.word.writer, self.word.use is WordUse.ROUNDS
-        if (not in_rounds and not self._published.is_once(writer)) or (in_rounds and not self._counts_rounds()) or self._offset is None:
+        known = self._counts_rounds() if in_rounds else self._published.is_once(writer)
+        if not known or self._offset is None:
             return None
         parts = [self._as_known(writer.path, {})]
         compared = writer.given[0]

@@ -67,7 +67,7 @@ class LaunchAccesses:
 
     @property
     def logged(self) -> bool:
-        """Whether those of the next launch are wanted, and only its log tells them."""
+        """Whether the accesses of the next launch are wanted, and only its log has them."""
         return self.wanted and self.touched is None
 
     @property

@@ -33,7 +33,7 @@ def exchange(at: int, bits: int, last: int = 31, lanes: int = -1) -> str:
 
 
 def joined(bits: Sequence[int] = LANES, how: str = "add.f32", first: int = FIRST) -> str:
-    """Exchanges of some bits, each of which joins two numbers."""
+    """Exchanges of some bits. Each one joins two numbers."""
     return "".join(
         exchange(at, bit) + f"{how} %r{at + 2}, %r{at}, %r{at + 1};\n" for at, bit in zip(range(first, 31, 2), bits, strict=False)
     )

@@ -17,6 +17,7 @@ from consan.reports import FORMATS, FormatError, render
 from consan.reports.counts import seen
 from consan.reports.formats import levels, look, phrases, text
 from consan.reports.model import Finding, Frame, Report, Schedules
+from consan.reports.racing_value import Outcomes
 from consan.reports.verdict.speaking import causes as causes_of
 from consan.reports.verdict.speaking.causes import causes
 
@@ -308,6 +309,11 @@ def test_each_part_has_a_level() -> None:
     said = "".join(Path(str(module.__file__)).read_text() for module in (phrases, causes_of))
     labels = re.findall(r'(?:yield |_listed\(|yield from \(\()"([a-z ]+)"', said)
     assert set(labels) == levels.PARTS.keys() - {"why it holds"}
+
+
+def test_the_output_that_differs_is_on_a_screen() -> None:
+    finding = replace(REPORTS["violations"].findings[0], outcomes=Outcomes("y[37]", ("4.0", "2.0"), 2))
+    assert "y[37] = 4.0 or 2.0, by the order of (1) and (2)" in text.render(replace(REPORTS["violations"], findings=(finding,)))
 
 
 def test_whether_the_result_may_depend_on_the_schedule_is_on_a_screen() -> None:
