@@ -25,7 +25,7 @@ from consan.libcuda.calls import CALLS, CallFailed, accepted, serves
 from consan.libcuda.driver import HostSymbol, StandInDriver
 from consan.libcuda.graphs import conditional_calls, graph_calls, graph_memory_calls, node_calls  # noqa: F401 - as above
 from consan.libcuda.graphs.node_types import KERNEL, MEMCPY
-from consan.libcuda.memory import allocation_calls, array_calls
+from consan.libcuda.memory import allocation_calls, array_calls, virtual_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.memory.array_calls import DeviceArray
 from consan.libcuda.module_calls import LoadedKernel
 

@@ -19,8 +19,9 @@ _ATTRIBUTES: Final = {
     **dict.fromkeys((12, 82), 65536),  # registers of a block and of a multiprocessor
     **dict.fromkeys((13, 36), 1_000_000),  # clock rates
     **dict.fromkeys((10, 51, 87, 106), 32),
-    # Properties of the device: from copies beside kernels to cooperative launches, managed memory, memory pools, clusters and tensor maps.
-    **dict.fromkeys((15, 19, 31, 40, 41, 78, 79, 80, 83, 90, 95, 115, 120, 127), 1),
+    # Properties of the device: from copies beside kernels to cooperative launches, managed memory, reserved addresses, memory pools,
+    # clusters and tensor maps.
+    **dict.fromkeys((15, 19, 31, 40, 41, 78, 79, 80, 83, 90, 95, 102, 115, 120, 127), 1),
     4: 64,  # threads along z
     8: 49152,  # shared memory of a block
     9: 65536,  # constant memory

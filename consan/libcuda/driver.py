@@ -95,6 +95,7 @@ class SpecialMemory:
     lives: dict[int, Callable[[], bool]] = field(default_factory=dict)  # of managed memory: whether the program has its place still
     pinned: dict[int, int] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)
+    ranges: dict[int, Any] = field(default_factory=dict)  # of reserved addresses: their places (memory/virtual_calls.py)
     shared: dict[int, tuple[int, int]] = field(default_factory=dict)  # of pinned memory: begin and end of the pages that it alone lies on
     objects: dict[int, Any] = field(default_factory=dict)  # textures and surfaces of arrays, by handle (memory/texture_calls.py)
     is_here: bool = False  # whether the device has managed memory now, and not the program

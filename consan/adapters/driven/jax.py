@@ -1,6 +1,6 @@
 """JAX on a machine without a GPU: its CUDA plugin runs on consan's stand-in driver, and takes it for a GPU.
 
-Read against jax 0.12. XLA compiles each kernel to PTX: those that `jax.jit` makes, and those of Pallas, by way of Mosaic GPU or of Triton.
+Read against jax 0.11.2 and 0.12. XLA compiles each kernel to PTX: those that `jax.jit` makes, and those of Pallas, by way of Mosaic GPU or of Triton.
 It has `ptxas` assemble them, as a process, in whose place is a script that gives the PTX back; the driver loads that. Mosaic assembles by
 itself, and leaves the PTX in a folder; its kernels get names of their own, by which the driver finds it. The plugin holds a copy of the
 CUDA runtime, which is led to consan's (libcuda/source/static_copy.h).
@@ -32,16 +32,15 @@ from consan.libcuda import library
 from consan.libcuda.build import MANAGEMENT, RUNTIMES
 from consan.libcuda.texts.places import KernelPlaces
 
-_TRIED: Final = (0, 12)
-_SERIES: Final = "0.12."
+_TRIED: Final = (0, 11), (0, 12)
 _PLUGINS: Final = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
 _FLAGS: Final = (
     f"{BY_PTXAS} --xla_gpu_generate_line_info=true"
     " --xla_gpu_autotune_level=0 --xla_gpu_enable_command_buffer="  # timings mean nothing; no graphs
-    " --xla_gpu_experimental_vmm_disabled=true"  # memory by cuMemAlloc
     " --xla_gpu_triton_gemm_any=true --xla_gpu_cublas_fallback=false"  # kernels of its own, where it has some
     " --xla_gpu_experimental_autotune_backends=-CUBLASLT,-CUBLASLT_FISSION,-CUDNN"  # where cuBLAS is missing, XLA crashes
 )
+_SINCE: Final = {"0.11.": "", "0.12.": " --xla_gpu_experimental_vmm_disabled=true"}  # by series: memory by cuMemAlloc
 _MOSAIC: Final = "jax.experimental.mosaic.gpu.core"
 _LOWERINGS: Final = {
     "jax._src.pallas.mosaic_gpu.lowering": "lower_jaxpr_to_module",
@@ -56,8 +55,9 @@ _ACCESSES: Final = {
     "atomic_cas": ("compares",),
 }
 _ASSEMBLER: Final = """#!/bin/sh
-# In the place of ptxas: INPUT -o OUTPUT options
+# In the place of ptxas: INPUT -o OUTPUT options. JAX 0.11 asks for the newest PTX by a version that there is not.
 case "$1" in
+--input-as-string) echo "ptxas fatal : Unsupported .version 99.99; current version is '9.0'" >&2; exit 255 ;;
 --version) echo "Cuda compilation tools, release 13.0, V13.0.88" ;;
 *) { cat "$1"; printf '\\0'; } > "$3" ;;
 esac
@@ -80,7 +80,8 @@ class JaxStandIn(Seam):
     def install(self, session: SessionLike) -> None:
         """JAX reads its variables when it is imported. XLA ends the program for a flag that it does not know."""
         super().install(session)
-        if (self.version() or "").startswith(_SERIES):
+        flags = next((added for series, added in _SINCE.items() if (self.version() or "").startswith(series)), None)
+        if flags is not None:
             self._tools = tempfile.TemporaryDirectory(prefix="consan-jax-")
             folder = Path(self._tools.name, "bin")
             folder.mkdir()
@@ -90,7 +91,7 @@ class JaxStandIn(Seam):
             self._set(
                 PATH=os.pathsep.join((str(folder), os.environ.get("PATH", os.defpath))),
                 MOSAIC_GPU_DUMP_TO=self._tools.name,
-                XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}",
+                XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}{flags}",
                 XLA_PYTHON_CLIENT_ALLOCATOR="platform",  # an allocation for each array
                 JAX_SKIP_CUDA_CONSTRAINTS_CHECK="1",
                 TF_CPP_MIN_LOG_LEVEL=os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3"),  # errors are exceptions, too
@@ -114,10 +115,10 @@ class JaxStandIn(Seam):
         hardware: Any = importlib.import_module("jax._src.hardware_utils")
         bridge: Any = importlib.import_module("jax._src.xla_bridge")
         missing = [*lacking(hardware, "has_visible_nvidia_gpu"), *lacking(bridge, "_clear_backends", "backends_are_initialized")]
-        if not self._known(_TRIED, _TRIED, missing):
+        if not self._known(*_TRIED, missing):
             return
         if self._tools is None:
-            self._open.note(f"JAX {self.version()} may not know the flags that consan gives to {_SERIES}x: its kernels are not checked")
+            self._open.note(f"JAX {self.version()} may not know the flags that consan gives to 0.11 and 0.12: its kernels are not checked")
             return
         if not any(_installed(name) for name in _PLUGINS):
             self._open.note(

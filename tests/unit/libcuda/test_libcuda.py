@@ -115,8 +115,8 @@ def test_what_is_not_served_fails_and_says_its_name(program: Program, session: S
     assert any("cuGraphAddBatchMemOpNode" in note for note in session.report().notes)
     assert program.code("cuMemAllocManaged", ctypes.byref(Word()), 64, 1) == calls.NOT_SUPPORTED
     assert "cuMemAllocManaged failed: managed memory is not served in a Python process" in capsys.readouterr().err
-    assert program.code("cuMemCreate", 0, 64, 0, 0) == calls.NOT_SUPPORTED
-    assert "cuMemCreate failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
+    assert program.code("cuMemExportToShareableHandle", 0, 64, 0, 0) == calls.NOT_SUPPORTED
+    assert "cuMemExportToShareableHandle failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
     table, runtime = ctypes.c_void_p(), bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
     for identity in (bytes(16), runtime):
         assert capsys.readouterr().err == ""
