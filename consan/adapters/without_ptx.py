@@ -1,8 +1,8 @@
 """Frameworks whose kernels consan cannot check, and says so.
 
 cuTile (cuda.tile) compiles a bytecode of its own to machine code, never PTX. Its launches are listed, and a note names it.
-JAX, CuTe DSL, tilelang and Warp assemble or launch in machine code of their own: in a program that `consan run` has not given to the
-interposer (consan/native/python) what they launch is listed, and a note says how it can be run.
+JAX, CuTe DSL, tilelang, Warp and numba-cuda-mlir assemble or launch in machine code of their own: in a program that `consan run` has not
+given to the interposer (consan/native/python) what they launch is listed, and a note says how it can be run.
 """
 
 from __future__ import annotations
@@ -115,6 +115,18 @@ class _Typed:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self.function, name, value)
+
+
+class NumbaMlirUnseen(UnseenFramework):
+    """numba-cuda-mlir links a kernel."""
+
+    name = "numba-cuda-mlir"
+    title = "numba-cuda-mlir"
+    package = "numba_cuda_mlir.numba_cuda.cudadrv.driver"
+    distribution = "numba-cuda-mlir"
+
+    def _begin(self, module: ModuleType) -> None:
+        self._wrap(module._Linker, "complete", self._calling)
 
 
 class CuteUnseen(UnseenFramework):

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -81,8 +82,8 @@ CASES = [
 ]
 
 
-def run(case: FrameworkProgram, folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    """Status, report, and what was printed."""
+def run(case: FrameworkProgram, folder: Path, *words: str, through: Sequence[str] = ()) -> tuple[int, dict[str, Any], str]:
+    """Status, report, and what was printed. `through`: what is run, in place of the program's file."""
     missing = [package for package in case.needs.split() if not any(metadata.distributions(name=package))]
     if missing:
         pytest.skip(f"{', '.join(missing)} is not installed")
@@ -96,7 +97,7 @@ def run(case: FrameworkProgram, folder: Path, *words: str) -> tuple[int, dict[st
         *case.options,
         "-o",
         str(folder / "report.json"),
-        str(case.path),
+        *(through or [str(case.path)]),
         *words,
     ]
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
@@ -125,6 +126,27 @@ def test_without_the_mistake_it_is_clean_also_when_caches_are_warm(case: Framewo
         status, report, printed = run(case, tmp_path)
         assert (status, report["verdict"]) == (0, "clean"), printed
         assert sum(each["launches"] for each in report["kernels"]) >= 1
+
+
+AS_ON_A_GPU = """
+import runpy, sys
+from consan.native.python import frameworks
+frameworks.prepare(sys.argv[1])
+sys.argv = sys.argv[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(("words", "verdict"), [((), "clean"), (("racy",), "violations")])
+def test_what_numba_mlir_hands_over_where_the_interposer_is(words: tuple[str, ...], verdict: str, tmp_path: Path) -> None:
+    """As on a GPU, where its programs run as those that are not Python: the driver gets PTX with lines."""
+    case = next(each for each in CASES if each.needs == "numba-cuda-mlir")
+    (tmp_path / "as_on_a_gpu.py").write_text(AS_ON_A_GPU)
+    through = [sys.executable, str(tmp_path / "as_on_a_gpu.py"), str(tmp_path), str(case.path)]
+    _, report, printed = run(case, tmp_path, *words, through=through)
+    assert report["verdict"] == verdict, printed
+    assert sum(each["launches"] for each in report["kernels"]) == 1
+    assert all(case.reader in places(found) for found in report["findings"])
 
 
 def test_products_of_jax_run_where_there_is_no_cublas(tmp_path: Path) -> None:

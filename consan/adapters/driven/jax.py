@@ -1,9 +1,9 @@
 """JAX on a machine without a GPU: its CUDA plugin runs on consan's stand-in driver, and takes it for a GPU.
 
-Read against jax 0.11.2 and 0.12. XLA compiles each kernel to PTX: those that `jax.jit` makes, and those of Pallas, by way of Mosaic GPU or of Triton.
-It has `ptxas` assemble them, as a process, in whose place is a script that gives the PTX back; the driver loads that. Mosaic assembles by
-itself, and leaves the PTX in a folder; its kernels get names of their own, by which the driver finds it. The plugin holds a copy of the
-CUDA runtime, which is led to consan's (libcuda/source/static_copy.h).
+Read against jax 0.11.2 and 0.12. XLA compiles each kernel to PTX: those that `jax.jit` makes, and those of Pallas, by way of Mosaic GPU or
+of Triton. It has `ptxas` assemble them, as a process, in whose place is a script that gives the PTX back; the driver loads that. Mosaic
+assembles by itself, and leaves the PTX in a folder; its kernels get names of their own, by which the driver finds it. The plugin holds a
+copy of the CUDA runtime, which is led to consan's (libcuda/source/static_copy.h).
 
 Not handled: what XLA hands to cuBLAS, cuDNN and other libraries (those calls fail), several devices, arrays that outlive a session.
 """

@@ -33,13 +33,13 @@ class NumbaStandIn(Seam):
     distribution = "numba-cuda"
     covers = _COVERS
     _tried = (0, 30)
-    _driver = "numba.cuda.cudadrv.driver"
+    driver = "numba.cuda.cudadrv.driver"
     _needs: tuple[str, ...] = ("compile_cuda", "_Kernel.launch", "CUDACache.load_overload", "CUDACache.save_overload")
 
     def _begin(self, module: ModuleType) -> None:
-        driver: Any = importlib.import_module(self._driver)
+        driver: Any = importlib.import_module(self.driver)
         if self._known(self._tried, self._tried, [*lacking(module, *self._needs), *lacking(driver, *_LINKER)]):
-            self._wrap(driver._Linker, "complete", _as_ptx, driver.ObjectCode)
+            self._wrap(driver._Linker, "complete", as_ptx, driver.ObjectCode)
             self._ask(module)
 
     def _ask(self, dispatcher: Any) -> None:
@@ -58,16 +58,16 @@ class NumbaMlirStandIn(NumbaStandIn):
     package = "numba_cuda_mlir.descriptor"
     distribution = "numba-cuda-mlir"
     _tried = (0, 6)
-    _driver = "numba_cuda_mlir.numba_cuda.cudadrv.driver"
+    driver = "numba_cuda_mlir.numba_cuda.cudadrv.driver"
     _needs = ("MLIRDispatcher.enable_caching",)
 
     def _ask(self, descriptor: Any) -> None:
-        self._wrap(descriptor.MLIRDispatcher, "__init__", _dispatcher_with_lines)
+        self._wrap(descriptor.MLIRDispatcher, "__init__", dispatcher_with_lines)
         self._wrap(descriptor.MLIRDispatcher, "enable_caching", nothing)
 
 
-def _as_ptx(code: Any, original: Callable[..., Any], linker: Any) -> Any:
-    """`_Linker.complete`: PTX in place of machine code."""
+def as_ptx(code: Any, original: Callable[..., Any], linker: Any) -> Any:
+    """`_Linker.complete`: PTX in place of machine code. Raises NotSupported where there is some of that already."""
     given = linker._object_codes
     kinds = {each.code_type for each in given}
     if kinds == {"ptx"} and len(given) == 1:
@@ -85,7 +85,7 @@ def _named(original: Callable[..., Any], kernel: Any, args: Any, *others: Any, *
         return original(kernel, args, *others, **named)
 
 
-def _dispatcher_with_lines(original: Callable[..., Any], dispatcher: Any, function: Any, targetoptions: Any = None) -> None:
+def dispatcher_with_lines(original: Callable[..., Any], dispatcher: Any, function: Any, targetoptions: Any = None) -> None:
     """`MLIRDispatcher.__init__`, with line information; builds for debugging have it."""
     options = {} if targetoptions is None else targetoptions  # the decorator goes on to change them
     options.setdefault("debug", False)

@@ -199,7 +199,7 @@ def _pointer_attribute(driver: StandInDriver, attribute: int, address: int) -> b
     begin, nbytes = driver.allocation(address) or driver.variable(address) or (0, 0)
     if attribute == 2:  # memory type
         return struct.pack("<I", _DEVICE) if begin else None
-    words = {1: driver.primary, 3: address, 7: begin, 11: begin, 12: nbytes, 17: 0}
+    words = {1: driver.primary(driver.device), 3: address, 7: begin, 11: begin, 12: nbytes, 17: 0}
     bits = {8: begin in driver.special.managed, 10: False, 13: True}  # managed memory, memory of another process, mapped
     if begin and attribute in words:
         return struct.pack("<Q", words[attribute])

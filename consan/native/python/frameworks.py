@@ -6,9 +6,10 @@ interpreters of the program (consan/process/startup) replace a little of each fr
 - CuTe DSL assembles with an nvPTXCompiler of its own: PTX and machine code of each compilation are put into a folder (`Links.kept`);
 - tilelang starts nvcc, whose ptxas the interposer follows: the generated code names the lines of the program;
 - Warp makes PTX, and assembles it itself where the driver is older than its toolkit: the driver gets the PTX;
+- numba-cuda-mlir links PTX in place of machine code, which the driver takes as well;
 - XLA starts ptxas if it is asked to; the lines of Pallas' kernels that it compiles by Triton are put into the folder.
 
-No cache of theirs is used. Read against CuTe DSL 4.8, tilelang 0.1.15, Warp 1.19, JAX 0.11 and 0.12.
+No cache of theirs is used. Read against CuTe DSL 4.8, tilelang 0.1.15, Warp 1.19, numba-cuda-mlir 0.6, JAX 0.11 and 0.12.
 
 Not handled: interpreters of other environments than consan's (they get the variables only).
 """
@@ -27,7 +28,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from consan._errors import NotSupported
 from consan.adapters.importhook import when_imported
+from consan.adapters.numba import nothing
 from consan.adapters.sources import SourceStart
 from consan.adapters.without_ptx import BY_PTXAS, loading_by
 from consan.native.python.interpreters import followed
@@ -125,6 +128,22 @@ def _leave_places(folder: Path, sanitized: Callable[[str], str], original: Calla
     return original(*args, **named)
 
 
+def _numba_mlir(folder: Path, descriptor: Any) -> None:
+    numba: Any = import_module("consan.adapters.driven.numba")
+    driver: Any = import_module(numba.NumbaMlirStandIn.driver)
+    _wrap(driver._Linker, "complete", _with_ptx, numba.as_ptx, driver.ObjectCode)
+    _wrap(descriptor.MLIRDispatcher, "__init__", numba.dispatcher_with_lines)
+    _wrap(descriptor.MLIRDispatcher, "enable_caching", nothing)
+
+
+def _with_ptx(as_ptx: Callable[..., Any], code: Any, original: Callable[..., Any], linker: Any) -> Any:
+    """`_Linker.complete`. A kernel that is linked with machine code has no PTX: the server tells of its launches."""
+    try:
+        return as_ptx(code, original, linker)
+    except NotSupported:
+        return original(linker)
+
+
 def _warp_asked(folder: Path, config: Any) -> None:
     config.cuda_output, config.lineinfo, config.kernel_cache_dir = "ptx", True, str(folder / "warp")
 
@@ -154,6 +173,7 @@ _REPLACED: Final[dict[str, Callable[[Path, Any], None]]] = {
     "cutlass.base_dsl.jit_executor": _cute,
     "cutlass.cute.arch.nvvm_wrappers": _cute_lines,
     "jax._src.pallas.triton.lowering": _pallas,
+    "numba_cuda_mlir.descriptor": _numba_mlir,
     "tilelang": _tilelang,
     "warp.config": _warp_asked,
     "warp._src.context": _warp,

@@ -22,6 +22,7 @@ DISTRIBUTIONS: Final = {
     "tilelang": "tilelang",
     "warp-lang": "Warp",
     "jax": "JAX",
+    "numba-cuda-mlir": "numba-cuda-mlir",
 }
 _HEAD: Final = re.compile(r"^(Name|Requires-Dist):[ \t]*([\w.-]+)([^\n]*)", re.MULTILINE)
 _EXTRA: Final = re.compile(r"\bextra\s*==")

@@ -29,6 +29,7 @@ PACKAGES: Final = {
     "tilelang": "tilelang",
     "warp": "Warp",
     "jax": "JAX",
+    "numba_cuda_mlir": "numba-cuda-mlir",
 }
 _NOTE: Final = "{} loads and launches its kernels itself: the program ran as one that is not Python"
 _TESTERS: Final = ("pytest", "py.test", "unittest")

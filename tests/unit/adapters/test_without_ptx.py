@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from seam_fakes import FakeSession, package
 
-from consan.adapters.without_ptx import CuteUnseen, CuTileAdapter, JaxUnseen, TilelangUnseen, UnseenFramework, WarpUnseen
+from consan.adapters.without_ptx import CuteUnseen, CuTileAdapter, JaxUnseen, NumbaMlirUnseen, TilelangUnseen, UnseenFramework, WarpUnseen
 
 TILE = "def launch(stream, grid, kernel, args): return ('launched', args)\n"
 JAX = {"jax": "", "jax._src": "", "jax._src.xla_bridge": "def _init_backend(platform): return platform\n"}
@@ -30,6 +30,11 @@ class JitFunctionArtifacts:
     def __init__(self): self.__post_init__()
     def __post_init__(self): pass
 """
+NUMBA_MLIR = "numba_cuda_mlir.numba_cuda.cudadrv.driver"
+LINKER = """
+class _Linker:
+    def complete(self): return "machine code"
+"""
 KERNEL = """
 class JITKernel:
     def __init__(self): self()
@@ -45,6 +50,8 @@ OTHERS = {
     "tilelang": "",
     "tilelang.jit": "",
     TILELANG[0]: KERNEL,
+    **dict.fromkeys(("numba_cuda_mlir", "numba_cuda_mlir.numba_cuda", "numba_cuda_mlir.numba_cuda.cudadrv"), ""),
+    NUMBA_MLIR: LINKER,
 }
 
 
@@ -92,6 +99,15 @@ def test_a_program_that_uses_the_gpu_by_warp_is_listed_where_it_loads_a_module()
     assert library.wp_cuda_load_module(1, b"module.ptx") == (1, b"module.ptx", "a handle")
     adapter.remove()
     assert session.listed == ["what Warp launches"]
+
+
+def test_a_program_that_links_a_kernel_by_numba_cuda_mlir_is_listed() -> None:
+    session, adapter = FakeSession(), NumbaMlirUnseen()
+    adapter.install(session)
+    driver: Any = importlib.import_module(NUMBA_MLIR)
+    assert driver._Linker().complete() == "machine code"
+    adapter.remove()
+    assert session.listed == ["what numba-cuda-mlir launches"]
 
 
 @pytest.mark.parametrize(("adapter", "module", "made"), [(CuteUnseen(), *CUTE), (TilelangUnseen(), *TILELANG)], ids=["cute", "tilelang"])

@@ -220,6 +220,9 @@ def test_variables_attributes_and_names(program: Program) -> None:
     assert value.value == 2, "it is device memory, as XLA asks"
     program.do("cuPointerGetAttribute", ctypes.byref(value), 9, address)
     assert value.value == 0, "of device 0"
+    context = Word()
+    program.do("cuPointerGetAttribute", ctypes.byref(context), 1, address)
+    assert context.value == program("cuDevicePrimaryCtxRetain", 0)
     assert program.code("cuPointerGetAttribute", ctypes.byref(value), 9, ctypes.addressof(value)) == calls.INVALID_VALUE
     assert program("cuFuncGetAttribute", 1, kernel) == 512
     assert program.launch(kernel, 0, 0, shared=100 << 10) == calls.INVALID_VALUE

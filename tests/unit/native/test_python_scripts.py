@@ -16,6 +16,7 @@ SCRIPTS = [
     ("from cutlass import cute", "CuTe DSL"),
     ("def f():\n    from flash_attn import cute", "CuTe DSL"),
     ("import tilelang.language as T", "tilelang"),
+    ("from numba_cuda_mlir import cuda", "numba-cuda-mlir"),
     ("from jax.experimental import pallas", "JAX"),
     ("import sys\nif len(sys.argv) > 1: import jax", "JAX"),
     ("try: from tilelang import T\nexcept ImportError: pass", "tilelang"),
