@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from consan.session.comparing import processes
     from consan.session.executing import recording, repairs
     from consan.session.modules import device, hooks, layouts
-    from consan.session.planning import exploration, launch_proofs, schedules
+    from consan.session.planning import crossings, exploration, launch_proofs, schedules
     from consan.toolchain import assemble, cache, find, nvrtc
     from consan.triage import again, campaign, executors, minimise, outcome, schedule_file, show, subject
 else:
@@ -104,6 +104,7 @@ HOMES: Final = {
     "recording": "consan.session.executing.recording",
     "device": "consan.session.modules.device",
     "hooks": "consan.session.modules.hooks",
+    "crossings": "consan.session.planning.crossings",
     "exploration": "consan.session.planning.exploration",
     "launch_proofs": "consan.session.planning.launch_proofs",
     "layouts": "consan.session.modules.layouts",

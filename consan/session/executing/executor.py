@@ -27,9 +27,10 @@ from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.layouts import AddressName, AddressNames, variable_name_of
 from consan.session.modules.prepared import Prepared
+from consan.session.modules.variables import bound
 from consan.session.planning.budget import OverheadBudget
 from consan.session.planning.launch_sizes import check_residency
-from consan.session.planning.options import SessionOptions
+from consan.session.planning.options import MOST_MEMORY, SessionOptions
 from consan.session.planning.plan import MOST_SLICES, PlannedLaunch
 from consan.session.planning.schedules import Explored, KernelSchedules, Stopwatch
 from consan.session.planning.selection import Selection
@@ -76,6 +77,7 @@ class Executor:
         self._base = base
         self.executed = 0  # instructions on the virtual machine, over all threads
         self.ever_launched = False  # `forget` does not reset it
+        self.repeats = False  # the launches of another executor
 
     def launch(self, prepared: Prepared, asked: RequestedRun) -> bool:
         """Launch a kernel, checked unless the filters leave it out. Returns whether it was."""
@@ -83,12 +85,47 @@ class Executor:
         prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
         taken = self.selection.accepts(prepared.number, asked.entry, (asked.grid, asked.block, asked.how["cluster"]))
         explores = self._explores(prepared, asked) if taken else None
+        crosses = self._crosses(prepared, asked) if taken else None
         passed = None if explores is None else Stopwatch()
         while self._once(prepared, asked, taken=taken):
             pass
         if explores is not None and passed is not None:
             explores(passed)
+        if crosses is not None:
+            crosses()
         return taken
+
+    def _crosses(self, prepared: Prepared, asked: RequestedRun) -> Callable[[], None] | None:
+        """A function that repeats a launch with stores behind looks, if that may show a race; None: it is not repeated."""
+        machine, schedules, key = getattr(self.device.backend, "machine", None), self.schedules, (prepared.plain, asked.entry)
+        if self.repeats or machine is None or prepared.recorded is None or (*key, asked.grid, asked.block) in schedules.crossed:
+            return None
+        if not prepared.recorded.kernels[prepared.entries.index(asked.entry)].may_lack_order:
+            return None
+        schedules.crossed.add((*key, asked.grid, asked.block))
+        restore = machine.saved(MOST_MEMORY)
+        return None if restore is None else lambda: self._cross(machine, prepared, asked, restore)
+
+    def _cross(self, machine: Any, prepared: Prepared, asked: RequestedRun, restore: Restore) -> None:
+        """Repeat it where it has shown such stores. The memory is then as the launch has left it."""
+        crossed = late.crossings.crossings(self.recording.findings, asked.entry)
+        after = machine.saved(MOST_MEMORY) if crossed else None
+        if after is None:
+            return
+
+        def run(text: str) -> list[Finding]:
+            restore()
+            other = self._other(late.crossings.MOST_SECONDS)
+            other.budget = late.crossings.EXPLORED
+            made = other.modules.prepare(text, prepared.name, math.prod(asked.how["cluster"]))
+            made.framework = prepared.framework
+            return other.repeated(made, replace(asked, restore=None))[0]
+
+        try:
+            text = bound(prepared.plain, lambda name: self.device.backend.symbol(prepared.loaded, name)[0])
+            self.recording.findings.add(late.crossings.races(crossed, text, run))
+        finally:
+            after()
 
     def _explores(self, prepared: Prepared, asked: RequestedRun) -> Callable[[Stopwatch], None] | None:
         """A function that repeats a launch under other schedules, given the watch of the first one; None: it is not repeated."""
@@ -144,6 +181,7 @@ class Executor:
         """An executor for one launch under another schedule, which ends after so many seconds."""
         options = self.recording.options.alone(timeout=seconds, keep_histories=False)
         other = Executor(self.device, options, self._base, self.judge.cta_limit)
+        other.repeats = True
         other.recording.fixes.off, other.recording.histories, other.judge.proofs = True, self.recording.histories, self.judge.proofs
         return other
 

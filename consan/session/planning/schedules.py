@@ -59,6 +59,7 @@ class KernelSchedules:
 
     explored: dict[_OfKernel, Explored] = field(default_factory=dict)
     shapes: set[tuple[str, str, Dim3, Dim3]] = field(default_factory=set)
+    crossed: set[tuple[str, str, Dim3, Dim3]] = field(default_factory=set)  # whose stores may have come behind looks
     _observations: dict[tuple[str, str, int], list[Observation]] = field(default_factory=dict)
 
     def observed(self, prepared: Prepared, entry: str, threads: int) -> list[Observation]:
@@ -102,6 +103,7 @@ class KernelSchedules:
         """Start anew, for the next report."""
         self.explored.clear()
         self.shapes.clear()
+        self.crossed.clear()
 
 
 def _unchecked(kernel: KernelSummary) -> str:

@@ -1,8 +1,10 @@
 // Dekker's algorithm in shared memory: each of two warps raises its flag and works while the other's is not up. One thread has lowered both at first.
 // Without fence.sc between store and load in both, both may work (R-MO2).
+// backends: cpu
 // launch: grid=1 block=64
 // arg: out u32[1]=zeros
 // expect: missing-order RAW @store @load severity=warning
+// expect: data-race @count @count severity=error
 // result: out = np.full(1, 6)
 extern "C" __global__ void kernel(unsigned* out) {
     __shared__ volatile unsigned flags[2], turn;
@@ -24,7 +26,7 @@ extern "C" __global__ void kernel(unsigned* out) {
                 __threadfence_block();
             }
             __threadfence_block();
-            count++;
+            count++;  /*@count*/
             __threadfence_block();
             turn = w ^ 1;
             flags[w] = 0;

@@ -1,9 +1,11 @@
 // Peterson's algorithm as it is used: two warps take turns in a loop, with flags that plain stores have lowered at first. In step, each sees the
 // other's flag in each round, and no look misses a store. Each thread leaves its loop where it finds the other's flag lowered, so without
 // fence.sc both may (R-MO2).
+// backends: cpu
 // launch: grid=1 block=64
 // arg: out u32[1]=zeros
 // expect: missing-order RAW @store @load severity=warning
+// expect: data-race @sum @sum severity=error
 // result: out = np.full(1, 15)
 #include "../mbarrier.cuh"
 #define STORE(form, p, v) asm volatile("st." form ".cta.shared.u32 [%0], %1;" ::"r"(shared(p)), "r"(v) : "memory")
@@ -31,7 +33,7 @@ extern "C" __global__ void kernel(u32* out) {
                 LOAD(mine, &turn);
             } while (other && mine != w);
             ORDER();
-            sum += 1 + w;
+            sum += 1 + w;  /*@sum*/
             STORE("release", &wants[w], 0);
         }
     }
