@@ -23,6 +23,7 @@ RULES = {
     "operations that come before their operands": (ORDER, "now.writes && read_unwritten(item)", "false", "store_overtaken", True),
     "commits that tell": (ORDER, "adds && !issuers_.informed(item.access.ticket, now.thread)", "adds", "columns_not_released", True),
     "rows that move": (MEMORY, ", left.writes = form & SHIFTED", "", "shifted_operand_loaded", True),
+    "the metadata of a selector": ("tensor_shapes.hpp", "(wide == 1 ? descriptor_ & 1 : 0)", "0", "sparse_metadata_pending", True),
     "stores": ("tensor_memory.hpp", "wait.what() == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
     "unwritten": (ORDER, "if (access.reads) check_written(access, piece);", "", "accumulate_unwritten", True),
     "by the ISA: fences": (ORDER, "issuers_.fenced(old.ticket, now.thread)", "true", "isa_no_tcgen05_fence", True),

@@ -149,20 +149,22 @@ def metadata(kind: str, index: Array) -> Array:
 
 
 SPARSE = [
-    *(("f16", "f16", "f32", ""), ("f16", "bf16", "f32", ".ws"), ("tf32", "tf32", "f32", "")),
-    *(("f8f6f4", "e4m3", "f32", ""), ("i8", "s8", "s32", "")),
+    *(("f16", "f16", "f32", "", 0), ("f16", "bf16", "f32", ".ws", 0), ("tf32", "tf32", "f32", "", 0)),
+    *(("f8f6f4", "e4m3", "f32", "", 0), ("i8", "s8", "s32", "", 0)),
+    *(("f16", "f16", "f32", "", 1), ("tf32", "tf32", "f32", "", 1)),  # the selector: the second column of two
 ]
 
 
-@pytest.mark.parametrize(("kind", "word", "d", "ws"), SPARSE)
-def test_sparse_products(kind: str, word: str, d: str, ws: str) -> None:
+@pytest.mark.parametrize(("kind", "word", "d", "ws", "selector"), SPARSE)
+def test_sparse_products(kind: str, word: str, d: str, ws: str, selector: int) -> None:
     m, n, rng = 128, 64, np.random.default_rng(9)
     a, b = Operand.random(rng, word, (m, DEPTH[kind])), Operand.random(rng, word, (n, 2 * DEPTH[kind]))
     dense, index = sparse(rng, kind, a)
     image = Image()
     descs = image.place(0, a, 6), image.place(1, b, 4)
-    image.raw[2 * SIZE : 2 * SIZE + 4096] = metadata(kind, index).reshape(-1).view(np.uint8)
-    text = f"add.u32 %r50, %t, {SFA};" + store_columns("%r50", 8, 2 * SIZE) + load(*descs, reference.plain(d, word, word, m, n, sparse=1))
+    image.raw[2 * SIZE : 2 * SIZE + 4096] = np.roll(metadata(kind, index), selector, axis=1).reshape(-1).view(np.uint8)
+    text = f"add.u32 %r50, %t, {SFA};" + store_columns("%r50", 8, 2 * SIZE)
+    text += load(*descs, reference.plain(d, word, word, m, n, sparse=1) | selector)
     text += mma(f"{ws}.sp.cta_group::1.kind::{kind}", meta="[%r50], ")
     found = run(alloc(256) + text + commit_and_wait() + save(64) + dealloc(256), image.raw, 128 * 64).reshape(128, 64)
     np.testing.assert_array_equal(numbers_of(d, found), dense @ b.numbers.T)

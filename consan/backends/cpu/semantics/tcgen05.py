@@ -182,8 +182,8 @@ class Multiply(Issue):
 
     def _issue(self, lane: int) -> None:
         found = descriptors.product(_value(self.idesc, lane), self.form)
-        if found.form.sparse and found.selector:
-            raise Illegal(f"the sparsity selector (bits 0-1) is {found.selector}; no text says what others than 0 select")
+        if found.form.sparse and found.selector > 1:
+            raise self.context.unsupported(f"the sparsity selector {found.selector}: no text says which metadata it selects")
         if self.shifts and found.m not in (128, 256):
             raise Illegal(f".ashift with M = {found.m}: M must be 128 or 256")
         ctas = self.ctas(lane)

@@ -4,7 +4,7 @@ PTX ISA, "Data Movement Shape", "Data Path Layout Organization", "Scale Factor A
 to the operand's address. The ISA shows most of this in figures only; tests compare it with CUTLASS's layouts.
 
 Inferred, since neither says it: metadata of products with M = 64 or of layout C lies in the lanes of their rows of A; with `.ws`, in every
-copy of A.
+copy of A. A sparsity selector of 1 is the column behind the one of the address, as Mosaic of JAX uses it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def metadata(found: MatrixProduct, block: LaneBlock) -> tuple[Array, Array, Arra
     if found.form.kind not in ("f16", "tf32"):
         return np.broadcast_to(block.lanes[:, None], (len(row), len(chunk))), chunk // 8 + 0 * row, 4 * (chunk % 8) + 0 * row
     base = block.lanes[np.arange(len(row)) // 16 * 16][:, None]  # 16 rows share the words of their 16 lanes
-    return base + row % 8 + 8 * (chunk // 4), 0 * (row + chunk), 4 * (chunk % 4 + 4 * (row // 8 % 2))
+    return base + row % 8 + 8 * (chunk // 4), found.selector + 0 * (row + chunk), 4 * (chunk % 4 + 4 * (row // 8 % 2))
 
 
 def chunk_elements(found: MatrixProduct) -> int:

@@ -235,7 +235,7 @@ def tensor_places(run: Execution) -> Iterator[tuple[str, TensorCell, int, int]]:
     if isinstance(run.a, TensorCell):
         yield "A", run.a, reach, A_COLUMNS
     if found.form.sparse:
-        yield "the metadata", run.meta, reach, 1 if found.form.kind in ("f16", "tf32") else 2
+        yield "the metadata", run.meta, reach, 1 + found.selector if found.form.kind in ("f16", "tf32") else 2
     if found.scales is not None:
         rows = (found.m // found.ctas, max(block.columns for block in layouts.blocks(found)))
         for name, place, count in (("the scale factors of A", run.sfa, rows[0]), ("the scale factors of B", run.sfb, rows[1])):

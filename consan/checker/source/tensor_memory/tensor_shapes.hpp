@@ -60,7 +60,11 @@ class TensorProduct {
     Pieces left_factors(u32 address) const { return factors(address, form_ & PAIRED ? rows() / 2 : rows()); }
     Pieces right_factors(u32 address) const { return factors(address, form_ & PAIRED && rows() == 128 ? columns() / 2 : columns()); }
 
-    Piece metadata(u32 address) const { return {lanes(address), column_of(address), column_of(address) + format_of(kind_).metadata}; }
+    // One column is the first or the second of two: the sparsity selector says which.
+    Piece metadata(u32 address) const {
+        u32 wide = format_of(kind_).metadata, begin = column_of(address) + (wide == 1 ? descriptor_ & 1 : 0);
+        return {lanes(address), begin, begin + wide};
+    }
 
     // What one collector buffer holds of A (of B with .ws): the bits of the instruction descriptor that say how it is read.
     u32 stationary() const { return descriptor_ & (weight() ? 0x007F1C04u : 0x1F008384u); }
