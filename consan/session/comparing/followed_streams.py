@@ -219,6 +219,11 @@ class FollowedStreams(ProgramStreams):
 
     synchronize_all = ProgramStreams.synchronize  # of every context
 
+    def _host_knows(self, over: Numbers) -> None:
+        super()._host_knows(over)
+        if self.log is not None:
+            self.log.waited(self.concurrent.timeline.everything)
+
     def edge_of(self, handle: int) -> str:
         """How the program lets a stream wait for another one."""
         known = self._known.get(handle)

@@ -6,7 +6,7 @@ of a place in which each read gets what is there, a read has read from the same 
 
 Not decided: a read that has not (it may have observed any release of its place), order by way of a third launch, and places where no
 order fits (a copy has written, or a kernel that is not recorded) or too many would have to be tried. The first value of a
-flag is taken to be 0, or the one that launches before have left there.
+flag is taken to be 0, or the one that launches before have left there, or else one that somebody has stored who is not seen.
 """
 
 from __future__ import annotations
@@ -15,29 +15,24 @@ import functools
 import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, PeerFlagKind, RetainedFlag, RetainedFlags, Rows, conflicts
 from consan.checker.compiled.layouts import RETAINED
 from consan.dataclass import dataclass
 from consan.instrument.layouts.records import dtype
-from consan.session.comparing.array_rows import span_of
+from consan.session.comparing.pairs.flagged_launches import ALL, AccessesOfPlace, AccessGroup, FlagAccess, FlaggedLaunch, Over, Place
 
 if TYPE_CHECKING:
     from consan.session.comparing.streams import Stream
 
-_ST, _EXCH, _ADD, _CAS = 2, 3, 4, 5  # FlagOrder::Operation
-_MOST_AT_ONE_PLACE, _MOST_STATES = 128, 1 << 14
+_MOST_AT_ONE_PLACE: Final = 128  # accesses
 _STRONG_READ: Final = np.uint32(RetainedFlag.STRONG | RetainedFlag.READS)
-_ALL: Final = 1  # a set of numbers, which are from 1: bit 0 of a set of acquires stands for all accesses of the later launch
 _ANY: Final = -1  # a set of all numbers
-_FIRST: Final = -1  # stands for what was there at first
-Place = tuple[int, int]
 FirstValues = dict[Place, set[int]]
 
 
@@ -55,107 +50,6 @@ class _Done(Protocol):
     @property
     def stream(self) -> Stream | None:
         """The stream in which it was made."""
-
-
-@dataclass(eq=False)
-class FlaggedLaunch:
-    """A launch. `flags`: those that other GPUs may use; None: they are not known."""
-
-    rank: int
-    rows: Rows
-    flags: RetainedFlags | None
-
-    @functools.cached_property
-    def accesses(self) -> list[_Access]:
-        """Its flags."""
-        if self.flags is None:
-            return []
-        columns = (self.flags.rows[name].tolist() for name in _Access.COLUMNS)
-        return [_Access(self, at, *values) for at, values in enumerate(zip(*columns, strict=True))]
-
-    @functools.cached_property
-    def groups(self) -> list[_Group]:
-        """Its accesses by the acquires before them and the releases behind them."""
-        keys: npt.NDArray[np.uint64] = self.rows["begins"].astype(np.uint64) << np.uint64(32) | self.rows["ends"]
-        _, groups = np.unique(keys, return_inverse=True)
-        order, sets = np.argsort(groups, kind="stable"), self._sets()
-        starts = np.flatnonzero(np.diff(groups[order], prepend=-1)).tolist()
-        found = []
-        for rows in map(self.rows.__getitem__, np.split(order, starts)[1:]):
-            begins, ends = (sets[int(rows[0][name])] if sets else _ALL for name in ("begins", "ends"))
-            found.append(_Group(begins, ends, rows, *span_of(rows)))
-        return found
-
-    def _sets(self) -> list[int]:
-        """The sets of numbers that accesses name: a bit for each number, and bit 0."""
-        words, at, found = [] if self.flags is None else self.flags.sets.tolist(), 0, list[int]()
-        while at < len(words):
-            found.append(functools.reduce(lambda bits, number: bits | 1 << number, words[at + 1 : at + 1 + words[at]], _ALL))
-            at += 1 + words[at]
-        return found
-
-
-class _Group(NamedTuple):
-    """Accesses with the same acquires before them and the same releases behind them. `begin`, `end`: their bytes are between."""
-
-    begins: int
-    ends: int
-    rows: Rows
-    begin: int
-    end: int
-
-
-Over = Callable[[FlaggedLaunch, FlaggedLaunch], bool]
-"""Whether a launch is over when another one starts."""
-
-
-@dataclass(eq=False)
-class _Access:
-    """A flag. `at`: its place among those of its launch."""
-
-    COLUMNS: ClassVar = (
-        *("address", "bytes", "operation", "old", "first", "second"),
-        *("flags", "cluster", "thread", "acquired", "released"),
-    )
-    launch: FlaggedLaunch
-    at: int
-    address: int
-    bytes: int
-    operation: int
-    value: int
-    first: int
-    second: int
-    flags: int
-    cluster: int
-    number: int
-    acquired: int
-    released: int
-
-    def has(self, kind: PeerFlagKind) -> bool:
-        return bool(self.flags & kind)
-
-    @property
-    def old(self) -> int | None:
-        """The value that it has read."""
-        return self.value if self.has(PeerFlagKind.OBSERVES) else None
-
-    @property
-    def stored(self) -> int | None:
-        """The value that it leaves, if that is known."""
-        mask = (1 << 8 * self.bytes) - 1
-        if self.operation in (_ST, _EXCH):
-            return self.first & mask
-        if self.operation == _CAS:
-            return self.second & mask
-        return (self.value + self.first) & mask if self.operation == _ADD and self.has(PeerFlagKind.OBSERVES) else None
-
-    @property
-    def place(self) -> Place:
-        return self.address, self.bytes
-
-    @property
-    def thread(self) -> tuple[int, int]:
-        return self.cluster, self.number
 
 
 @dataclass(frozen=True)
@@ -193,11 +87,17 @@ def _flagged(done: _Done) -> FlaggedLaunch:
 
 
 class PeerFlags:
-    """The flags of launches. `first_values`: what places may have held before these launches, besides 0."""
+    """The flags of launches. `first_values`: what places may have held before these launches, besides 0.
 
-    def __init__(self, launches: Sequence[FlaggedLaunch], over: Over, first_values: FirstValues | None = None) -> None:
-        self._launches, self._over, self._first = launches, over, first_values or {}
-        self._looked_at: dict[int, tuple[set[Place], list[Rows]]] = {}  # by GPU: the flags that it looks at, and its strong reads
+    `shows`: whether all is known that the GPU of the second launch did from the begin of the first to that of the second.
+    """
+
+    def __init__(
+        self, launches: Sequence[FlaggedLaunch], over: Over, first_values: FirstValues | None = None, *, shows: Over = lambda *_: False
+    ) -> None:
+        self._launches, self._over, self._first, self._shows = launches, over, first_values or {}, shows
+        # By GPU: the flags that it looks at, its strong reads, and the accesses of its copies.
+        self._looked_at: dict[int, tuple[set[Place], list[Rows], list[Rows]]] = {}
         self._ways_on: dict[FlaggedLaunch, list[_Edge]] = {}
 
     def judged(self, one: FlaggedLaunch, other: FlaggedLaunch) -> tuple[list[Conflict], bool]:
@@ -222,17 +122,21 @@ class PeerFlags:
         """Whether a launch is over when another one of its GPU starts."""
         return one is not other and one.rank == other.rank and self._over(one, other)
 
-    def may_be_waited_for(self, place: Place, rank: int) -> bool:
-        """Whether a GPU may wait for a flag without being seen. A strong read of a narrower scope acquires nothing."""
+    def may_be_waited_for(self, place: Place, first: FlaggedLaunch, second: FlaggedLaunch) -> bool:
+        """Whether the GPU of the second launch may wait, without being seen, for a flag of the first before it makes the second.
+
+        A strong read of a narrower scope acquires nothing. The host may have looked at what was copied.
+        """
+        rank = second.rank
         if rank not in self._looked_at:
             own = [each for each in self._launches if each.rank == rank]
             reads = [each.rows[(each.rows["flags"] & _STRONG_READ) == _STRONG_READ] for each in own]
             places = {each.place for launch in own for each in launch.accesses if each.old is not None}
-            self._looked_at[rank] = places, [each for each in reads if len(each)]
-        (places, reads), (address, nbytes) = self._looked_at[rank], place
-        if place in places:
+            self._looked_at[rank] = places, [each for each in reads if len(each)], [each.rows for each in own if each.flags is None]
+        places, reads, copies = self._looked_at[rank]
+        if place in places or _touch(reads, place):
             return False
-        return not any(((rows["address"] < address + nbytes) & (rows["address"] + rows["bytes"] > address)).any() for rows in reads)
+        return not self._shows(first, second) or _touch(copies, place)
 
     def behind(self, edges: Iterable[_Edge]) -> list[_Edge]:
         """These edges, and all that may follow them: an acquire of a launch is taken to be before each of its releases."""
@@ -251,16 +155,29 @@ class PeerFlags:
         return self._ways_on[launch]
 
     @functools.cached_property
-    def sources(self) -> dict[_Access, _Access | None]:
-        """The writes that reads have read from, as far as that is certain; None: what was there at first."""
-        places = defaultdict[Place, list[_Access]](list)
+    def _found(self) -> tuple[dict[FlagAccess, FlagAccess | None], set[Place]]:
+        """See `sources`; and the places that others have written: no order fits, or only one with another first value."""
+        places = defaultdict[Place, list[FlagAccess]](list)
         for each in itertools.chain.from_iterable(launch.accesses for launch in self._launches):
             places[each.place].append(each)
-        found: dict[_Access, _Access | None] = {}
+        found: dict[FlagAccess, FlagAccess | None] = {}
+        of_others = set[Place]()
         for place, accesses in places.items():
-            if len(accesses) <= _MOST_AT_ONE_PLACE:
-                found |= _AtPlace(accesses, self._over).sources({0} | self._first.get(place, set()))
-        return found
+            if len(accesses) > _MOST_AT_ONE_PLACE:
+                continue
+            at_place = AccessesOfPlace(accesses, self._over)
+            sources = at_place.sources({0} | self._first.get(place, set()))
+            if sources is None:
+                of_others.add(place)
+                sources = at_place.sources({each.old for each in accesses if each.old is not None}) or {}
+                sources = {read: write for read, write in sources.items() if write is not None}
+            found |= sources
+        return found, of_others
+
+    @functools.cached_property
+    def sources(self) -> dict[FlagAccess, FlagAccess | None]:
+        """The writes that reads have read from, as far as that is certain; None: what was there at first."""
+        return self._found[0]
 
     @functools.cached_property
     def edges(self) -> list[_Edge]:
@@ -275,21 +192,24 @@ class PeerFlags:
 
     @functools.cached_property
     def may_be(self) -> list[_Edge]:
-        """The same, and what there may be: an acquire whose source is not certain may have observed any release of its place."""
+        """The same, and what there may be: an acquire whose source is not certain may have observed any release of its place.
+
+        If others have written there, it may have observed what they did behind any release.
+        """
         accesses = list(itertools.chain.from_iterable(launch.accesses for launch in self._launches))
-        releases = defaultdict[Place, list[_Access]](list)
+        releases = defaultdict[Place, list[FlagAccess]](list)
         for each in accesses:
             if each.released:
                 releases[each.place].append(each)
-        unknown = [each for each in accesses if each.acquired and each not in self.sources]
+        unknown, of_others = [each for each in accesses if each.acquired and each not in self.sources], self._found[1]
         return self.edges + [
             _Edge(write.launch, write.released, read.launch, read.acquired)
             for read in unknown
-            for write in releases[read.place]
+            for write in (itertools.chain.from_iterable(releases.values()) if read.place in of_others else releases[read.place])
             if write.launch is not read.launch
         ]
 
-    def _sequence(self, write: _Access | None) -> Iterator[_Access]:
+    def _sequence(self, write: FlagAccess | None) -> Iterator[FlagAccess]:
         """A write, and those whose release sequence it continues."""
         while write is not None:
             yield write
@@ -304,7 +224,7 @@ class _Direction:
         self._by_release, self._may = defaultdict[int, int](int), dict[int, int]()
         self._reached: dict[int, int] = {}
         for edge in flags.edges:
-            behind = 1 << edge.acquired if edge.second is second else _ALL if flags.is_earlier(edge.second, second) else 0
+            behind = 1 << edge.acquired if edge.second is second else ALL if flags.is_earlier(edge.second, second) else 0
             release = edge.released if edge.first is first else 0 if flags.is_earlier(first, edge.first) else None
             if behind and release is not None:
                 self._by_release[release] |= behind
@@ -326,65 +246,21 @@ class _Direction:
         """The acquires of the later launch that may be behind these releases."""
         flags, first, second = self._flags, self._first, self._second
         released = [each for each in first.accesses if each.released and ends >> each.released & 1]
-        if first.flags is None or second.flags is None or any(flags.may_be_waited_for(each.place, second.rank) for each in released):
+        if first.flags is None or second.flags is None or any(flags.may_be_waited_for(each.place, first, second) for each in released):
             return _ANY
         own = (each for each in flags.may_be if (ends >> each.released & 1 if each.first is first else flags.is_earlier(first, each.first)))
         found = 0
         for edge in flags.behind(own):
-            found |= 1 << edge.acquired if edge.second is second else _ALL if flags.is_earlier(edge.second, second) else 0
+            found |= 1 << edge.acquired if edge.second is second else ALL if flags.is_earlier(edge.second, second) else 0
         return found
 
 
-class _AtPlace:
-    """The accesses of one place: all orders of them in which each read gets the value that is there."""
-
-    def __init__(self, accesses: list[_Access], over: Over) -> None:
-        self._all = accesses
-        self._behind = [
-            sum(1 << at for at, one in enumerate(accesses) if one is not other and _comes_before(one, other, over)) for other in accesses
-        ]
-        self._possible: list[set[int]] = [set() for _ in accesses]
-        self._ends: dict[tuple[int, int, int | None], bool] = {}
-
-    def sources(self, first: Iterable[int]) -> dict[_Access, _Access | None]:
-        """Which write each read has read from, where all orders agree. `first`: values that the place may have held at first."""
-        some = [self._completes(0, _FIRST, value) for value in first]
-        if not any(some) or len(self._ends) >= _MOST_STATES:
-            return {}
-        found = {at: next(iter(each)) for at, each in enumerate(self._possible) if len(each) == 1}
-        return {self._all[at]: None if source == _FIRST else self._all[source] for at, source in found.items()}
-
-    def _completes(self, done: int, last: int, value: int | None) -> bool:
-        """Whether the accesses that are left can follow: `last` has left the value, None where that is not known."""
-        state = done, last, value
-        if done + 1 == 1 << len(self._all):
-            return True
-        if state not in self._ends:
-            if len(self._ends) >= _MOST_STATES:
-                return False
-            self._ends[state] = False
-            taken = [self._follows(state, at) for at in range(len(self._all))]  # all: each may have another source
-            self._ends[state] = any(taken)
-        return self._ends[state]
-
-    def _follows(self, state: tuple[int, int, int | None], at: int) -> bool:
-        (done, last, value), access = state, self._all[at]
-        if done >> at & 1 or self._behind[at] & ~done or (access.old is not None and value not in (None, access.old)):
-            return False
-        writes = access.has(PeerFlagKind.WRITES)
-        completes = self._completes(done | 1 << at, at if writes else last, access.stored if writes else value)
-        if completes and access.old is not None:
-            self._possible[at].add(last)
-        return completes
+def _touch(several: Iterable[Rows], place: Place) -> bool:
+    address, nbytes = place
+    return any(((rows["address"] < address + nbytes) & (rows["address"] + rows["bytes"] > address)).any() for rows in several)
 
 
-def _comes_before(one: _Access, other: _Access, over: Over) -> bool:
-    if one.launch is other.launch:
-        return one.thread == other.thread and one.at < other.at
-    return over(one.launch, other.launch)
-
-
-def _together(groups: Iterable[_Group]) -> Rows:
+def _together(groups: Iterable[AccessGroup]) -> Rows:
     rows = [each.rows for each in groups]
     return np.concatenate(rows) if rows else np.zeros(0, dtype(RETAINED))
 

@@ -30,6 +30,7 @@ from consan.session.comparing.array_rows import ByRows
 if TYPE_CHECKING:
     from consan.session.comparing.followed_streams import FollowedStreams
     from consan.session.comparing.program_streams import ProgramStream
+    from consan.session.comparing.streams import Numbers
 
 SUFFIX: Final = ".ranks"
 MOST_LOGGED: Final = 1 << 22  # accesses
@@ -79,12 +80,16 @@ class Done(Protocol):
 
 @dataclass(eq=False)
 class ProcessLog:
-    """The log of this process. `began`: when the launch that is being made began; 0: it is not waited for."""
+    """The log of this process. `began`: when the launch that is being made began; 0: it is not waited for.
+
+    `quiet`: since when the process has done nothing of unknown accesses; None: some of that may still run.
+    """
 
     rank: int
     world: int
     windows: list[SharedWindow] = field(default_factory=list)
     began: float = 0.0
+    quiet: float | None = None
     full: bool = False
     _entries: list[dict[str, Any]] = field(default_factory=list)
     _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
@@ -132,13 +137,15 @@ class ProcessLog:
         for entry in self._unwaited.values():
             entry["ended"] = max(entry["ended"], began)
         if done.rows is None:
+            self.quiet = None
             return
+        self.quiet = self.quiet or began or None
         flags, given = done.flags, done.rows
         first, kind = self._alike.of(given, (len(self.windows), done.name), lambda: self._kept(number, done, given))
         if self.full or kind < 0:
             return
         with_flags = None if flags is None else self._alike_flags.of(flags.rows, len(self.windows), lambda: self._keep_flags(number, flags))
-        self._unwaited[number] = {"number": number, "concurrent": sorted(concurrent), "began": began, "ended": ended}
+        self._unwaited[number] = {"number": number, "concurrent": sorted(concurrent), "began": began, "ended": ended, "quiet": self.quiet}
         self._unwaited[number] |= {"rows": first, "kind": kind, "flags": with_flags}
         self._enter(self._unwaited[number])
 
@@ -170,6 +177,11 @@ class ProcessLog:
     def begins(self) -> None:
         """A launch begins, and nothing else runs."""
         self.began = now()
+
+    def waited(self, running: Numbers) -> None:
+        """The host has waited. `running`: what may still run."""
+        if not running:
+            self.quiet = self.quiet or now()
 
     def outside(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which accesses are to no window."""

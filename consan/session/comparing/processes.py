@@ -27,7 +27,8 @@ from consan.reports.model import Access, Finding
 from consan.reports.records.numbering import unflatten
 from consan.reports.source.variables import Argument
 from consan.session.comparing.array_rows import both_in
-from consan.session.comparing.peer_flags import FlaggedLaunch, PeerFlags
+from consan.session.comparing.pairs.flagged_launches import FlaggedLaunch
+from consan.session.comparing.peer_flags import PeerFlags
 from consan.session.comparing.process_log import SUFFIX, SharedWindow
 
 _WINDOW_BITS: Final = 44  # bits of an offset in a window
@@ -165,7 +166,7 @@ def compared(folder: Path) -> tuple[list[Finding], list[str]]:
     if any(each.about["full"] for each in processes):
         reasons["there were more accesses to symmetric memory, or launches that touch it, than are compared"] = None
     _place(processes)
-    knowledge, flags = Knowledge(processes), PeerFlags([made for each in processes for made in each.launches], _is_over)
+    knowledge, flags = Knowledge(processes), PeerFlags([made for each in processes for made in each.launches], _is_over, shows=_shows)
     findings: list[Finding] = []
     races = _Races()
     for count, (first, second) in enumerate(unordered_pairs(processes, knowledge)):
@@ -202,6 +203,14 @@ def _is_over(one: FlaggedLaunch, other: FlaggedLaunch) -> bool:
     assert isinstance(one, LoggedLaunch)
     assert isinstance(other, LoggedLaunch)
     return one.rank == other.rank and one.number in other.before
+
+
+def _shows(first: FlaggedLaunch, second: FlaggedLaunch) -> bool:
+    """Whether all is known that the process of a launch did from the begin of another process' launch to the begin of its own."""
+    assert isinstance(first, LoggedLaunch)
+    assert isinstance(second, LoggedLaunch)
+    began, quiet = first.about["began"], second.about["quiet"]
+    return bool(began) and quiet is not None and quiet <= began
 
 
 class _Races(dict[tuple[tuple[str, int], tuple[str, int]], tuple[list[Conflict], bool]]):

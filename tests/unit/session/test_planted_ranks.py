@@ -32,7 +32,7 @@ def _of_gpus(between: gpus.Between, **how: Any) -> Program:
     return ran
 
 
-def _of_processes(first: str, second: str, between: members.Between, number: int = 0, at: int = 10) -> Program:
+def _of_processes(first: str, second: str, between: members.Between, number: int = 0, at: float = 10) -> Program:
     def ran(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
         clock = members.Clock()
         monkeypatch.setattr(process_log, "now", clock)
@@ -121,7 +121,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Program]] = {
     ),
     "processes: signals": (
         *(processes, "_judge", 'first.about["signals"] or second.about["signals"]', "False"),
-        _of_processes("raises", "reads", _nothing, at=0),
+        _of_processes("raises", "reads", _nothing, at=0.05),
     ),
     "processes: the scope of signals": (
         *(process_log, "ProcessLog._kept", "releases(rows, done.fences, SYS_SCOPE)", "releases(rows, done.fences, 2)"),

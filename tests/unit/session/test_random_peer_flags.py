@@ -16,8 +16,9 @@ from planted import plant
 from consan.checker.compiled.concurrent_launches import PeerFlagKind, RetainedFlags
 from consan.checker.compiled.layouts import PEER_FLAG, RETAINED
 from consan.instrument.layouts.records import dtype
-from consan.session.comparing import peer_flags
-from consan.session.comparing.peer_flags import FlaggedLaunch, PeerFlags
+from consan.session.comparing.pairs import flagged_launches
+from consan.session.comparing.pairs.flagged_launches import FlaggedLaunch
+from consan.session.comparing.peer_flags import PeerFlags
 
 LD, ST, EXCH, ADD, CAS = 1, 2, 3, 4, 5
 _OBSERVES, _WRITES, _UPDATES = PeerFlagKind.OBSERVES, PeerFlagKind.WRITES, PeerFlagKind.UPDATES
@@ -97,5 +98,5 @@ def test_what_is_decided_is_right(piece: int) -> None:
 
 def test_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any of the writes that fit is taken."""
-    plant(monkeypatch, peer_flags, "if len(each) == 1", "if each")
+    plant(monkeypatch, flagged_launches, "if len(each) == 1", "if each")
     assert any(bad for _, bad in (wrong(made(random.Random(seed))) for seed in range(100)))
