@@ -11,6 +11,7 @@ Not handled: collectives that C++ makes (DDP), `torch.ops.symm_mem`, memory of o
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -40,6 +41,7 @@ _ROOTS: Final = {
 _WAITS: Final = ("wait", "synchronize", "is_completed")
 """Methods of work. Behind the last one the host knows that the exchange is over; the others are for the current stream."""
 _ON_HOST: Final = ("gloo", "mpi")
+_signature: Final = functools.lru_cache(inspect.signature)
 _HANDLE: Final = {"barrier": (True, True), "put_signal": (True, False), "wait_signal": (False, True)}
 """Methods of a handle: whether others wait for what comes before, and whether it waits for others."""
 
@@ -97,7 +99,7 @@ class TorchProcesses(Seam):
     def _collective(self, module: Any, name: str, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         result = original(*args, **how)
         if self._session is not None and self._keys:  # memory is shared
-            given = inspect.signature(original).bind(*args, **how).arguments
+            given = _signature(original).bind(*args, **how).arguments
             group = given.get("group") or module.group.WORLD
             if not isinstance(group, module.ProcessGroup):  # the process is none of the group
                 return result
@@ -172,7 +174,7 @@ class TorchProcesses(Seam):
 
     def _rendezvous(self, original: Callable[..., Any], *args: Any, **how: Any) -> Any:
         handle = original(*args, **how)
-        given = inspect.signature(original).bind(*args, **how).arguments
+        given = _signature(original).bind(*args, **how).arguments
         tensor, group = given["tensor"], given.get("group")
         log = self._followed.shares(int(handle.rank), int(handle.world_size))
         key = log.numbered(f"memory of {group if isinstance(group, str) else _name_of(group)}")

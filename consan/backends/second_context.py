@@ -1,4 +1,6 @@
-"""The GPU of a context that the program uses besides the first one: that of another device, or one that it has made.
+"""The contexts of a program: the one that it uses first, and others, of another device or made by itself.
+
+A launcher of several processes says in the environment which one of its host a process is: that process uses the GPU with this number.
 
 A context that the program has made may end at any time, and what consan holds in it with it: launches there are not checked.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from typing import Final
 
 from consan.backends import driver as api
@@ -46,6 +49,14 @@ class SecondContext(CudaBackend):
                 self._driver.call("cuDevicePrimaryCtxRelease_v2", self._device)
 
 
+# Of torchrun, Open MPI, MVAPICH, Intel MPI and Slurm.
+_OWN_NUMBERS: Final = (
+    "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"
+)  # fmt: skip
+
+
 def primary() -> CudaBackend:
-    """The GPU through its primary context."""
-    return CudaBackend()
+    """The GPU of this process through its primary context: the first one, or of several processes of a launcher its own."""
+    number = next(filter(None, map(os.environ.get, _OWN_NUMBERS)), "0")
+    ordinal = int(number) if number.isdecimal() else 0
+    return CudaBackend(ordinal if 0 < ordinal < api.driver().integer("cuDeviceGetCount") else 0)

@@ -14,6 +14,7 @@ from consan.reports.source.variables import Argument
 from consan.session.modules.parameters import Asked, unknown
 
 if TYPE_CHECKING:
+    from consan.session.executing.in_flight_launch import Shape
     from consan.session.modules.prepared import Prepared
 
 
@@ -52,6 +53,13 @@ class FrameworkLaunch:
 def records_global(form: Prepared, launch: FrameworkLaunch) -> bool:
     """Whether a form of a module records the global memory of a launch."""
     return form.recorded is not None and form.recorded.has_global(launch.entry)
+
+
+def shape_of(prepared: Prepared, launch: FrameworkLaunch) -> Shape:
+    """The shape of a launch, with the length of its log."""
+    extents = launch.grid, launch.block, launch.cluster
+    length = prepared.logs.length((prepared.number_of(launch.entry), *extents))
+    return launch.module, prepared.number, launch.entry, *extents, length, launch.shared
 
 
 @contextlib.contextmanager

@@ -28,12 +28,11 @@ from consan.session.comparing.launch_memory import LaunchShape, Memory
 from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.background import Background
 from consan.session.executing.graph_nodes import GraphNodes
-from consan.session.executing.in_flight_launch import Shape
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
 from consan.session.executing.watch import SessionWatch
-from consan.session.framework_launch import FrameworkLaunch, loaded_as, records_global
-from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
+from consan.session.framework_launch import FrameworkLaunch, loaded_as, records_global, shape_of
+from consan.session.global_looks import NONE, GlobalLook, GlobalLooks, PlacedLaunch
 from consan.session.kept_launches import KeptLaunches
 from consan.session.known_in_graphs import KnownInGraphs
 from consan.session.launches_by_others import LaunchesByOthers, get_ready
@@ -173,7 +172,7 @@ class Frameworks:
             return before if type(before) is SilentLaunches else SilentLaunches(self.device, self.background.lock, launch.stream)
         if not self.background.accepts(prepared, launch.entry):
             return None
-        shape = _shape(prepared, launch)
+        shape = shape_of(prepared, launch)
         known = KnownLaunches.of(self, prepared, launch, shape, before)
         if known is not None or only_known:
             return known
@@ -191,8 +190,8 @@ class Frameworks:
 
     def _may_differ(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether launches that look alike may not be made alike."""
-        contexts, reaches = self.device.backend.contexts, self.peers.of_process and not self.says_so(prepared, launch.entry)
-        if prepared.recorded is None or (contexts is not None and contexts.refusal) or reaches:
+        contexts = self.device.backend.contexts
+        if prepared.recorded is None or (contexts is not None and contexts.refusal):
             return True
         return self.selection.filters or self.judge.keeper is not None or not launch.threads or launch.stream == THREAD_STREAM
 
@@ -224,10 +223,10 @@ class Frameworks:
         reaches = self._reached(prepared, launch)
         with loaded_as(prepared, launch.module):
             captured, compares = self.device.backend.capturing(launch.stream), self.streams.compares_in(launch.stream, self.context)
-            touched = self._touched(prepared, launch, launch.args, captured=captured) if captured or compares else None
+            touched = self._touched(prepared, launch, launch.args, reaches, captured=captured) if captured or compares else None
             how = {"needed": bool(reaches), "with_others": bool(reaches) and self.streams.several_devices}
             look = NONE if captured else self.looks.of(prepared, launch, compared=compares and touched is None, **how)
-            form, began = look.whole or prepared, self._begun(look)
+            form, began = look.whole or prepared, self.begun(look)
             keeps, alone = compares and not captured and records_global(form, launch), not (reaches or prepared.chains)
             alone = alone and not (self.streams.several_devices or self.comparisons.accesses.peers)
             with self.judge.recording.keeping(keeps, later=alone), self.streams.making():
@@ -240,7 +239,7 @@ class Frameworks:
                 if compares:
                     self.looks.compared(prepared, launch, self.comparisons.accesses.awaited or time.monotonic() - began)
             shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched, reaches)
-            self._compare(chosen if look.known is None else look.known.form, shape, launch)
+            self._compare(look.form_of(chosen), shape, launch)
 
     def _compare(self, chosen: Prepared, shape: LaunchShape, launch: FrameworkLaunch) -> None:
         """Compare a launch that was made with others."""
@@ -248,7 +247,7 @@ class Frameworks:
         if shape.reaches and not self.peers.others_know(rows):
             self.comparisons.launch_lacks(chosen, launch.entry, f"{shape.reaches}, and {self.peers.why_not}")
 
-    def among_streams(self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters | None) -> LaunchShape | None:
+    def among_streams(self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters | None) -> PlacedLaunch | None:
         """A launch like earlier ones that only needs its place in the order: its accesses are known, or nobody looks at them.
 
         Else None. `launched_again` places it.
@@ -256,15 +255,20 @@ class Frameworks:
         several = self.streams.several
         if (several and not self.streams.compares) or self.streams.several_devices or prepared.chains or self.elsewhere(launch.stream):
             return None
-        touched = self._touched(prepared, launch, lambda: args, captured=False) if several else None
+        reaches = self.peers.reached(prepared, launch.entry, lambda: args)
+        shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, reaches=reaches)
+        if reaches and (look := self.looks.known(prepared, launch, args)) is not None:
+            return PlacedLaunch(shape, look)
+        touched = self._touched(prepared, launch, lambda: args, reaches, captured=False) if several else None
         if several and touched is None and self.looks.may_compare(prepared, launch):
             return None
-        return LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
+        return PlacedLaunch(replace(shape, footprint=touched))
 
-    def launched_again(self, prepared: Prepared, launch: FrameworkLaunch, shape: LaunchShape) -> None:
+    def launched_again(self, prepared: Prepared, launch: FrameworkLaunch, placed: PlacedLaunch) -> None:
         """Such a launch was made."""
         self.judge.recording.accesses.forget()
-        self.streams.framework_launched(self.comparisons, prepared, shape, launch.stream, launch.edge, self.context)
+        self.looks.made(prepared, launch, placed.look)
+        self._compare(placed.look.form_of(prepared), placed.shape, launch)
 
     def _without_room(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Generator[Handle | None, None, Prepared]:
         """Launch without the log that has no room until a check is over. Returns the form that was launched."""
@@ -276,20 +280,15 @@ class Frameworks:
 
     def _reached(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
         """How a launch that is about to be made may reach memory of other GPUs. If it does, launches are compared from now on."""
-        found = self.peers.reached(prepared, launch.entry, launch.args)
-        if found:
+        if found := self.peers.reached(prepared, launch.entry, launch.args):
             self.streams.second()
         return found
 
-    def says_so(self, prepared: Prepared, entry: str) -> bool:
-        """Whether the report says of a kernel that its launches may reach other GPUs, and nothing more is found out about them."""
-        return self.judge.recording.kernels.is_beyond(prepared, entry) and not self.streams.several_devices
-
-    def reaches_more(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
-        """Whether a launch that repeats may reach memory that other processes reach, and the report does not say so of its kernel yet."""
-        if not self.peers.shares or self.judge.recording.kernels.is_beyond(prepared, entry):
-            return False
-        return not self.peers.reaches_none(prepared, entry, args)
+    def looks_where(self, prepared: Prepared, entry: str) -> bool:
+        """Whether launches of a kernel may reach memory that others reach, and the report does not say so of the kernel yet."""
+        if self.judge.recording.kernels.is_beyond(prepared, entry):
+            return self.peers.of_process and self.streams.several_devices
+        return self.peers.of_process or self.peers.shares
 
     def _unrecorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Handle | None:
         """The module for a launch that is not recorded. None: the framework's own, in which the kernel is as it was."""
@@ -298,17 +297,21 @@ class Frameworks:
         with self.device.backend.outside_captures():
             return self.modules.plain(prepared, launch.module)
 
-    def _touched(self, prepared: Prepared, launch: FrameworkLaunch, asked: Asked, *, captured: bool) -> LaunchBytes | None:
-        """The bytes that a launch touches, if its text and its parameters determine them. One that can be recorded is, if they may not."""
+    def _touched(self, prepared: Prepared, launch: FrameworkLaunch, asked: Asked, reaches: str, *, captured: bool) -> LaunchBytes | None:
+        """The bytes that a launch touches, if its text and its parameters determine them. One that can be recorded is, if they may not.
+
+        `reaches`: how it reaches memory of others.
+        """
         proofs = self.judge.proofs
         args = asked() if proofs.may_prove(prepared, launch.entry) else None
         found = proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
         if prepared.chains:  # the text does not say what is behind a griddepcontrol.wait
             return None
-        doubt = self.streams.log is not None or (found is not None and self.streams.several_devices and not found.certain)
+        reached = bool(reaches) and self.streams.log is not None
+        doubt = reached or (found is not None and self.streams.several_devices and not found.certain)
         return None if doubt and not captured else found
 
-    def _begun(self, look: GlobalLook) -> float:
+    def begun(self, look: GlobalLook) -> float:
         """A launch begins. If others are to know when, nothing else runs at its begin."""
         log = self.streams.log
         if log is not None and (look.whole is not None or (look.known is not None and look.known.waits)):
@@ -328,7 +331,8 @@ class Frameworks:
         """Launch into a graph. Returns the form that was launched."""
         capture, counted = self.streams.capture_of(launch.stream), self.streams.counted_in(launch.stream)
         with self.device.backend.outside_captures():
-            tell = None if self._may_differ(prepared, launch) else self.known_in_graphs.teller(prepared, launch, _shape(prepared, launch))
+            differs = self._may_differ(prepared, launch) or self.looks_where(prepared, launch.entry)
+            tell = None if differs else self.known_in_graphs.teller(prepared, launch, shape_of(prepared, launch))
             known = None if tell is None else self.graphs.known(launch.entry, launch.stream, tell, capture, counted)
             plain = None if known is None else self._unrecorded(prepared, launch)
         if known is not None:
@@ -358,7 +362,7 @@ class Frameworks:
                 backend.watch(launch.stream)
             return prepared
         form = look.whole or prepared
-        shape, background = _shape(form, launch), self.background.accepts(form, entry, repeats=False)
+        shape, background = shape_of(form, launch), self.background.accepts(form, entry, repeats=False)
         key, chosen, how = (prepared.number, entry, shape[3:6]), form, {"alone": records_global(form, launch)}
         started, room = self.background.idle(shape, first=self.selection.is_first(key), **how) if background else (None, True)
         if not room:
@@ -373,7 +377,7 @@ class Frameworks:
             yield self._unrecorded(chosen, launch)
             return chosen
         if background and self.background.accepts(chosen, entry, repeats=False):
-            shape = shape if chosen is form else _shape(chosen, launch)
+            shape = shape if chosen is form else shape_of(chosen, launch)
             ending = self.watch.ending(chosen, entry, launch.threads)
             with ending, self.background.launched(chosen, shape, started, launch.stream, launch.args):
                 yield None if chosen is prepared else chosen.loaded
@@ -387,12 +391,6 @@ class Frameworks:
             if not started.silent:
                 self.watch.after(chosen, entry, None, launch.threads, alone=False)
         return chosen
-
-
-def _shape(prepared: Prepared, launch: FrameworkLaunch) -> Shape:
-    extents = launch.grid, launch.block, launch.cluster
-    length = prepared.logs.length((prepared.number_of(launch.entry), *extents))
-    return launch.module, prepared.number, launch.entry, *extents, length, launch.shared
 
 
 def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Parameters:

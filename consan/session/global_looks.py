@@ -24,7 +24,7 @@ from consan.backends.base import Dim3, Handle
 from consan.dataclass import dataclass
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
-from consan.session.comparing.launch_memory import KnownAccesses
+from consan.session.comparing.launch_memory import KnownAccesses, LaunchShape
 from consan.session.comparing.pairs.awaited import AwaitedAccesses
 from consan.session.executing.background import Background
 from consan.session.executing.checked_kernels import FIRST_ONLY
@@ -63,8 +63,20 @@ class GlobalLook:
     args: Parameters | None = None
     known: KnownAccesses | None = None
 
+    def form_of(self, launched: Prepared) -> Prepared:
+        """The form whose sites its accesses name."""
+        return launched if self.known is None else self.known.form
+
 
 NONE: Final = GlobalLook()
+
+
+@dataclass(frozen=True)
+class PlacedLaunch:
+    """A launch that only needs its place in the order. `look`: how its global memory is looked at, if it reaches memory of others."""
+
+    shape: LaunchShape
+    look: GlobalLook = NONE
 
 
 @dataclass
@@ -111,6 +123,10 @@ class GlobalLooks:
         proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
         return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch), args=args)
 
+    def known(self, prepared: Prepared, launch: FrameworkLaunch, args: Parameters | None) -> GlobalLook | None:
+        """The look at a launch whose accesses are those of an earlier one."""
+        return None if args is None else self._known.get(self._key(prepared, launch, args))
+
     def may_compare(self, prepared: Prepared, launch: FrameworkLaunch, *, needed: bool = False) -> bool:
         """Whether a launch is recorded for a comparison with other streams. `needed`: see `of`."""
         kernel = prepared.number, launch.entry
@@ -156,7 +172,11 @@ class GlobalLooks:
         touched = None if args is None or prepared.chains else self.judge.proofs.touched(prepared, launch.entry, args, extents)
         if args is None or touched is None or not touched.certain:
             return None
-        return prepared.number, prepared.handle, launch.entry, launch.grid, launch.block, launch.cluster, tuple(args)
+        return self._key(prepared, launch, args)
+
+    @staticmethod
+    def _key(prepared: Prepared, launch: FrameworkLaunch, args: Parameters) -> Hashable:
+        return prepared.number, launch.module, launch.entry, launch.grid, launch.block, launch.cluster, tuple(args)
 
     def _polls(self, prepared: Prepared, entry: str) -> bool:
         """Whether a kernel may wait for another launch; it cannot while the host waits for it."""

@@ -286,19 +286,20 @@ class RepeatedLaunch:
         if alike.instead:
             given = (*given[:at], alike.instead, *given[at + 1 :])
         with frameworks.device.lock:
-            counted, streams, shared = self.asks or alike.asks, frameworks.streams, frameworks.peers.memory.shared
-            args = asked() if counted or streams.several or shared else None
-            shape = None if streams.adds_nothing(self.launch.stream) else frameworks.among_streams(self.prepared, self.launch, args)
-            prepared, entry = self.prepared, self.launch.entry
-            if frameworks.peers.of_process and not frameworks.says_so(prepared, entry):
+            counted, streams, prepared, entry = self.asks or alike.asks, frameworks.streams, self.prepared, self.launch.entry
+            looks_where = frameworks.looks_where(prepared, entry)
+            args = asked() if counted or streams.several or looks_where else None
+            placed = None if streams.adds_nothing(self.launch.stream) else frameworks.among_streams(prepared, self.launch, args)
+            known = placed is not None and placed.look.known is not None
+            if looks_where and not known and frameworks.peers.may_reach(prepared, entry, args):
                 return NOT_REPEATED
-            if shared and frameworks.reaches_more(prepared, entry, args):
-                return NOT_REPEATED
-            taken = self._begins(alike, args, placed=shape is not None)
+            taken = self._begins(alike, args, placed=placed is not None)
             if taken is None:
                 return NOT_REPEATED
+            if placed is not None:
+                frameworks.begun(placed.look)
             own, made, args = streams.own, MADE.count, args if counted else None
-            quiet = QUIET.count if (shape is None or self._in_turn) and streams.drops(placed=shape is not None) else _HEARD
+            quiet = QUIET.count if (placed is None or self._in_turn) and streams.drops(placed=placed is not None) else _HEARD
             own.programmatic = False
             own.depth += 1
             made.value += 1
@@ -321,8 +322,8 @@ class RepeatedLaunch:
                 return result
             self.args, self._in_turn = args, not own.programmatic
             alike.end(taken, args)
-            if shape is not None:
-                frameworks.launched_again(self.prepared, self.launch, shape)
+            if placed is not None:
+                frameworks.launched_again(self.prepared, self.launch, placed)
             if len(alike.times) > _MOST_TIMES:
                 self._tell(alike.counts())
         COST.add(time.perf_counter() - until + reached - began)

@@ -226,8 +226,7 @@ class FollowedStreams(ProgramStreams):
 
     def edge_of(self, handle: int) -> str:
         """How the program lets a stream wait for another one."""
-        known = self._known.get(handle)
-        return EDGE if known is None else known.edge
+        return known.edge if (known := self._known.get(handle)) is not None else EDGE
 
     def gone(self, handle: int) -> None:
         """A stream is destroyed: its handle may be given again. The work it has begun goes on.

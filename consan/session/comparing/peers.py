@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _WORD: Final = 8  # bytes
 _PAGE: Final = 21  # bits of an address within a page of the device
 _MOST_PAGES: Final = 64  # whose holders the driver is asked for
-_MOST_REACHING_NONE: Final = 1024  # launches
+_MOST_LAUNCHES: Final = 1024  # of which it is known how they reach memory of others
 NOT_COMPARED: Final = "it is not compared with launches of other GPUs"
 _OF_PROCESSES: Final = "what other processes do there is not known"
 _UNSEEN: Final = "all its accesses are not known, or its streams are not followed"
@@ -51,10 +51,10 @@ class PeerMemory:
     wanted: bool  # races in global memory are looked for
     streams: FollowedStreams
     _follows: dict[tuple[int, str], bool] = field(default_factory=dict)  # by kernel: all its addresses follow from its parameters
-    _reaching_none: set[tuple[int, str, Parameters | None]] = field(default_factory=set)  # launches that reach no memory of others
+    _ways: dict[tuple[int, str, Parameters | None], str] = field(default_factory=dict)  # by launch: how it reaches memory of others
     _met: bool = False  # a launch was given memory of another GPU of the process
     _others_know: ByRows[bool] = field(default_factory=ByRows)
-    _changes: tuple[int, int] = (0, 0)  # of that memory, and of windows, since when they do not
+    _changes: tuple[int, int, bool] = (0, 0, False)  # of that memory, of windows and of contexts, since when they do not
 
     def __post_init__(self) -> None:
         self.memory = self.streams.with_processes
@@ -67,7 +67,14 @@ class PeerMemory:
             or (self.contexts.alone and self.streams.log is None and not self.streams.with_processes.shared)
         ):
             return ""
-        parameters = asked()
+        if self._state != self._changes or len(self._ways) > _MOST_LAUNCHES:
+            self._changes, self._ways = self._state, {}
+        launch = prepared.number, entry, asked()
+        if launch not in self._ways:
+            self._ways[launch] = self._way(prepared, *launch[1:])
+        return self._ways[launch]
+
+    def _way(self, prepared: Prepared, entry: str, parameters: Parameters | None) -> str:
         reached = next(self._reached(parameters or ()), "")
         if not reached and self._may_reach(prepared, entry, parameters):
             reached = f"it may reach memory of another GPU {_UNKNOWN if parameters is None else _LOADED}"
@@ -94,19 +101,16 @@ class PeerMemory:
         """Whether each launch may reach memory of other processes."""
         return self.wanted and self.contexts is not None and self.memory.shared
 
-    def reaches_none(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
-        """Whether a launch with these parameters reaches no memory of others."""
-        if self._state != self._changes or len(self._reaching_none) > _MOST_REACHING_NONE:
-            self._changes, self._reaching_none = self._state, set()
-        launch = prepared.number, entry, args
-        if launch not in self._reaching_none and not self.reached(prepared, entry, lambda: args):
-            self._reaching_none.add(launch)
-        return launch in self._reaching_none
+    def may_reach(self, prepared: Prepared, entry: str, args: Parameters | None) -> bool:
+        """Whether a launch with these parameters may reach memory of others. None: they are not known."""
+        seen = args is not None and not self.streams.needs_none and not self.streams.several_devices
+        return not seen or bool(self.reached(prepared, entry, lambda: args))
 
     @property
-    def _state(self) -> tuple[int, int]:
-        """Another one whenever memory of other processes changes, or there is another window."""
-        return self.memory.changes, 0 if self.streams.log is None else len(self.streams.log.windows) + 1
+    def _state(self) -> tuple[int, int, bool]:
+        """Another one whenever memory of other processes changes, there is another window, or a second context."""
+        several = self.contexts is not None and self.contexts.several
+        return self.memory.changes, 0 if self.streams.log is None else len(self.streams.log.windows) + 1, several
 
     @property
     def why_not(self) -> str:

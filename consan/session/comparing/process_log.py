@@ -78,19 +78,26 @@ class Done(Protocol):
         """An access for the report."""
 
 
-@dataclass(eq=False)
-class ProcessLog:
-    """The log of this process. `began`: when the launch that is being made began; 0: it is not waited for.
+@dataclass
+class HostTimes:
+    """The times that a host knows. `began`: of the launch that is being made; 0: it is not waited for.
 
     `quiet`: since when the process has done nothing of unknown accesses; None: some of that may still run.
     """
 
+    began: float = 0.0
+    quiet: float | None = None
+
+
+@dataclass(eq=False)
+class ProcessLog:
+    """The log of this process."""
+
     rank: int
     world: int
     windows: list[SharedWindow] = field(default_factory=list)
-    began: float = 0.0
-    quiet: float | None = None
     full: bool = False
+    times: HostTimes = field(default_factory=HostTimes)
     _entries: list[dict[str, Any]] = field(default_factory=list)
     _rows: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     _first: dict[bytes, int] = field(default_factory=dict)  # the first launch with some accesses, by their digest
@@ -132,21 +139,21 @@ class ProcessLog:
 
         `concurrent`: the earlier ones that it may run beside; `unwaited`: those whose ends the program's host cannot know.
         """
-        began, self.began, ended = self.began, 0.0, now()
+        began, self.times.began, ended = self.times.began, 0.0, now()
         self._unwaited = {each: entry for each, entry in self._unwaited.items() if done.rows is not None and each in unwaited}
         for entry in self._unwaited.values():
             entry["ended"] = max(entry["ended"], began)
         if done.rows is None:
-            self.quiet = None
+            self.times.quiet = None
             return
-        self.quiet = self.quiet or began or None
+        self.times.quiet = self.times.quiet or began or None
         flags, given = done.flags, done.rows
         first, kind = self._alike.of(given, (len(self.windows), done.name), lambda: self._kept(number, done, given))
         if self.full or kind < 0:
             return
         with_flags = None if flags is None else self._alike_flags.of(flags.rows, len(self.windows), lambda: self._keep_flags(number, flags))
-        self._unwaited[number] = {"number": number, "concurrent": sorted(concurrent), "began": began, "ended": ended, "quiet": self.quiet}
-        self._unwaited[number] |= {"rows": first, "kind": kind, "flags": with_flags}
+        self._unwaited[number] = {"number": number, "concurrent": sorted(concurrent), "began": began, "ended": ended}
+        self._unwaited[number] |= {"quiet": self.times.quiet, "rows": first, "kind": kind, "flags": with_flags}
         self._enter(self._unwaited[number])
 
     def _kept(self, number: int, done: Done, given: Rows) -> tuple[int, int]:
@@ -176,12 +183,12 @@ class ProcessLog:
 
     def begins(self) -> None:
         """A launch begins, and nothing else runs."""
-        self.began = now()
+        self.times.began = now()
 
     def waited(self, running: Numbers) -> None:
         """The host has waited. `running`: what may still run."""
         if not running:
-            self.quiet = self.quiet or now()
+            self.times.quiet = self.times.quiet or now()
 
     def outside(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which accesses are to no window."""

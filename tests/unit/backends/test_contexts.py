@@ -11,7 +11,7 @@ from test_cuda_fake_driver import FakeCuda
 from consan.backends import driver as api
 from consan.backends.contexts import HOST_MEMORY
 from consan.backends.cuda import CudaBackend
-from consan.backends.second_context import SecondContext
+from consan.backends.second_context import SecondContext, primary
 
 PRIMARY = {0: 0x1000, 1: 0x2000}
 MADE = 0x3000  # a context of device 1 that the program has made
@@ -58,6 +58,15 @@ def fake() -> TwoDevices:
 @pytest.fixture
 def backend(fake: TwoDevices) -> CudaBackend:
     return CudaBackend(driver=api.Driver(fake))
+
+
+@pytest.mark.parametrize(("name", "value", "own"), [("LOCAL_RANK", "1", 1), ("SLURM_LOCALID", "1", 1), ("LOCAL_RANK", "2", 0), ("", "", 0)])
+def test_the_gpu_of_one_of_several_processes(fake: TwoDevices, monkeypatch: pytest.MonkeyPatch, name: str, value: str, own: int) -> None:
+    monkeypatch.setattr(api, "driver", lambda: api.Driver(fake))
+    if name:
+        monkeypatch.setenv(name, value)
+    found = primary()
+    assert (found.contexts.device, found.contexts.own, found.contexts.several) == (own, PRIMARY[own], False)
 
 
 @pytest.mark.parametrize(("current", "other"), [(PRIMARY[0], 0), (None, 0), (PRIMARY[1], PRIMARY[1]), (MADE, MADE)])

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "record"))
+from framework_support import BLOCK
 from planted import plant
 from test_processes import HALF, Clock, Rank, compared
 
 from consan.checker.judging import alike_launches, recorder
-from consan.session import global_looks
+from consan.session import frameworks, global_looks, repeated_launch
 from consan.session.comparing import array_rows, concurrent_launches, process_log
+from consan.session.framework_launch import FrameworkLaunch
+from consan.session.repeated_launch import NOT_REPEATED
 
 KERNELS = """
 extern "C" __global__ void fills(unsigned* out, unsigned** from, int number) { from[0][blockIdx.x * blockDim.x + threadIdx.x] = number; }
@@ -185,6 +188,42 @@ def test_launches_that_parameters_decide_are_known(
     monkeypatch.setattr(global_looks, "LONGEST_ALIKE", 0.0)
     kinds, reasons = reads_often(ranks, tmp_path, moves=moves)
     assert (set(kinds), reasons, len(looks)) == ({"global-race"}, [], 3 if moves else 2), looks
+
+
+def again(rank: Rank, entry: str, number: int = 0, *, at: float = 0) -> bool:
+    """A launch like one before it. Returns whether it was made as those that repeat are."""
+    frame, rank.clock.now = rank.framework, at
+    launch = FrameworkLaunch(entry, (2, 1, 1), BLOCK, (1, 1, 1), 0, frame.module)
+    values = (frame.out.to_bytes(8, "little"), frame.source.to_bytes(8, "little"), number.to_bytes(4, "little"))
+    repeated = frame.session.frameworks.repeated(frame.prepared, launch)
+    make = lambda: frame.backend.launch(frame.module, entry, launch.grid, BLOCK, list(values))  # noqa: E731
+    if repeated is not None and repeated.make(lambda: values, make, ()) is not NOT_REPEATED:
+        return True
+    rank.launch(entry, number, at=at)
+    return False
+
+
+@pytest.mark.parametrize(("number", "kinds"), [(0, ["global-race"]), (300, [])])
+def test_known_launches_repeat(ranks: list[Rank], tmp_path: Path, number: int, kinds: list[str]) -> None:
+    """Rank 0 reads four times, and rank 1 writes beside the last one. They have their place among the launches of all ranks."""
+    assert [again(ranks[0], "copies", number, at=10 * each) for each in range(4)] == [False, False, True, True]
+    ranks[1].launch("fills_all", at=30)
+    assert [finding.kind for finding in compared(ranks, tmp_path)[0]] == kinds
+    assert sum(kernel.launches for kernel in ranks[0].framework.report().kernels) == 4
+
+
+REPEATED = {
+    "no accesses": (global_looks, "recording.accesses.last = look.known.retained", "pass"),
+    "no begin": (repeated_launch, "frameworks.begun(placed.look)", "pass"),
+    "no place": (frameworks, "self._compare(placed.look", "0 and self._compare(placed.look"),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_fault_of_launches_that_repeat(name: str, ranks: list[Rank], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plant(monkeypatch, *REPEATED[name])
+    with pytest.raises(AssertionError):
+        test_known_launches_repeat(ranks, tmp_path, 0, ["global-race"])
 
 
 KNOWN = {

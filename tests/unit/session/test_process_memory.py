@@ -286,11 +286,11 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Report], str]] =
         *(lambda: launched(own_handle), "incomplete"),
     ),
     "launches that repeat": (
-        *(frameworks, "Frameworks.reaches_more", "if not self.peers.shares or", "if True or"),
+        *(frameworks, "Frameworks.looks_where", "self.peers.of_process or self.peers.shares", "self.peers.of_process"),
         *(lambda: repeated_with(0), "clean"),
     ),
     "what reaches none is kept": (
-        *(peers, "PeerMemory.reaches_none", "self._state != self._changes or", "False or"),
+        *(peers, "PeerMemory.reached", "self._state != self._changes or", "False or"),
         *(opened_behind_another, "clean"),
     ),
     "what is freed": (contexts, "ProcessMemory._freed", "del self._opened[each]", "pass", lambda: launched(freed), "incomplete"),
