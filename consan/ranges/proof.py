@@ -9,7 +9,7 @@ from consan.ranges.forms import NotProven
 from consan.ranges.overlaps import PointerExtent, extents, meet
 from consan.ranges.slices import Slice
 from consan.ranges.values import Valued, forget_readings
-from consan.ranges.walk import LaunchExtents, Path, Places, accesses_of
+from consan.ranges.walk import LaunchExtents, Path, Places, Walk, accesses_of
 
 _NUMBERS = -1  # in place of a pointer: of addresses that are numbers
 _MOST_OF_POINTERS = 1 << 63  # no pointer, and nothing that is added to one, comes near
@@ -49,10 +49,12 @@ def prove(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, pl
     return Proof(sum(path.count for path in paths), extents(paths))
 
 
-def paths_of(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, places: Places) -> list[Path] | None:
+def paths_of(
+    kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, places: Places, walk: type[Walk] = Walk
+) -> list[Path] | None:
     """The paths through the kernel. None: they follow from the number of a pointer, which is a number from now on."""
     try:
-        return accesses_of(kernel, parameters, shape, places)
+        return accesses_of(kernel, parameters, shape, places, walk)
     except Valued as wanted:
         kernel.demand(wanted.bases, parameters)
         return None

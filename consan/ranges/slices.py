@@ -5,7 +5,9 @@ A parameter that is read as one word of 64 bits, and only so, may be a pointer. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
@@ -22,25 +24,29 @@ from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
 
 _WIDE: Final = 64
+NOTHING_STORED: Final[Mapping[int, int]] = MappingProxyType({})
 _ALL_LANES: Final = (-1, (1 << 32) - 1)  # of a member mask
 
 
 class Slice:
-    """The part of a kernel that accesses follow from. Raises `NotProven` if it has something that is not followed."""
+    """The part of a kernel that accesses follow from. Raises `NotProven` if it has something that is not followed.
 
-    def __init__(self, function: Function) -> None:
+    `stored`: the words of its log, by node. If they are given it is the part that decides how often each of these is passed.
+    """
+
+    def __init__(self, function: Function, stored: Mapping[int, int] | None = None) -> None:
         if function.body is None:
             raise NotProven("it has no body", never=True)
         self.function = function
         self.parameters = tuple((parameter.name, parameter.nbytes) for parameter in function.params)
+        self.stored = stored or NOTHING_STORED
         for instruction in function.instructions():
-            _check(instruction)
+            _check(instruction, accesses=not self.stored)
         graph = graph_of(function)
         self.nodes, self._made = graph.nodes, definitions(function)
         self.after = graph.post_dominators.immediate
-        self._places = {name: number for number, (name, _) in enumerate(self.parameters)}
         self._maps = ParameterMaps(self._made, self.parameters)
-        outer = [each for each in function.instructions() if _outer(each)]
+        outer = [each for each in function.instructions() if self._outer(each)]
         if any(map(self._brings, self._sources(outer))):
             raise NotProven("an address follows from loaded values", never=True)
         self.deciding = deciding(regions(graph, self.after), lambda branches: self._busy(branches, outer)[0])
@@ -56,11 +62,18 @@ class Slice:
         self._narrow = {load.place for load in loads if load.bits != _WIDE}
         self.bases = {each: number for number, each in enumerate(self.words) if self._may_be_base(each)}
 
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: number for number, (name, _) in enumerate(self.parameters)}
+
     def _busy(self, branches: Iterable[int], outer: Sequence[Instruction]) -> tuple[set[int], set[Key]]:
         """The nodes with instructions that matter, given branches that do, and the registers that matter."""
         seeds = [*outer, *(self.nodes[each].steps[-1].instruction for each in branches)]
         wanted = {key for each in (*seeds, *self._sources(seeds)) for key in _keys(each)}
-        return {number for number, node in enumerate(self.nodes) if self._is_busy(node, wanted)}, wanted
+        return {number for number, node in enumerate(self.nodes) if self._is_busy(node, wanted)} | self.stored.keys(), wanted
+
+    def _outer(self, instruction: Instruction) -> tuple[MemoryAccess, ...]:
+        return () if self.stored else _outer(instruction)
 
     def _is_busy(self, node: BasicBlock, wanted: set[Key]) -> bool:
         return any(self._matters(step.instruction, wanted) for step in node.steps)
@@ -134,7 +147,7 @@ class Slice:
         instruction, row = step.instruction, lookup(step.instruction.parts)
         assert row is not None
         own = row.is_ordinary and not is_noncoherent(instruction)
-        accesses = tuple(self._form(instruction, each, own) for each in _outer(instruction))
+        accesses = tuple(self._form(instruction, each, own) for each in self._outer(instruction))
         loads = tuple(_parameters(instruction, row, self._places)) if row.is_load else ()
         operation, sources = (None, ()) if row.is_load else _operation(instruction)
         collective = "elect" if elects(instruction) and self._of_all_lanes(instruction) else "shfl" if self._shares(instruction) else ""
@@ -158,10 +171,11 @@ class Slice:
         )
 
     def _matters(self, instruction: Instruction, wanted: set[Key]) -> bool:
-        return not row_of(instruction).turns and (bool(_outer(instruction)) or not wanted.isdisjoint(written(instruction)))
+        return not row_of(instruction).turns and (bool(self._outer(instruction)) or not wanted.isdisjoint(written(instruction)))
 
 
-def _check(instruction: Instruction) -> None:
+def _check(instruction: Instruction, *, accesses: bool) -> None:
+    """Raise `NotProven` if an instruction is not followed. `accesses`: nor what it accesses."""
     row = lookup(instruction.parts)
     if row is None or row.reaches_elsewhere or row.breaks:
         raise NotProven(f"{instruction.opcode} is not followed", never=True)
@@ -170,6 +184,8 @@ def _check(instruction: Instruction) -> None:
         read(instruction), written(instruction)
     except ValueError:
         raise NotProven(f"the operands of {instruction.opcode} do not fit", never=True) from None
+    if not accesses:
+        return
     followed = row.is_ordinary or row.is_copy or row.name in BULK_COPIES
     if outer and not followed:
         raise NotProven(f"{instruction.opcode} is not followed", never=True)

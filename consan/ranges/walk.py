@@ -59,6 +59,7 @@ class Path:
     """The threads that take one way, and the node that they have come to. A register that is missing has an unknown value.
 
     `earlier`: what its CTAs accessed before the way divided. `leads`: its threads are taken as leaders of their warps, or as the others.
+    `words`: the most that one of them has stored, if the walk counts words (words.py).
     """
 
     ctas: Numbers  # in order
@@ -71,6 +72,7 @@ class Path:
     heads: dict[int, LoopHead] = field(default_factory=dict)
     certain: bool = True  # its threads take this way
     leads: bool | None = None
+    words: int = 0
 
     @property
     def count(self) -> int:
@@ -111,23 +113,25 @@ Places = Mapping[int, tuple[int | None, int]]
 """Pointers that are at a known distance from another one: which one, and how far. None: from zero."""
 
 
-def accesses_of(kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents, places: Places) -> list[Path]:
-    """The paths through the kernel, each with its accesses. Raises `NotProven`, or `Valued` where it needs the number of a pointer."""
-    with np.errstate(all="ignore"):
-        return _Walk(kernel, parameters, shape, places).ended()
-
-
 class _Election(Exception):  # noqa: N818
     """A path comes to where the lanes of its warps elect a leader."""
 
 
-class _Walk:
+class Walk:
+    """A walk through a kernel. Those who count words go other ways where loaded values decide (words.py)."""
+
     def __init__(self, kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents, places: Places) -> None:
         self._kernel, self._parameters, self._shape, self._places = kernel, parameters, shape, places
-        self._left = MOST_STEPS
+        self._left = self.most_steps
         self._seen: dict[tuple[int, bool | None, bytes, bytes], list[Registers]] = {}
 
+    @property
+    def most_steps(self) -> int:
+        """The steps after which it gives up."""
+        return MOST_STEPS
+
     def ended(self) -> list[Path]:
+        """The paths, when all have come to their end. Raises `NotProven`, or `Valued`."""
         grid, block = self._shape.grid, self._shape.block
         pending = [Path(np.arange(math.prod(grid)), np.arange(math.prod(block)))]
         found = []
@@ -163,10 +167,15 @@ class _Walk:
             self._count_steps(1)
             self._execute(path, steps[path.step])
             path.step += 1
-        if path.node not in self._kernel.deciding and len(node.successors) > 1:
-            after = self._kernel.after[path.node]
-            return () if after is None else (after,)
-        return self._ways(path, node)
+        passed_over = path.node not in self._kernel.deciding and len(node.successors) > 1
+        ways = self._behind(path.node) if passed_over else self._ways(path, node)
+        path.words += self._kernel.stored.get(path.node, 0)
+        return ways
+
+    def _behind(self, node: int) -> tuple[int, ...]:
+        """The node at which all ways from a branch meet. Empty: the kernel ends."""
+        after = self._kernel.after[node]
+        return () if after is None else (after,)
 
     def _count_steps(self, steps: int) -> None:
         self._left -= steps
@@ -181,20 +190,21 @@ class _Walk:
             return
         growth = Growth.between(before, path.registers, len(path.ctas), self._kernel.widths)
         while (count := min(head.iterations, MOST_PLACES // len(path.ctas))) >= FEWEST:
-            accesses = list[SpreadAccess]()
+            made = replace(path, accesses=[], words=0)
             self._count_steps(count * len(path.ctas) // _PLACES_OF_A_STEP)  # the loop may have no end
-            left = growth.iterations(count, functools.partial(self._through, path, count, accesses))
+            left = growth.iterations(count, functools.partial(self._through, path, count, made))
             if left is not None:
                 path.registers = dict(left)
-                path.accesses += accesses
+                path.accesses += made.accesses
+                path.words += made.words
                 growth.begin = {key: left[key] for key in growth.steps}
                 head.went()
             elif not head.failed():
                 break
         head.registers = dict(path.registers)
 
-    def _through(self, path: Path, count: int, accesses: list[SpreadAccess], registers: dict[Key, SpreadValue]) -> Registers | None:
-        """Go through iterations of a loop, all at once. None: they do not all go one way, back to its begin."""
+    def _through(self, path: Path, count: int, made: Path, registers: dict[Key, SpreadValue]) -> Registers | None:
+        """Go through iterations of a loop, all at once. `made`: gets what they do. None: they do not all go one way, back to its begin."""
         given = KnownRegisters(registers, path.registers.keys() - registers.keys())
         iterations = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given, certain=path.certain, leads=path.leads)
         try:
@@ -204,7 +214,8 @@ class _Walk:
             return None
         if len(ways) != 1:
             return None
-        accesses[:] = [replace(each, iterations=count) for each in iterations.accesses]
+        made.accesses = [replace(each, iterations=count) for each in iterations.accesses]
+        made.words = count * iterations.words
         return iterations.registers
 
     def _ways(self, path: Path, node: BasicBlock) -> tuple[int, ...]:
@@ -221,7 +232,7 @@ class _Walk:
         """Whether a path has not yet been at a branch that loaded values decide with what it still reads. Raises `NotProven`."""
         states = self._seen.setdefault((path.node, path.leads, path.ctas.tobytes(), path.threads.tobytes()), [])
         state = {key: value for key in self._kernel.later[path.node] if (value := path.registers.get(key)) is not None}
-        if any(_are_same(state, each) for each in states):
+        if any(are_same(state, each) for each in states):
             if path.node in self._kernel.repeated:
                 raise NotProven("how often a copy writes follows from loaded values", never=True)
             return False
@@ -340,7 +351,13 @@ class _Walk:
         return SpreadValue.same(distance).on(place)
 
 
-def _are_same(one: Registers, other: Registers) -> bool:
+def accesses_of(kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents, places: Places, walk: type[Walk] = Walk) -> list[Path]:
+    """The paths through the kernel, each with its accesses. Raises `NotProven`, or `Valued` where it needs the number of a pointer."""
+    with np.errstate(all="ignore"):
+        return walk(kernel, parameters, shape, places).ended()
+
+
+def are_same(one: Registers, other: Registers) -> bool:
     """Whether registers have the same values."""
     return one.keys() == other.keys() and all(value.equals(other[key]) for key, value in one.items())
 

@@ -12,6 +12,7 @@ from consan.backends.base import Dim3, Handle
 from consan.dataclass import dataclass
 from consan.reports.source.variables import Argument
 from consan.session.modules.parameters import Asked, unknown
+from consan.session.planning.plan import PlannedLaunch
 
 if TYPE_CHECKING:
     from consan.session.executing.in_flight_launch import Shape
@@ -43,6 +44,11 @@ class FrameworkLaunch:
     def threads(self) -> int:
         """Threads of the grid."""
         return math.prod(self.grid) * math.prod(self.block)
+
+    @property
+    def planned(self) -> PlannedLaunch:
+        """It, for the plan of its log."""
+        return PlannedLaunch(self.grid, self.block, self.cluster, asked=self.args)
 
     @property
     def without_arguments(self) -> FrameworkLaunch:

@@ -369,7 +369,7 @@ class Frameworks:
             return (yield from self._without_room(prepared, launch, look))
         self.selection.recorded[key] += 1
         if started is None:
-            chosen, started = judge.start(form, entry, PlannedLaunch(*shape[3:6]), None, _args(form, launch, look), background=background)
+            chosen, started = judge.start(form, entry, launch.planned, None, _args(form, launch, look), background=background)
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number], chosen.launched = chosen, True

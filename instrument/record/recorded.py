@@ -71,6 +71,7 @@ class Compact:
     most: int = 0  # words that a thread stores at most; 0: none, or the text does not bound them
     decides: tuple[DecidingBytes, ...] = ()  # of parameters: launches of a shape with equal ones have equal logs, if nothing is hashed
     ends: bool = True  # these bytes decide each loop, too: a launch ends if one with equal ones has
+    in_nodes: dict[int, int] = field(default_factory=dict)  # words of each node of the kernel's graph, where the text does not bound them
 
     @property
     def counts(self) -> bool:

@@ -115,7 +115,8 @@ class KernelRewrite:
         slots = {constants.slot(each): (each.nbytes, hashed) for each, hashed in constants.hashed.items()}
         decides = tuple(DecidingBytes(*each) for each in constants.deciding(list(computed.inputs.parameters)))
         ends = not (words.hashes or loops_without(self.recorder.facts.graph, computed.branches))
-        return Compact(words.stores, words.hashes, slots, constants.of_grid, words.total * self.bounded, decides, ends)
+        in_nodes = {} if self.bounded else {node: count for node, count in words.in_nodes.items() if count}
+        return Compact(words.stores, words.hashes, slots, constants.of_grid, words.total * self.bounded, decides, ends, in_nodes)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         recorder, facts, edits = self.recorder, self.recorder.facts, self.module.context.edits

@@ -15,6 +15,7 @@ from consan.checker.logs import log_lines
 from consan.session.executing import judging
 from consan.session.framework_launch import FrameworkLaunch
 from consan.session.modules.device import Device
+from consan.session.modules.parameters import unknown
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
@@ -35,11 +36,12 @@ class Program:
         self.session.attach(self.prepared, lambda name, data: self.backend.write(self.backend.symbol(self.module, name)[0], data))
         self.out = self.backend.alloc(4 * 192)
 
-    def launch(self, rounds: int, ctas: int = 2) -> int:
-        """Launch, and return the bytes that logs take then."""
-        launch = FrameworkLaunch("scatters", (ctas, 1, 1), BLOCK, (1, 1, 1), 0, self.module)
+    def launch(self, rounds: int, ctas: int = 2, *, tells: bool = False) -> int:
+        """Launch, and return the bytes that logs take then. `tells`: the parameters are known."""
+        values = (self.out.to_bytes(8, "little"), rounds.to_bytes(4, "little"))
+        args = (lambda: values) if tells else unknown
+        launch = FrameworkLaunch("scatters", (ctas, 1, 1), BLOCK, (1, 1, 1), 0, self.module, args=args)
         with self.session.framework_launch(self.prepared, launch):
-            values = [self.out.to_bytes(8, "little"), rounds.to_bytes(4, "little")]
             self.backend.launch(self.module, "scatters", launch.grid, BLOCK, values, stream=0)
         used = self.session.device.logs.used
         self.backend.advance(0)
@@ -61,6 +63,25 @@ def test_later_launches_take_what_the_first_has_used() -> None:
     assert max(later) < 1 << 18
     report = program.session.report()
     assert (report.verdict, sum(kernel.launches for kernel in report.kernels)) == ("clean", 3)
+
+
+@pytest.mark.parametrize("rounds", [0, 3, 400, 4000])
+def test_the_first_launch_takes_what_its_parameters_let_it_use(rounds: int) -> None:
+    """A round stores one word: 192 threads have 4 bytes for each, and a check for room keeps some more free."""
+    program = Program()
+    assert program.launch(rounds, tells=True) < 8 * 192 * 4 * (rounds + 20)
+    assert program.session.report().verdict == "clean"
+
+
+def test_a_log_that_was_full_has_no_bound() -> None:
+    """Launches with other parameters have left the memory of the log: the next one of each shape has much."""
+    program = Program()
+    for rounds in (3, 3, 400):
+        program.launch(rounds, tells=True)
+    assert program.session.report().verdict == "incomplete"
+    program.session.take()
+    assert program.launch(3, 3, tells=True) > 1 << 26
+    assert program.session.report().verdict == "clean"
 
 
 def test_a_launch_that_uses_more_than_those_before_it_is_told_and_the_next_has_room() -> None:

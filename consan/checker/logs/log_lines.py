@@ -1,7 +1,8 @@
 """How many lines the log of each warp of a launch gets.
 
-A thread of a kernel with loops may store any number of words, so the first launch of a shape gets much. Later ones get what an earlier
-one has used, with room to spare: the logs of a program's large kernels then take some MiB each.
+A thread of a kernel with loops may store any number of words. The first launch of a shape gets what its parameters allow to be stored
+(consan/ranges/words.py), or else much. Later ones get what an earlier one has used, with room to spare: the logs of a program's large
+kernels then take some MiB each.
 """
 
 from __future__ import annotations
@@ -89,10 +90,13 @@ class LogSlots:
 @dataclass(frozen=True)
 class LogRoom:
     """The contents of logs. `roomy`: of an earlier launch a log of the usual length was full. `used`: lines of a log of this shape;
-    0: not known. `first`: CTAs that start, and have logs; 0: all. `some`: those that have logs; None: all that start."""
+    0: not known. `most`: words that a thread stores at most, by its parameters; 0: not known. `first`: CTAs that start, and have logs;
+    0: all. `some`: those that have logs; None: all that start.
+    """
 
     roomy: bool = False
     used: int = 0
+    most: int = 0
     first: int = 0
     some: LaunchSlice | None = None
 
@@ -123,6 +127,8 @@ class LogNeeds:
         """The lines of each log, and the fewest that serve: there is no room if there are less."""
         if not self.stores:
             return min(1, most_bytes // self.line_bytes), 1
+        if self.bounded:
+            return min(self.bounded + 1, most_bytes // self.line_bytes), self.bounded + 1
         least = most = self.words + 2
         if self.loops:
             usual = _MOST_GLOBAL_LINES if self.dense else MOST_LINES
@@ -138,9 +144,7 @@ class LogNeeds:
     def _enough(self) -> int:
         """Lines beyond which there is nothing to store; 0: not known."""
         behind = self.words + 2
-        if self.bounded:
-            return self.bounded + behind
-        if not self.room.used:
-            return 0
-        spare = min(_MORE_SPARE * self.room.used, _SPARE_BYTES // self.line_bytes)
-        return max(_SPARE * self.room.used, spare, SMALL_BYTES // self.line_bytes) + behind
+        if not (used := self.room.used):
+            return max(self.room.most, SMALL_BYTES // self.line_bytes) + behind if self.room.most else 0
+        spare = min(_MORE_SPARE * used, _SPARE_BYTES // self.line_bytes)
+        return max(_SPARE * used, spare, SMALL_BYTES // self.line_bytes) + behind

@@ -48,6 +48,7 @@ from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.decided import may_be_stopped
 from consan.session.planning.launch_sizes import warps_of
+from consan.session.planning.log_bounds import LogBounds
 from consan.session.planning.plan import NOTHING_KNOWN, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan
 from consan.session.planning.proofs import Proofs
 
@@ -80,6 +81,7 @@ class Judge:
     cta_limit: int
     lost: bool = False  # a fault has taken the device and the log
     proofs: Proofs = field(default_factory=Proofs)
+    bounds: LogBounds = field(default_factory=LogBounds)
     always: LaunchProofs | None = None  # for all launches of a kernel; None: none is wanted
     settle: Callable[[], None] = lambda: None  # wait for the launches beside which the program goes on
     _checking: threading.Lock = field(default_factory=threading.Lock)
@@ -199,12 +201,13 @@ class Judge:
             if not (background or form.recorded.kernel(kernel.entry).silent):
                 self.settle()
             begin_slice(self.recording, self.device.logs, form, made.log, repeatable=repeatable)
+            most = self.bounds.of(form, made.log.shape, launch.asked)
             try:
-                return made, self.recording.start(self.device.logs, form, made.log, background=background)
+                return made, self.recording.start(self.device.logs, form, made.log, most, background=background)
             except NoRoom as error:
                 if not (error.__cause__ or form.logs.roomy):
                     form.logs.roomy = True
-                elif error.__cause__ or not divide(self.recording, self.device.logs, form, made.log):
+                elif error.__cause__ or not divide(self.recording, self.device.logs, form, made.log, most):
                     launch = replace(launch, no_room={**launch.no_room, form.number: error})
 
     @contextlib.contextmanager

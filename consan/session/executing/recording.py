@@ -24,7 +24,7 @@ from consan.checker.judging.left_histories import LeftHistories
 from consan.checker.judging.starting import start
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.expand import begin
-from consan.checker.logs.log_lines import USUAL_ROOM
+from consan.checker.logs.log_lines import USUAL_ROOM, LogRoom
 from consan.checker.logs.memory import MOST_RETAINED, LogMemory
 from consan.checker.logs.pieces import LogForm, NoRoom
 from consan.checker.logs.shares import PairsOfLaunches, Slices
@@ -158,13 +158,16 @@ class Recording:
         """The memory that launches may keep for later ones."""
         return MOST_RETAINED if self.options.trace_memory is None else self.options.trace_memory
 
-    def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, background: bool = False) -> LaunchCheck:
-        """Make the memory for a launch. `background`: the program goes on meanwhile. Raises `NoRoom`."""
+    def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, words: int = 0, *, background: bool = False) -> LaunchCheck:
+        """Make the memory for a launch. `words`: that a thread stores at most; 0: not known. `background`: the program goes on meanwhile.
+
+        Raises `NoRoom`.
+        """
         assert prepared.recorded is not None
         ranked = ranks_of(prepared.plain), (self.rank_memory, stride_of_ranks(prepared.plain))
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, *ranked)
         most, shape = self.most_bytes(memory, roomy=prepared.logs.roomy), log.shape
-        room = prepared.logs.room(shape, roomy=log.roomy)
+        room = prepared.logs.room(shape, roomy=log.roomy, most=words)
         how: dict[str, Any] = {"room": replace(room, first=log.first), "background": background, "machine": _machine}
         memory.most_retained = self.pool_bytes
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
@@ -328,18 +331,23 @@ def begin_slice(recording: Recording, memory: LogMemory, prepared: Prepared, log
         slices.begins()
 
 
-def divide(recording: Recording, memory: LogMemory, prepared: Prepared, log: LogPlan) -> bool:
-    """The logs of a launch have no room. Returns whether launches of its shape are looked at in slices from now on."""
-    return _divided(recording, memory, prepared, log.shape, log.divides, 0)
+def divide(recording: Recording, memory: LogMemory, prepared: Prepared, log: LogPlan, words: int) -> bool:
+    """The logs of a launch have no room. Returns whether launches of its shape are looked at in slices from now on.
+
+    `words`: that a thread stores at most; 0: not known.
+    """
+    return _divided(recording, memory, prepared, log.shape, log.divides, LogRoom(most=words))
 
 
 def divide_more(recording: Recording, memory: LogMemory, prepared: Prepared, started: LaunchCheck) -> bool:
     """The log of a launch was full. Returns whether those of later launches of its shape are longer, and of fewer CTAs."""
     lines = 0 if started.memory is None else started.memory.lines
-    return lines > 0 and _divided(recording, memory, prepared, started.shape, started.choice.divides, lines)
+    return lines > 0 and _divided(recording, memory, prepared, started.shape, started.choice.divides, USUAL_ROOM, lines)
 
 
-def _divided(recording: Recording, memory: LogMemory, prepared: Prepared, shape: LogShape, most_slices: int, before: int) -> bool:
+def _divided(
+    recording: Recording, memory: LogMemory, prepared: Prepared, shape: LogShape, most_slices: int, room: LogRoom, before: int = 0
+) -> bool:
     """`before`: lines that did not suffice; 0: the fewest that serve have no room.
 
     Not divided: launches whose CTAs may synchronise through memory, or cancel each other's launch; clusters whose CTAs are no neighbours
@@ -354,7 +362,7 @@ def _divided(recording: Recording, memory: LogMemory, prepared: Prepared, shape:
     if not most_slices or options.sample or options.keep_histories or recording.asked:
         return False
     most, line = recording.most_bytes(memory, roomy=True), warps_of(1, math.prod(block)) * LINE_BYTES
-    longest, least = form.needs(line, USUAL_ROOM, zeros=memory.backend.allocates_zeros).lines(most)
+    longest, least = form.needs(line, room, zeros=memory.backend.allocates_zeros).lines(most)
     if before >= longest:
         return False
     lines = _MORE * before or least

@@ -26,6 +26,7 @@ _GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace
 @dataclass
 class KnownLogs:
     """The logs of a module's launches. `roomy`: one of the usual length was full. `lines`: used by launches of a shape; 0: these differ.
+    `full_once`: one was full, so parameters bound none: an earlier launch with others may have left the memory.
 
     `unrepeatable`: nobody can repeat the launches, so their logs are as long as the memory for logs allows. `slow`: the replays of a launch
     have taken long, so of later ones a few CTAs are replayed.
@@ -35,12 +36,13 @@ class KnownLogs:
     lines: dict[LogShape, int] = field(default_factory=dict)
     unrepeatable: bool = False
     slow: bool = False
+    full_once: bool = False
     slices: dict[LogShape, Slices] = field(default_factory=dict)  # where the logs of all CTAs have no room
 
-    def room(self, shape: LogShape, *, roomy: bool) -> LogRoom:
-        """For the next launch of a shape. `roomy`: its log is to be long."""
+    def room(self, shape: LogShape, *, roomy: bool, most: int = 0) -> LogRoom:
+        """For the next launch of a shape. `roomy`: its log is to be long. `most`: words of a thread, by its parameters; 0: not known."""
         slices = self.slices.get(shape)
-        return LogRoom(roomy, self.lines.get(shape, 0), some=None if slices is None else slices.next)
+        return LogRoom(roomy, self.lines.get(shape, 0), most, some=None if slices is None else slices.next)
 
     def length(self, shape: LogShape) -> Hashable:
         """A key that is equal for launches of a shape whose logs have one length and are those of the same CTAs."""
@@ -54,6 +56,7 @@ class KnownLogs:
 
     def full(self, shape: LogShape) -> bool:
         """A log was full. Returns whether later ones are longer."""
+        self.full_once = True
         if self.lines.get(shape):
             self.lines[shape] = 0
             return True

@@ -21,6 +21,7 @@ from consan.checker.logs.pieces import NoRoom
 from consan.dataclass import dataclass
 from consan.instrument.record import Recorded
 from consan.reports.model import AllLaunchesProof
+from consan.session.modules.parameters import Asked, unknown
 from consan.session.modules.prepared import KnownLogs, LogShape
 from consan.session.planning.decided import may_be_stopped
 from consan.session.planning.launch_sizes import most_together, too_many
@@ -72,7 +73,8 @@ class PlannedLaunch:
     """A launch. `wanted`: its accesses are asked for. `no_room`: for a log with global memory or without, by the number of the form.
 
     `unfollowed`: why no log can be given to it and read behind it; empty if one can. `first`: CTAs that start; 0: all. `judged`: one of its
-    shape was judged. `divides`: into so many slices, where the logs of all CTAs have no room; 0: none.
+    shape was judged. `asked`: reads its parameters, for the size of its log. `divides`: into so many slices, where the logs of all CTAs
+    have no room; 0: none.
     """
 
     grid: Dim3
@@ -83,6 +85,7 @@ class PlannedLaunch:
     first: int = 0
     judged: bool = False
     divides: int = MOST_SLICES
+    asked: Asked = unknown
     no_room: Mapping[int, NoRoom] = field(default_factory=dict)
 
     @property

@@ -17,6 +17,7 @@ from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from consan.dataclass import dataclass
+from consan.instrument.ptx import Function
 from consan.ranges import LaunchExtents, NotProven, Proof, Slice, Touched, footprint, prove
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.variables import keeps_state
@@ -119,12 +120,15 @@ class Proofs:
         return found
 
 
+def function_of(prepared: Prepared, entry: str) -> Function:
+    """A kernel of a module, as its text has it."""
+    return next(each for each in prepared.instrumented.module.functions if each.name == entry and each.body is not None)
+
+
 def _slice(prepared: Prepared, entry: str) -> Slice | None:
     if keeps_state(prepared.plain):
         return None
-    module = prepared.instrumented.module
-    function = next(each for each in module.functions if each.name == entry and each.body is not None)
     try:
-        return Slice(function)
+        return Slice(function_of(prepared, entry))
     except NotProven:
         return None

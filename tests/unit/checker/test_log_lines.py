@@ -21,7 +21,10 @@ SMALL = replace(LARGE, line_bytes=16 * LINE_BYTES)
         (SMALL, LONG_BYTES // SMALL.line_bytes),
         (replace(LARGE, loops=False), 12),
         (replace(LARGE, stores=False), 1),
-        (replace(LARGE, bounded=7), 19),
+        (replace(LARGE, bounded=7), 8),
+        (replace(LARGE, room=LogRoom(most=20)), 20 + 12),  # no more than that
+        (replace(SMALL, room=LogRoom(most=5)), (1 << 22) // SMALL.line_bytes + 12),
+        (replace(SMALL, room=LogRoom(used=5, most=1 << 14)), (1 << 22) // SMALL.line_bytes + 12),
         (replace(LARGE, room=LogRoom(used=5)), 16 + 12),  # four times, as far as that is 128 MiB: 16 lines
         (replace(LARGE, room=LogRoom(used=20)), 40 + 12),  # at least twice
         (replace(SMALL, room=LogRoom(used=5)), (1 << 22) // SMALL.line_bytes + 12),  # small logs stay as they are
