@@ -307,7 +307,7 @@ def test_what_a_text_and_its_parameters_tell_is_compared() -> None:
     """Launches that are proven need no log for the comparison. By themselves large ones are looked at in slices."""
     for ctas in (2, 1 << 11):
         for edge in ("nothing", "event"):
-            framework = Framework(calls=FakeCalls(), trace_memory=1 << 21)
+            framework = Framework(calls=FakeCalls(), trace_memory=1 << 19)
             first, second = framework.calls.stream(), framework.calls.stream()
             framework.backend.launch = lambda *given, **how: None  # type: ignore[method-assign]
             framework.launch(ctas=ctas, stream=first)
