@@ -11,7 +11,9 @@ Needs torch and Triton, or CuPy, on a GPU. `launches.cu` does the same in a nati
 from __future__ import annotations
 
 import contextlib
+import cProfile
 import gc
+import pstats
 import statistics
 import sys
 import time
@@ -89,15 +91,24 @@ def _one(launch: Callable[[], object]) -> float:
     return 1e6 * (time.perf_counter() - began)
 
 
+def _profiled(launch: Callable[[], object]) -> float:
+    """The same, and where it went goes to the standard error."""
+    profile = cProfile.Profile(time.perf_counter)
+    took = profile.runcall(_one, launch)
+    pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(25)
+    return took
+
+
 def main() -> None:
-    for name in sys.argv[1:] or ("add", "matmul"):
+    profiled = {int(each.partition("=")[2]) for each in sys.argv[1:] if each.startswith("--profile=")}
+    for name in [each for each in sys.argv[1:] if not each.startswith("-")] or ("add", "matmul"):
         launch, wait = {"add": add, "matmul": matmul, "cupy": cupy}[name]()
         began = time.perf_counter()
         launch()
         wait()
         first = time.perf_counter() - began
         with searches_for_cycles() as searches:
-            early = [_one(launch) for _ in range(FIRST - 1)]
+            early = [(_profiled if number in profiled else _one)(launch) for number in range(2, FIRST + 1)]
         wait()
         longest = ", ".join(f"{time:.0f} the {number}th" for time, number in sorted(zip(early, range(2, FIRST + 1), strict=True))[:-5:-1])
         time.sleep(1)  # for the thread that checks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import field
 from typing import Final
 
@@ -13,6 +14,7 @@ from consan.session.modules.prepared import LogShape, Prepared
 from consan.session.planning.proofs import function_of
 
 _MOST_KNOWN: Final = 256
+_MOST_CTAS: Final = 1 << 20  # the walk has a number for each
 
 
 @dataclass
@@ -26,11 +28,10 @@ class LogBounds:
         """The most words of a thread. 0: they are not bounded, or earlier launches say what they need. `asked`: reads its parameters."""
         kernel, grid, block, _ = shape
         compact = None if form.recorded is None else form.recorded.kernels[kernel].compact
-        if compact is None or not compact.in_nodes or form.logs.full_once or shape in form.logs.lines:
-            return 0
-        args = asked()
         place = form.number, kernel
-        if args is None or (place in self._slices and self._slices[place] is None):
+        if compact is None or not compact.in_nodes or self._slices.get(place, ...) is None:
+            return 0
+        if form.logs.full_once or shape in form.logs.lines or math.prod(grid) > _MOST_CTAS or (args := asked()) is None:
             return 0
         try:
             if (found := self._slices.get(place)) is None:
