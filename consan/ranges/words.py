@@ -64,9 +64,9 @@ class _WordWalk(Walk):
     @functools.cached_property
     def _in_any_way(self) -> dict[int, int | None]:
         """By branch: the words of all nodes up to where its ways meet. None: a loop there stores some."""
-        return {branch: self._without_rounds(region) for branch, region in self._regions.items() if branch in self._kernel.deciding}
+        return {branch: self._outside_loops(region) for branch, region in self._regions.items() if branch in self._kernel.deciding}
 
-    def _without_rounds(self, region: set[int]) -> int | None:
+    def _outside_loops(self, region: set[int]) -> int | None:
         stored, edges = self._kernel.stored, [node.successors for node in self._kernel.nodes]
         marked = [number for number in region if stored.get(number)]
         if any(number in behind(edges, (number,), within=region) for number in marked):
