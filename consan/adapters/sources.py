@@ -17,16 +17,15 @@ import json
 import linecache
 import os
 import re
-import shutil
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 from consan.dataclass import dataclass
 from consan.reports.source import spread_lines
+from consan.temporary import RunFolder
 
 _KERNEL = re.compile(r"__global__\b[^;{(]*?\b(\w+)\s*\(")
 _ATTRIBUTE = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)|__maxnreg__\s*\([^)]*\)")
@@ -72,11 +71,11 @@ def source_folder(session: object) -> Path:
 @functools.lru_cache(maxsize=1)
 def _temporary_folder() -> Path:
     try:
-        folder = Path(tempfile.mkdtemp(prefix="consan-sources-"))
+        folder = RunFolder("sources")
     except OSError:
         return Path(os.devnull, "consan-sources")  # not writable: `place` does without a copy
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # reports carry the lines they show
-    return folder
+    atexit.register(folder.remove)  # reports carry the lines they show
+    return folder.path
 
 
 def place(code: str, folder: Path) -> SourceStart:

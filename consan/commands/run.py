@@ -13,9 +13,7 @@ import argparse
 import contextlib
 import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +42,7 @@ from consan.session.left_threads import end_launches
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.suppressions import settled
+from consan.temporary import RunFolder
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -208,14 +207,15 @@ def _folder() -> Iterator[Path]:
     """The folder for sources and reports of this run's processes, until there is one report. Forked copies of this process keep it."""
     process = os.getpid()
     try:
-        folder = Path(tempfile.mkdtemp(prefix="consan-run-"))
+        folder = RunFolder("run")
     except OSError:
-        folder = Path(os.devnull, "consan-run")  # a full disk: nothing can be written
+        yield Path(os.devnull, "consan-run")  # a full disk: nothing can be written
+        return
     try:
-        yield folder
+        yield folder.path
     finally:
         if os.getpid() == process:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
 
 
 def default_name(label: str) -> str:

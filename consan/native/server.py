@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import struct
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -22,6 +21,7 @@ from consan.native.python import frameworks
 from consan.native.wire import Broken, MessageKind, receive
 from consan.session.left_threads import STRAGGLERS, interrupt, join
 from consan.session.planning.options import SessionOptions
+from consan.temporary import RunFolder
 
 _SOCKET: Final = "_CONSAN_SOCKET"  # internal: where the interposer connects
 _PRELOAD: Final = "LD_PRELOAD"
@@ -49,7 +49,8 @@ class Server:
     def __enter__(self) -> Server:
         library = INTERPOSER.data()
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
+            self._owned = RunFolder("native")
+            self._folder = self._owned.path
             (self._folder / "interposer.so").write_bytes(library)
             self._links.kept = self._folder / "kept"
             self._links.kept.mkdir()
@@ -66,7 +67,7 @@ class Server:
         with self._changed:
             for connection in self._orders.values():
                 connection.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._owned.remove()
 
     def environment(self) -> dict[str, str]:
         """The environment of the program."""

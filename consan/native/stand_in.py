@@ -10,12 +10,9 @@ Not handled: such a program without its symbol table (its first call fails, and 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import struct
-import tempfile
 import threading
-from pathlib import Path
 from typing import Final
 
 from consan._errors import EnvironmentFailure
@@ -29,6 +26,7 @@ from consan.session.left_threads import STRAGGLERS, interrupt, join
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.session.session_options import open_session
+from consan.temporary import RunFolder
 
 _SOCKET: Final = "_CONSAN_DRIVER"  # internal: where the libraries connect
 _PATH, _PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
@@ -58,7 +56,8 @@ class StandInServer:
     def __enter__(self) -> StandInServer:
         libraries = {"libcuda.so.1": DRIVER.data(), **{name: library.data() for name, library in RUNTIMES.items()}}
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
+            self._owned = RunFolder("native")
+            self._folder = self._owned.path
             for name, data in libraries.items():
                 (self._folder / name).write_bytes(data)
             self._listener = listening(self._folder / "socket")
@@ -70,7 +69,7 @@ class StandInServer:
     def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._owned.remove()
 
     def environment(self) -> dict[str, str]:
         """The environment of the program."""

@@ -16,8 +16,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -30,6 +28,7 @@ from consan.adapters.seam import Seam, lacking
 from consan.adapters.triton import torch_device
 from consan.adapters.triton.driver import VirtualDriver
 from consan.libcuda import library
+from consan.temporary import RunFolder
 
 _OLDEST = _NEWEST = (4, 8)
 _EXECUTOR: Final = "cutlass.cutlass_dsl.cuda_jit_executor"
@@ -51,7 +50,7 @@ class CuteStandIn(Seam):
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder: Path | None = None
+        self._folder: RunFolder | None = None
         self._tensors: HostTensors | None = None
         self._torch: VirtualDriver | None = None
         self._names: CuteNames | None = None
@@ -60,11 +59,11 @@ class CuteStandIn(Seam):
         """The compiler reads its variables when it is imported."""
         super().install(session)
         if self.available():
-            self._folder = Path(tempfile.mkdtemp(prefix="consan-cute-"))
-            self._set(CUTE_DSL_KEEP="ptx,cubin", CUTE_DSL_DUMP_DIR=str(self._folder), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
+            self._folder = RunFolder("cute")
+            self._set(CUTE_DSL_KEEP="ptx,cubin", CUTE_DSL_DUMP_DIR=str(self._folder.path), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
             self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.options.chip))
             self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
-            self._names = CuteNames(self._folder)
+            self._names = CuteNames(self._folder.path)
             self._when(_EXECUTOR, self._without_runtime)
             self._when(_COMPILED, self._executes)
             self._when(_TVM_FFI, self._calls)
@@ -77,7 +76,7 @@ class CuteStandIn(Seam):
     def remove(self) -> None:
         """Restore everything."""
         if self._session is not None and self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             self._folder = None
         if self._patches:
             library.leave()

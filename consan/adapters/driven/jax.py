@@ -18,7 +18,6 @@ import itertools
 import os
 import re
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from consan.adapters.without_ptx import BY_PTXAS
 from consan.libcuda import library
 from consan.libcuda.build import MANAGEMENT, RUNTIMES
 from consan.libcuda.texts.places import KernelPlaces
+from consan.temporary import RunFolder
 
 _TRIED: Final = (0, 11), (0, 12)
 _PLUGINS: Final = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
@@ -75,22 +75,22 @@ class JaxStandIn(Seam):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tools: tempfile.TemporaryDirectory[str] | None = None
+        self._tools: RunFolder | None = None
 
     def install(self, session: SessionLike) -> None:
         """JAX reads its variables when it is imported. XLA ends the program for a flag that it does not know."""
         super().install(session)
         flags = next((added for series, added in _SINCE.items() if (self.version() or "").startswith(series)), None)
         if flags is not None:
-            self._tools = tempfile.TemporaryDirectory(prefix="consan-jax-")
-            folder = Path(self._tools.name, "bin")
+            self._tools = RunFolder("jax")
+            folder = self._tools.path / "bin"
             folder.mkdir()
             for tool, text in (("ptxas", _ASSEMBLER), ("nvlink", _ASSEMBLER), ("nvdisasm", "#!/bin/sh\n")):
                 (folder / tool).write_text(text)
                 (folder / tool).chmod(0o755)
             self._set(
                 PATH=os.pathsep.join((str(folder), os.environ.get("PATH", os.defpath))),
-                MOSAIC_GPU_DUMP_TO=self._tools.name,
+                MOSAIC_GPU_DUMP_TO=str(self._tools.path),
                 XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}{flags}",
                 XLA_PYTHON_CLIENT_ALLOCATOR="platform",  # an allocation for each array
                 JAX_SKIP_CUDA_CONSTRAINTS_CHECK="1",
@@ -108,7 +108,7 @@ class JaxStandIn(Seam):
             library.leave()
         super().remove()
         if self._tools is not None:
-            self._tools.cleanup()
+            self._tools.remove()
             self._tools = None
 
     def _begin(self, jax: ModuleType) -> None:
@@ -127,7 +127,7 @@ class JaxStandIn(Seam):
             )
             return
         library.enter(self._open)
-        library.keep_ptx(Path(self._tools.name))
+        library.keep_ptx(self._tools.path)
         MANAGEMENT.load()
         self._wrap(hardware, "has_visible_nvidia_gpu", _yes)
         for plugin in _PLUGINS:
@@ -139,7 +139,7 @@ class JaxStandIn(Seam):
     def _mosaic(self, core: Any) -> None:
         """Its import sets the variable that says where tools are; it makes what it leaves readable by one."""
         assert self._tools is not None, "this version is known"
-        self._set(MOSAIC_GPU_CUDA_ROOT=self._tools.name)
+        self._set(MOSAIC_GPU_CUDA_ROOT=str(self._tools.path))
         self._wrap(core, "_lower_as_gpu_kernel", _with_own_name, set[str]())
 
     def _names(self, function: str, lowering: Any) -> None:

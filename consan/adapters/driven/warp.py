@@ -10,7 +10,6 @@ Not handled: textures, BVHs and other structures that the library builds but for
 from __future__ import annotations
 
 import ctypes
-import tempfile
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
@@ -26,6 +25,7 @@ from consan.libcuda.graphs import graph_calls
 from consan.libcuda.graphs.conditional_calls import IF, WHILE, ConditionalNode, GraphCondition
 from consan.libcuda.graphs.graph import DriverGraph
 from consan.libcuda.memory import allocation_calls
+from consan.temporary import RunFolder
 
 _TRIED: Final = (1, 19)
 _CURRENT: Final = (1 << 64) - 1  # WP_CURRENT_STREAM
@@ -44,7 +44,7 @@ class WarpStandIn(Seam):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cache: tempfile.TemporaryDirectory[str] | None = None
+        self._cache: RunFolder | None = None
 
     def install(self, session: SessionLike) -> None:
         """Its configuration is read when it starts."""
@@ -58,13 +58,13 @@ class WarpStandIn(Seam):
             library.leave()
         super().remove()
         if self._cache is not None:
-            self._cache.cleanup()
+            self._cache.remove()
             self._cache = None
 
     def _configure(self, config: ModuleType) -> None:
         if self._cache is None:
-            self._cache = tempfile.TemporaryDirectory(prefix="consan-warp-")
-        for name, value in (("cuda_output", "ptx"), ("lineinfo", True), ("kernel_cache_dir", self._cache.name)):
+            self._cache = RunFolder("warp")
+        for name, value in (("cuda_output", "ptx"), ("lineinfo", True), ("kernel_cache_dir", str(self._cache.path))):
             self._patches.set(config, name, value)
         library.enter(self._open)
 
