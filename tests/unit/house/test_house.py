@@ -24,6 +24,7 @@ PACKAGES = {
     ERRORS: (),
     "consan.suggest": (),
     "consan.files": (ERRORS,),
+    "consan.temporary": (),
     "consan.instrument.layouts": (),
     "consan.instrument.findings": (),
     "consan.instrument.abi": ("consan.instrument.layouts", "consan.instrument.findings"),
@@ -100,11 +101,11 @@ PACKAGES = {
         *("consan.backends.base", "consan.session"),
     ),
     "consan.adapters": (
-        *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
+        *(ERRORS, "consan.temporary", "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
         *("consan.backends", "consan.launching.of_ranks", "consan.launching.placement", "consan.ranks", "consan.session", "consan.libcuda"),
     ),
     "consan.native": (
-        *(ERRORS, "consan.reports", "consan.backends", "consan.session"),
+        *(ERRORS, "consan.temporary", "consan.reports", "consan.backends", "consan.session"),
         *("consan.toolchain", "consan.libcuda", "consan.checker.logs.receipts", "consan.adapters"),
     ),
     "consan.process": (
@@ -136,7 +137,7 @@ PACKAGES = {
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
         *("consan.config", "consan.toolchain", "consan.ranks", "consan.session", "consan.launching", "consan.adapters", "consan.native"),
-        *("consan.process", "consan.triage", "consan.audit", "consan.prove"),
+        *("consan.temporary", "consan.process", "consan.triage", "consan.audit", "consan.prove"),
     ),
     "consan.plugin": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),

@@ -269,6 +269,9 @@ def test_without_a_session_the_driver_is_shut_down() -> None:
     text = ctypes.c_char_p()
     Program().do("cuGetErrorName", calls.DEINITIALIZED, ctypes.byref(text))
     assert text.value == b"CUDA_ERROR_DEINITIALIZED"
+    for name in ("cuMemFree_v2", "cuEventDestroy_v2", "cuStreamQuery", "cuStreamDestroy_v2", "cuModuleUnload", "cuGraphExecDestroy"):
+        assert Program().code(name, 1 << 40) == 0, "a library that ends prints each error"
+    assert Program().code("cuStreamSynchronize", 0) == calls.DEINITIALIZED
 
 
 def test_the_library_has_each_call_that_is_served() -> None:
