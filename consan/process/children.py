@@ -247,10 +247,13 @@ class ChildSession:
         self.source_dir = Path(given["folder"]) / "sources"
         self.backend = _Backend(self.options.device, self._opened)
         self._real: Session | None = None
-        self._pid = os.getpid()
-        self._handover = Handover(Path(given["folder"]))
+        self._pid, self._handover = os.getpid(), Handover(Path(given["folder"]))
         self._lock = threading.RLock()
         self._notes: list[str] = []
+
+    def here(self) -> Any:
+        """The session for the current context: this one, where that is the session whose place it takes."""
+        return self if (found := self._opened().here()) is self._real else found
 
     def note(self, text: str) -> None:
         """Keep the note until there is a session: a child that launches nothing has nothing to report."""

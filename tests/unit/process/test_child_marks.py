@@ -20,6 +20,17 @@ TAKES_A_MODULE = sorted(
 )
 
 
+def test_it_is_the_session_of_its_context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Adapters compare sessions: a launch repeats in that of its module (consan/adapters/recorded.py)."""
+    real, other = SimpleNamespace(), SimpleNamespace()
+    monkeypatch.setattr(children, "open_session", lambda _: real)
+    child = children.ChildSession({"options": OPTIONS, "folder": str(tmp_path)})
+    real.here = lambda: real
+    assert child.here() is child
+    real.here = lambda: other
+    assert child.here() is other
+
+
 @pytest.mark.parametrize(("name", "marked"), [*((name, True) for name in TAKES_A_MODULE), ("launch", True), ("recording", False)])
 def test_the_first_kernel_leaves_a_mark(name: str, marked: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def opened(_: Any) -> Any:
