@@ -41,7 +41,6 @@ from consan.session.modules.in_clusters import grid_in_ctas
 from consan.session.modules.layouts import AddressNames
 from consan.session.modules.parameters import Asked, Parameters
 from consan.session.modules.prepared import Prepared
-from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
 from consan.session.repeated_launch import KnownLaunches, LaunchesByProof, LaunchesLikeOne, RepeatedLaunch, SilentLaunches
@@ -340,7 +339,7 @@ class Frameworks:
                 yield plain
             return prepared
         with self.device.backend.outside_captures():
-            planned = PlannedLaunch(launch.grid, launch.block, launch.cluster, divides=0)
+            planned = replace(launch.planned, divides=0)
             node = self.graphs.begun(prepared, launch.entry, planned, launch.stream, launch.args() or ())
         if node is None:
             yield self._unrecorded(prepared, launch)

@@ -11,13 +11,14 @@ from planted import plant
 from streams_support import LOOPS, Streams
 from test_background import BLOCK, GRID, Framework
 
-from consan.checker.logs import receipts
+from consan.checker.logs import log_lines, receipts
 from consan.checker.logs.launch import Launch
 from consan.reports.model import Report
 from consan.session.comparing.captures import Capture
 from consan.session.executing import graph_nodes, watch
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.framework_launch import FrameworkLaunch
+from consan.session.modules.parameters import unknown
 
 # The race depends on a value that the program writes between the launches of the graph.
 READS = """
@@ -47,15 +48,16 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Streams:
 
 
 def capture(
-    framework: Framework, number: int = 0, entry: str = "waits", nodes: int = 1, *, followed: bool = False
+    framework: Framework, number: int = 0, entry: str = "waits", nodes: int = 1, *, followed: bool = False, tells: bool = False
 ) -> list[Callable[[], bool]]:
-    """`followed`: consan knows that the nodes come one behind the other."""
+    """`followed`: consan knows that the nodes come one behind the other. `tells`: and their parameters."""
     backend, stream, known = framework.backend, 7, Capture(7) if followed else None
     framework.session.followed.capture_of = lambda stream: known  # type: ignore[method-assign]
     backend.captured[stream] = []
     for _ in range(nodes):
-        launch = FrameworkLaunch(entry, GRID, BLOCK, (1, 1, 1), stream, framework.module)
-        values = [framework.out.to_bytes(8, "little"), number.to_bytes(4, "little")]
+        values = (framework.out.to_bytes(8, "little"), number.to_bytes(4, "little"))
+        args = (lambda values=values: values) if tells else unknown
+        launch = FrameworkLaunch(entry, GRID, BLOCK, (1, 1, 1), stream, framework.module, args=args)
         with framework.session.framework_launch(framework.prepared, launch) as module:
             backend.launch(module or framework.module, entry, GRID, BLOCK, values, stream=stream)
     return backend.captured.pop(stream)
@@ -87,6 +89,17 @@ def test_nodes_of_a_capture_share_what_comes_before_them(
         backend.synchronize()
     backend.replay(other, 5)
     assert framework.counts()[:3] == (verdict, 7, 14)
+
+
+def test_the_log_of_a_node_has_what_its_parameters_let_it_store(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "SMALL_BYTES", 1 << 12)
+    framework, used = Framework(backend), list[int]()
+    for tells in (True, False):
+        graph, before = capture(framework, 3, "scatters", nodes=2, tells=tells), sum(used)
+        used.append(framework.session.device.logs.used - before)
+        backend.replay(graph, 3)
+    assert used[0] < 1 << 16 < 1 << 26 < used[1]
+    assert framework.counts()[:2] == ("clean", 4)
 
 
 def test_a_large_log_is_cleared_by_the_device(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,8 +197,8 @@ class Executor:
         self.recording.accesses.forget()
         recording = None
         divides = MOST_REPEATED if asked.restore else MOST_SLICES
-        how_many = {"first": self._first(asked), "divides": divides}
-        where = PlannedLaunch(grid, block, how["cluster"], unfollowed=unfollowed, asked=lambda: tuple(asked.args), **how_many)
+        first, args = self._first(asked), tuple(asked.args)
+        where = PlannedLaunch(grid, block, how["cluster"], unfollowed, first=first, divides=divides, asked=lambda: args)
         if taken:
             prepared, recording = self.judge.start(prepared, entry, where, asked.restore, asked.args)
         self.modules.used[prepared.number] = prepared
