@@ -94,7 +94,8 @@ class Steer:
 @dataclass(frozen=True)
 class SteeringPoint:
     """A point: its place among the blocks, whether a thread observes something there, whether it waits for a phase, and whether it shows
-    something to others. `turns`: threads see in which order they come, because an atomic has a result ("cta": of shared memory).
+    something to others. `turns`: threads come in an order, because there is an atomic ("cta": of shared memory). `tells`: it has a result, so
+    that they see the order themselves; else only others may see a part of what they add.
     """
 
     position: int
@@ -103,6 +104,7 @@ class SteeringPoint:
     waits: bool
     shows: bool = False
     turns: str = ""
+    tells: bool = True
 
 
 def points(reach: Reach) -> list[SteeringPoint]:
@@ -119,7 +121,8 @@ def points(reach: Reach) -> list[SteeringPoint]:
                 waits = any(row.is_blocking_phase_wait for row in rows)
                 place, shows = (code.ordinal << 32) + block.index, any(map(_shows, inside))
                 turns = next(filter(None, map(_turns, inside)), "")
-                found.append(SteeringPoint(place, line, any(map(_observes, inside)), waits, shows, turns))
+                tells = any(row.is_ordinary and row.is_atomic for row in rows)
+                found.append(SteeringPoint(place, line, any(map(_observes, inside)), waits, shows, turns, tells))
     return sorted(found, key=lambda each: each.position)[:MOST_POINTS]
 
 
@@ -142,7 +145,7 @@ def _shows(instruction: Instruction) -> bool:
 
 def _turns(instruction: Instruction) -> str:
     row = row_of(instruction)
-    if not (row.is_ordinary and row.is_atomic):
+    if not (row.is_ordinary and row.is_update):
         return ""
     return "cta" if row.describe(instruction).qualified_space in ("shared", "shared::cta") else "wave"
 
@@ -161,7 +164,7 @@ def _is_point(instruction: Instruction) -> bool:
 @dataclass
 class Seen:
     """The events of a launch: visits of points in order, as point and warp of the wave; and waits whose phase was incomplete. `turns`: the
-    threads of the wave in the order in which they first came to a point where they see that.
+    threads of the wave in the order in which they first came to a point with an atomic.
     """
 
     visits: list[tuple[int, int]] = field(default_factory=list)
@@ -291,7 +294,10 @@ def steerings(found: list[SteeringPoint], seen: Seen, sizes: WaveSizes) -> Itera
     looking = [number for number in visitors if found[number].observes]
     fails = [(nth, number) for nth in (1, EACH, 2) for number in looking if found[number].waits]
     yield from (Steer(0, action, nth, EVERYONE, number) for action in (Action.FAIL, Action.AHEAD) for nth, number in fails)
-    orders = {number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns}
+    orders = {number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns if found[number].tells}
+    yield from (
+        each for number in seen.turns if number not in orders for each in _parted(number, found[number].turns, seen.turns[number], sizes)
+    )
     yield from (each for one in orders.values() for each in one[:CHOSEN])
     parties = {number: _parties(visitors[number], sizes.warps_per_cta, sizes.ctas) for number in visitors}
     held = [number for number in looking if not found[number].waits]
@@ -317,6 +323,15 @@ def _orders(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) ->
         party = base + int(visitors[begin])
         if begin and party <= _MOST_PARTY:
             yield Steer(0, Action.LAST, 1, party, number)
+
+
+def _parted(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) -> Iterator[Steer]:
+    """Schedules in which others see what a part of the threads has added: all but the first, or the last alone."""
+    lanes = np.concatenate(came)
+    visitors = np.unique(lanes % sizes.threads if turns == "cta" else lanes)
+    base = OF_CTA if turns == "cta" else OF_WAVE
+    parties = (base + int(visitors[0]) + 1, base + int(visitors[-1]))
+    yield from (Steer(0, Action.LAST, 1, party, number) for party in parties if len(visitors) > 1 and party <= _MOST_PARTY)
 
 
 def _suggested(visitors: list[int], sizes: WaveSizes) -> Iterator[int]:
