@@ -94,8 +94,8 @@ class Steer:
 @dataclass(frozen=True)
 class SteeringPoint:
     """A point: its place among the blocks, whether a thread observes something there, whether it waits for a phase, and whether it shows
-    something to others. `turns`: threads come in an order, because there is an atomic ("cta": of shared memory). `tells`: it has a result, so
-    that they see the order themselves; else only others may see a part of what they add.
+    something to others. `turns`: threads come in an order, because there is an atomic ("cta": of shared memory). `tells`: it has a result,
+    so that they see the order themselves; else only others may see a part of what they add.
     """
 
     position: int
