@@ -174,6 +174,7 @@ class FindingFlags(enum.IntFlag):
     GLOBAL = 16  # the bytes are in global memory, at `address`
     TENSOR = 64  # cells of tensor memory: `offset` and `bytes` are columns, the rest of the place is in `address`
     NEAR_VALUE = 256  # two stores of 2 or 4 bytes, whose values are next to each other as floating-point numbers, and not equal
+    FIRST_WRITE = 512  # the launch has written none of the bytes before the first access, a write
     GRID = 128  # thread numbers run through all CTAs of the grid: `cta_threads`, `cluster` and `rank` are those of the grid
 
 

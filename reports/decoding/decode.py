@@ -15,7 +15,7 @@ from typing import Any
 
 from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
-from consan.instrument.findings import KINDS, FindingRecord, Hazard, Kind, MbarrierPhase, Reason, Waiting
+from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, MbarrierPhase, Reason, Waiting
 from consan.reports.catalogue.races import EXCHANGED
 from consan.reports.catalogue.situations import UPDATE
 from consan.reports.culprits import blame
@@ -100,7 +100,8 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
     pair = pair_of(found, finding.accesses, module)
     situation = EXCHANGED if is_exchanged(found, module) else situation_of(found)
     release, flag = (module.site(found.flag.fence), module.site(found.flag.write)) if found.flag is not None else (None, None)
-    finding, pair, situation = of_a_later_round(finding, pair, release, in_one_round(kind, situation, pair[0], flag), module.relations)
+    situation, is_first = in_one_round(kind, situation, pair[0], flag), FindingFlags.FIRST_WRITE in found.flags
+    finding, pair, situation = of_a_later_round(finding, pair, release, situation, module.relations, is_first=is_first)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):

@@ -39,21 +39,22 @@ _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
 def of_a_later_round(
-    finding: Finding, pair: Pair, release: Site | None, situation: str | None, relations: Relations | None
+    finding: Finding, pair: Pair, release: Site | None, situation: str | None, relations: Relations | None, *, is_first: bool = False
 ) -> tuple[Finding, Pair, str | None]:
     """An access that comes after a release in the run, and before it in the text: the release that (2) has acquired is of an earlier round.
 
     The read is then (1): the write, of a later round, was to wait for it. So it is with a write behind the release that comes only behind
-    the read, if each thread does both. Lines of the source decide, since a loop may be unrolled. A read
-    that comes only behind the write, such as one behind the loop, was to see it. If nothing leads from the release to the access, there
-    are no rounds: another thread has released before.
+    the read, if each thread does both, unless it is the first write of the bytes (`is_first`): the read was to see it. Lines of the source
+    decide, since a loop may be unrolled. A read that comes only behind the write, such as one behind the loop, was to see it, too.
+    If nothing leads from the release to the access, there are no rounds: another thread has released before.
     """
     first, second = pair
     if situation != RELEASED_BEFORE or finding.hazard not in _MIRRORED or first is None or release is None:
         return finding, pair, situation
-    if not _line_of(first) < _line_of(release):
+    if not (_line_of(first), first.ptx_line) < (_line_of(release), release.ptx_line):  # of one line, the PTX decides
         again = (
             finding.hazard == "RAW"
+            and not is_first
             and relations is not None
             and second is not None
             and _only_behind(first, second, finding.kernel, relations)

@@ -148,3 +148,10 @@ def test_each_schedule_tells_the_same(path: Path, seed: int) -> None:
     _check_clean(*_launch(path, False, seed), twin_file.read(path))
     if path in TWINS and path.stem not in BY_LUCK:
         _check_racy(_launch(path, True, seed)[0], twin_file.read(path))
+
+
+def test_a_flag_before_the_first_write_of_its_data() -> None:
+    """The next CTA stores behind its read, too: that is no later round, since nobody has written these bytes before."""
+    path = next(each for each in TWINS if each.stem == "look_back_flag_first")
+    (finding,) = _launch(path, True)[0].findings
+    assert (finding.hazard, finding.situation) == ("RAW", "released-before")

@@ -62,6 +62,12 @@ def test_a_write_behind_the_release_that_each_thread_does_behind_its_read(paths:
     assert (made.hazard, told, first is READ) == (hazard, situation, hazard == "WAR")
 
 
+def test_the_first_write_of_some_bytes_is_of_no_later_round() -> None:
+    relations, again = cast(Relations, _Paths({(2, 3), (3, 9), (2, 9)})), replace(WRITE, line=9, ptx_line=9)
+    made, _, told = of_a_later_round(RACE, (again, READ), RELEASE, "released-before", relations, is_first=True)
+    assert (made.hazard, told) == ("RAW", "released-before")
+
+
 def test_a_fault_of_a_write_behind_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, ordering, "_only_behind(first, second, finding", "_only_behind(second, first, finding", "of_a_later_round")
     with pytest.raises(AssertionError):

@@ -336,12 +336,24 @@ class GlobalRaces : GlobalRaceItems {
         if (explained.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         tell_flag(explained.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
+        if (found.hazard == RAW && explained.early.write_site && is_first(item)) found.flags |= FIRST_WRITE;
         if (found.reason == NO_SYNCHRONISATION && explained.behind.lack != Lack::NONE) {
             found.reason = reason_of(explained.behind);
             if (explained.behind.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
             tell_flag(explained.behind, found);
         }
         if (found.reason == NO_SYNCHRONISATION && found.hazard == RAW) name_early_flag(explained.early, found);
+    }
+
+    // Whether no write of the bytes came before one of them.
+    bool is_first(const Item &item) const {
+        auto found = cells_.find(item.access.address / 4);
+        auto others = [&](u32 at) {
+            for (; at; at = items_[at].next)
+                if (items_[at].access.writes && items_[at].mask & item.mask && &items_[at] != &item) return true;
+            return false;
+        };
+        return found != cells_.end() && !others(found->second.writes) && !others(found->second.strong);
     }
 
     // Between two threads of a CTA.
