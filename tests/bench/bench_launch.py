@@ -1,11 +1,12 @@
 """What a launch that repeats costs the host: consan's Python over a driver that does nothing (null_driver.c), no GPU needed.
 
-    python tests/bench/bench_launch.py [cupy triton core] [--kernel picks|waits|turns|adds] [--global off] [--rounds N] [--profile]
+    python tests/bench/bench_launch.py [cupy triton core] [--kernel picks|waits|turns|adds] [--global off] [--apart] [--rounds N]
+                                       [--profile]
 
 `cupy`: through the functions that CuPy calls; `triton`: through the launcher that Triton calls; `core`: through `launch` of cuda.core,
 which a stand-in plays. Microseconds of processor time of a launch, the least of the rounds, less those of the same call without consan.
-`picks` has a log, `waits` until it is known what it does, `turns` the same for each `n`; `adds` records nothing. A CPU has no driver: on a
-GPU its calls come on top (`calls`: how many).
+`picks` has a log, `waits` until it is known what it does, `turns` the same for each `n`; `adds` records nothing. `--apart`: Triton's
+arrays are two, and the first launch has a proof. A CPU has no driver: on a GPU its calls come on top (`calls`: how many).
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ class Program:
         self.values = [ctypes.c_uint64(0x7F0000000000), ctypes.c_uint64(0x7F0000100000), ctypes.c_int(3)]
         self.params = (ctypes.c_void_p * 3)(*map(ctypes.addressof, self.values))
         self.adapters: list[CupyAdapter | TritonAdapter] = []
+        self.second = 0x7F0000000000  # Triton's second array; elsewhere than the first one accesses are proven apart
 
     def close(self) -> None:
         """No framework has an adapter any more."""
@@ -164,8 +166,8 @@ class Program:
         metadata = SimpleNamespace(name=self.kernel, num_ctas=1, num_warps=2, shared=0, global_scratch_size=0, profile_scratch_size=0)
         source = SimpleNamespace(signature={"out": "*u32", "from": "*u32", "n": "i32"})
         run = recorded_run(adapter, adapter.recorded.loaded(77), SimpleNamespace(_run=launcher, metadata=metadata, src=source))
-        array = SimpleNamespace(device=SimpleNamespace(type="cuda"), data_ptr=lambda: 0x7F0000000000)
-        given, number = (*GRID, self.stream, 7, None, None, None, None, array, array), self.values[2]
+        arrays = (SimpleNamespace(device=SimpleNamespace(type="cuda"), data_ptr=lambda at=at: at) for at in (0x7F0000000000, self.second))
+        given, number = (*GRID, self.stream, 7, None, None, None, None, *arrays), self.values[2]
         return lambda: launcher(*given, number.value), lambda: run(*given, number.value)
 
     def core(self) -> tuple[Callable[[], object], Callable[[], object]]:
@@ -223,11 +225,13 @@ def main() -> None:
     parser.add_argument("--global", dest="global_memory", default="auto")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--apart", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         library = NullLibrary(folder)
         for way in given.ways or ("cupy", "triton", "core"):
             program = Program(library, given.kernel, given.global_memory)
+            program.second += (1 << 30) * given.apart
             plain, checked = getattr(program, way)()
             print(f"{way}: launches 1 to {EARLY} {', '.join(f'{microseconds(checked, 1):.0f}' for _ in range(EARLY))} us")
             microseconds(checked, 50)
