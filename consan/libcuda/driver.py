@@ -2,8 +2,7 @@
 
 Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
 
-Not handled: whether a device may reach the memory of another one (peer access), virtual memory management, levels of detail, IPC,
-linking.
+Not handled: whether a device may reach the memory of another one (peer access), levels of detail, IPC, linking.
 """
 
 from __future__ import annotations
