@@ -326,12 +326,13 @@ def _orders(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) ->
 
 
 def _parted(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) -> Iterator[Steer]:
-    """Schedules in which others see what a part of the threads has added: all but the first, or the last alone."""
+    """Schedules in which others see what a part of the threads has added: all but the first, or the first or the last alone."""
     lanes = np.concatenate(came)
     visitors = np.unique(lanes % sizes.threads if turns == "cta" else lanes)
     base = OF_CTA if turns == "cta" else OF_WAVE
-    parties = (base + int(visitors[0]) + 1, base + int(visitors[-1]))
-    yield from (Steer(0, Action.LAST, 1, party, number) for party in parties if len(visitors) > 1 and party <= _MOST_PARTY)
+    first, last = base + int(visitors[0]) + 1, base + int(visitors[-1])
+    parts = ((Action.LAST, first), (Action.FIRST, first), (Action.LAST, last))
+    yield from (Steer(0, action, 1, party, number) for action, party in parts if len(visitors) > 1 and party <= _MOST_PARTY)
 
 
 def _suggested(visitors: list[int], sizes: WaveSizes) -> Iterator[int]:
