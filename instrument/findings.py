@@ -260,6 +260,21 @@ class MbarrierPhase:
 
 
 @dataclass(frozen=True)
+class LastWait:
+    """The last wait at an mbarrier before the second access of a missing wait, in its thread.
+
+    `site`: its instruction. `offset`: of the mbarrier. `phase`: that was over then; -1: the one before the first. `signal`: the instruction
+    that ended that phase, and `signaller` its thread; 0: not known.
+    """
+
+    site: int
+    offset: int
+    phase: int
+    signal: int
+    signaller: int
+
+
+@dataclass(frozen=True)
 class Completion:
     """How an operation completes: by a phase of an mbarrier, or by a group."""
 
@@ -362,6 +377,7 @@ class FindingRecord:
     address: int = 0  # in global memory; of tensor memory: first lane + 2^8 lane behind the last + 2^32 site of the alloc
     completion: Completion | None = None
     barrier: MbarrierPhase | None = None  # of a misuse, or that is waited for
+    waited: LastWait | None = None
     flag: FlagSites | None = None
     split: Split | None = None
     waiting: Waiting | None = None

@@ -118,6 +118,15 @@ TENSOR_RACES: Final = {
         " phase ({acquire}) first",
         _NOT_READ + ": nothing has shown its thread that they are free",
     ),
+    **{
+        f"tensor-no-barrier:{each}/WAR": Situation(
+            "an edge from (1) to the threads of (2): a commit behind (1), and a wait for it",
+            "execute {commit} ({commit_cpp}) behind {first_at}, on an mbarrier for which the threads of {second_at} wait before it in each"
+            " round (parity 1, which passes in the first one, then 0, and so on)",
+            _NOT_READ + ": nothing has shown its thread that they are free",
+        )
+        for each in TENSOR_OPERATIONS
+    },
     "tensor-no-barrier": Situation(
         "an order between (1) and (2): a barrier, or an mbarrier on which one arrives and for which the other waits",
         "put {cta_barrier} between {first_at} and {second_at}; or, where warps have roles, let the threads of {first_at} arrive ({arrive})"

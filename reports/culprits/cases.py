@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from consan.dataclass import dataclass
 from consan.instrument.relations import Signal, Stretches, SyncPoint
+from consan.reports.culprits.waited import WaitedFor
 from consan.reports.model import Access, Finding
 from consan.reports.source.names import name_without_element, variable_name
 from consan.reports.source.places import culprit_at
@@ -41,9 +42,31 @@ class Case:
         """The symbol of the mbarrier of an instruction; empty if it is not known."""
         return next((each.symbol for each in self.signals if each.place.ptx_line == point.place.ptx_line), "")
 
+    @property
+    def waited(self) -> WaitedFor | None:
+        """The last wait of the thread of (2) before it, as the run shows it."""
+        return self.facts.get("waited")
+
+    def is_of_first(self, point: SyncPoint) -> bool | None:
+        """Whether an instruction is on the mbarrier of the finding, or on another element of its array. None: it is not known.
+
+        Names do not tell mbarriers within a structure, or in dynamic memory, apart. Of the last wait the run does.
+        """
+        waited, barrier = self.waited, self.finding.barrier or {}
+        if not self.inside:
+            own = variable_name(self.variable(point))
+            return self.mbarrier == own if self.mbarrier and own else None
+        return waited.offset == barrier["offset"] if waited is not None and waited.is_wait(point.place) else None
+
     def may_be_of_first(self, point: SyncPoint) -> bool:
-        """Whether an instruction may be on the mbarrier of the finding, or on another element of its array."""
-        return len({self.mbarrier, variable_name(self.variable(point))} - {""}) < 2
+        """Whether it may be, as far as names tell."""
+        known = self.is_of_first(point)
+        return not self.inside if known is None else known
+
+    @property
+    def inside(self) -> bool:
+        """Whether the mbarrier of the finding is within a structure, or in dynamic memory."""
+        return (self.finding.barrier or {}).get("name", "").startswith("byte")
 
     @property
     def mbarrier(self) -> str:

@@ -15,6 +15,8 @@ def other_phase(case: Case) -> Culprit:
     wait = _wait_of_reader(case)
     if wait is None or not (case.operation in ("bulk load", "st.async") or _is_of_first(case, wait)) or not case.may_be_of_first(wait):
         return None
+    if case.operation in TENSOR_OPERATIONS and case.waited is None:
+        return None
     fault = _other_parity(case, wait)
     return (wait, {"other": fault}) if fault else None
 
@@ -22,9 +24,9 @@ def other_phase(case: Case) -> Culprit:
 def other_mbarrier(case: Case) -> Culprit:
     """The last wait before (2) is for another variable than that which completes (1)."""
     wait = _wait_of_reader(case)
-    if wait is None or not case.operation or case.may_be_of_first(wait):
+    if wait is None or not case.operation or case.is_of_first(wait) is not False:
         return None
-    return wait, {"waited": variable_name(case.variable(wait))}
+    return wait, {"waited": case.waited.name if case.inside and case.waited is not None else variable_name(case.variable(wait))}
 
 
 def late_phase_wait(case: Case) -> Culprit:
@@ -79,7 +81,7 @@ def _wait_of_reader(case: Case) -> SyncPoint | None:
 
 def _is_of_first(case: Case, wait: SyncPoint) -> bool:
     """Whether a wait is at the mbarrier that completes (1), or another element of its array."""
-    return bool(case.mbarrier and case.variable(wait)) and case.may_be_of_first(wait)
+    return case.is_of_first(wait) is True
 
 
 def _other_parity(case: Case, wait: SyncPoint) -> str:
@@ -87,6 +89,10 @@ def _other_parity(case: Case, wait: SyncPoint) -> str:
     waited, phase = wait.number.of(case.second.thread) if wait.number else None, case.facts.get("phase")
     if waited is not None and phase is not None and waited & 1 != int(phase) & 1:
         return f"it asks for parity {waited & 1}, and in phase {phase} (parity {int(phase) & 1}) such a wait returns at once"
+    if (seen := case.waited) is not None and seen.is_wait(wait.place) and case.is_of_first(wait) and phase is not None:
+        if seen.phase & 1 != int(phase) & 1:
+            return f"it asks for parity {seen.phase & 1}, and in phase {phase} (parity {int(phase) & 1}) such a wait returns at once"
+        return f"it has returned at once, since the phases before phase {phase} were not waited for" if seen.phase != phase else ""
     own = (case.finding.barrier or {}).get("name", "") == variable_name(case.variable(wait))
     return "" if own and waited is not None else "its parity or its mbarrier is another one"
 
@@ -94,16 +100,36 @@ def _other_parity(case: Case, wait: SyncPoint) -> str:
 def issued_only(case: Case) -> Culprit:
     """The thread of (1) arrives behind it at the mbarrier for which that of (2) waits: (1) has been issued then, and may not have ended."""
     wait = last_of(case.around.before_second, is_phase_wait)
-    if wait is None or case.operation not in TENSOR_OPERATIONS or not case.variable(wait):
+    if wait is None or case.operation not in TENSOR_OPERATIONS:
         return None
-    arrivals = (point for point in case.around.after_first if is_release(point) and case.variable(point) == case.variable(wait))
-    return first_of(arrivals, lambda point: point.always)
+    arrivals = (point for point in case.around.after_first if is_release(point) and _ends(case, point, wait))
+    return first_of(arrivals, lambda point: point.always or case.waited is not None)
+
+
+def freeing(case: Case) -> Culprit:
+    """The arrival of the thread of (2) that has let the refill (1) begin, as the run shows it."""
+    waited = case.waited if case.second.role in TENSOR_OPERATIONS else None
+    signals = [each for each in case.signals if waited is not None and waited.by_second and waited.is_signal(each.place)]
+    return SyncPoint(signals[0].opcode, signals[0].place) if signals else None
+
+
+def _ends(case: Case, arrival: SyncPoint, wait: SyncPoint) -> bool:
+    """Whether an arrival of the thread of (1) is what a wait of that of (2) has waited for. The run tells, or the names."""
+    if case.waited is not None:
+        return case.waited.by_first and case.waited.is_wait(wait.place) and case.waited.is_signal(arrival.place)
+    return case.variable(arrival) == case.variable(wait) != ""
 
 
 # The rules about waits that return and are not for (1): situations, finder, sentence, fix.
 OTHER_WAITS: Final = (
     (
-        ("not-waited",),
+        tuple(f"{of}{name}" for of in ("", "tensor-") for name in ("not-waited", "waited-no-barrier", "not-committed")),
+        issued_only,
+        "the {culprit} at {culprit_at}, for which the thread of (2) waits, comes when the {first_role} is issued, not when it is complete",
+        "put tcgen05.commit on the same mbarrier in place of the {culprit} at {culprit_at}",
+    ),
+    (
+        ("not-waited", "tensor-not-waited", "tensor-waited-no-barrier"),
         other_phase,
         "the {culprit} at {culprit_at} does not wait for {group}: {other}",
         "wait at {culprit_at} for {group}, which has parity {parity}",
@@ -113,11 +139,5 @@ OTHER_WAITS: Final = (
         other_mbarrier,
         "the {culprit} at {culprit_at} waits for another mbarrier, {waited}",
         "wait for {group}, which has parity {parity}, before {second_at}, too; or instead, if {waited} is not meant",
-    ),
-    (
-        ("not-waited", "waited-no-barrier", "tensor-not-waited", "tensor-waited-no-barrier"),
-        issued_only,
-        "the {culprit} at {culprit_at}, for which the thread of (2) waits, comes when the {first_role} is issued, not when it is complete",
-        "put tcgen05.commit on the same mbarrier in place of the {culprit} at {culprit_at}",
     ),
 )

@@ -42,6 +42,7 @@ from consan.reports.culprits.phases import (
     OTHER_WAITS,
     constant_parity,
     constant_parity_of_first,
+    freeing,
     late_hand_over,
     late_phase_wait,
     phase_in_loop,
@@ -268,6 +269,13 @@ _WAITS: Final = (
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     (("refilled",), heard_by_nobody, *_UNHEARD),
+    (
+        ("refilled",),
+        freeing,
+        "the {culprit} at {culprit_at} has let the {first_role} at {first_at} begin",
+        "if {second_at} uses bytes of an earlier phase, let the {culprit} at {culprit_at} come behind the last use of these bytes; if it"
+        " uses what {group} brings, wait with {wait} ({wait_cpp}) before {second_at}",
+    ),
     (
         ("refilled",),
         phase_in_loop,

@@ -106,8 +106,12 @@ def explained_refill(finding: Finding, relations: Relations | None) -> Finding:
     """Two copies in flight to the same bytes: the wait that lacks is that for the mbarrier on which the readers of the first arrive."""
     name, signals = _variable_of(finding, relations)
     loads = [access for access in finding.pair if access.role in ("bulk load", "asynchronous copy")]
-    if (finding.kind, finding.hazard) != ("missing-wait", "WAW") or len(loads) < 2 or not name:
+    if (finding.kind, finding.hazard) != ("missing-wait", "WAW") or len(loads) < 2:
         return finding
+    if not name:
+        at = place(loads[-1])
+        read = f'if threads use what the first copy brings, let them arrive behind that on an "empty" mbarrier, and wait for it before {at}'
+        return replace(finding, fix=f"{read} {_FIRST}; else {finding.fix}")
     ring = _Ring.of(name, signals)
     return replace(finding, fix=ring.fix(place(loads[-1])) or finding.fix) if ring.waits else finding
 

@@ -21,6 +21,7 @@ from consan.reports.records.finding_records import (
 )
 from consan.reports.records.numbering import inside
 from consan.reports.records.tensor_memory import cells_of, in_tensor_memory
+from consan.reports.records.waited import last_wait
 from consan.reports.waiting.deadlocks import mbarrier
 from consan.reports.words.ordering import Pair
 from consan.reports.words.verified import left_in_flight
@@ -45,6 +46,8 @@ def facts_of(found: FindingRecord, module: ModuleSites) -> dict[str, Any]:
     """The facts beside the accesses that the catalogue's words need."""
     done = found.completion
     leave = 0 if done is None else max(0, done.commits - done.group - 1)
+    if found.reason is Reason.EXIT:  # one group stands for all that are in flight
+        leave = 0
     leave = int(min(leave, left_in_flight(module.fixes.get(found.index))))
     facts: dict[str, Any] = {}
     if in_tensor_memory(found):
@@ -54,6 +57,8 @@ def facts_of(found: FindingRecord, module: ModuleSites) -> dict[str, Any]:
     if state := barrier_state(found, module):
         facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
+    if (waited := last_wait(found, module)) is not None:
+        facts["waited"] = waited
     of_flags = found.reason.situation in (*FLAG_SIDES, "flag-before", "released-before") or found.kind is Kind.MISSING_ORDER
     by_flag = FindingFlags.GRID in found.flags or of_flags
     if by_flag and found.kind is not Kind.MISSING_WAIT and found.flag is not None:

@@ -17,7 +17,7 @@ from consan.reports.records.numbering import inside
 from consan.reports.source.variables import Layout
 from consan.reports.words import frameworks
 
-_MBARRIER_BYTES = 8
+MBARRIER_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -100,4 +100,4 @@ def barrier_state(found: FindingRecord, module: ModuleSites) -> dict[str, Any] |
 def barrier_name(found: FindingRecord, barrier: MbarrierPhase, module: ModuleSites) -> str:
     """`full[0]`, if the layout knows the variable."""
     offset = inside(found, barrier.offset)
-    return layout_of(found, module).name(offset, offset + _MBARRIER_BYTES)
+    return layout_of(found, module).name(offset, offset + MBARRIER_BYTES)

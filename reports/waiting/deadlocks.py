@@ -21,6 +21,7 @@ from consan.reports.words.wording import describe
 
 _IN_ALLOC: Final = {"pair": "the other CTA of the pair", "columns": "columns of tensor memory"}
 OF_GRID: Final = "the barrier of the grid"  # of cooperative groups, which is polled memory
+_SIGNALS: Final = ("announce", "copy", "arrive")  # of mbarriers: verbs of relations.Signal
 NAMED: Final = 3  # barriers in the message; the waiters list all
 
 
@@ -88,12 +89,23 @@ def deadlock(
     if looped is not None:
         described = describe(finding, looped[0], barrier=looped[1])
     else:
+        named = _named(states, barriers, owners, polled)
+        barriers = [] if states and _only_follow(finding, relations) else barriers
         cause = _cause(states) if states and not barriers else None
-        described = describe(finding, cause, barrier=_named(states, barriers, owners, polled), lacking=_lacking(states))
+        described = describe(finding, cause, barrier=named, lacking=_lacking(states))
     lacks = [Lack(state.variable, state.phase, state.pending, state.expected, state.tx, state.cluster_rank) for state in states]
     if relations is None or (owners and not by_mask(relations.signals(kernel))):
         return described
     return explained(described, lacks, barriers, [poll.variable for poll in polled], relations)
+
+
+def _only_follow(finding: Finding, relations: Relations | None) -> bool:
+    """Whether the threads at barriers of the CTA signal no mbarrier behind them: those at mbarriers do not wait for these threads."""
+    lines = {int(waiter.get("ptx_line") or 0) for waiter in finding.waiters if "barrier" in waiter}
+    if relations is None or not lines:
+        return False
+    signals = [each.place.ptx_line for each in relations.signals(finding.kernel) if each.barrier is None and each.verb in _SIGNALS]
+    return all(relations.follows(finding.kernel, line, signal) is False for line in lines for signal in signals)
 
 
 def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[str, str] | None:

@@ -58,6 +58,15 @@ CULPRITS = (
     ("global_store_no_proxy_fence", "fence_async_shared", "is for shared memory", "that of global memory"),
     ("tma_fence_by_all_but_issuer", "fence_async_shared", "is in a branch or loop", "out of its branch or loop"),
     ("wgmma_filled_no_fence", "arrive(full[k])", "orders the threads only", "before the mbarrier.arrive"),
+    (
+        "../blackwell/arrived_at_issue_in_structure",
+        "arrive(s.full)",
+        "comes when the tcgen05.mma is issued",
+        "put tcgen05.commit on the same",
+    ),
+    ("../blackwell/stale_parity_of_two_commits", "PARITY", "does not wait for phase 0 of the mbarrier full", "wait at stale_parity_of_two"),
+    ("../blackwell/operand_freed_between_products", "commit_to", "has let the bulk load at", "come behind the last use of these bytes"),
+    ("../blackwell/other_wait_in_structure", "wait(s.free", "waits for another mbarrier, bytes 6152", "before other_wait_in_structure.cu"),
     ("tma_epilogue_issuer_fences", "fence_async_shared", "comes after the __syncthreads()", "before the __syncthreads()"),
 )
 
@@ -103,6 +112,12 @@ DEADLOCKS = (
         "begin with parity 1, which passes on a new mbarrier",
     ),
     ("deadlock_count_of_all", ("INIT(&left", "ARRIVE(&left)"), "32 of the 96 arrivals", "initialise left with 64 at"),
+    (
+        "deadlock_bytes_before_end",
+        (),
+        "128 bytes (the mbarrier at bytes 256",
+        "make expect_tx the bytes that the copies of one phase write",
+    ),
     ("deadlock_missing_warps", (), "32 of the 96 threads that barrier 1 counts", "let 32 more threads reach barrier 1"),
     (
         "deadlock_flag_set_too_late",

@@ -25,6 +25,7 @@ from consan.reports.culprits.hand_overs import announced_alone, ends_early, not_
 from consan.reports.culprits.phases import (
     constant_parity,
     constant_parity_of_first,
+    freeing,
     issued_only,
     late_hand_over,
     late_phase_wait,
@@ -52,6 +53,7 @@ FINDERS = {
     (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
     (other_mbarrier,): ("bulk_load_other_waited", "waits for another mbarrier, ready"),
     (issued_only,): ("../blackwell/arrived_at_issue", "comes when the tcgen05.mma is issued, not when it is complete"),
+    (freeing,): ("../blackwell/operand_freed_between_products", "has let the bulk load at"),
     (released_early,): ("mbarrier_leader_releases_early", "comes before the read"),
     (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),
     (published_early,): ("named_barrier_early_publication", "publishes only what came before it"),

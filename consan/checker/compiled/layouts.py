@@ -133,6 +133,12 @@ RECORD = record(
     u32 threads        that wait
     u32 lanes          of these, in the first warp
     u32 arrived        threads that have arrived
+    u32 waited_site    of a missing wait: the last wait of its thread at an mbarrier; 0: none
+    u32 waited_place   its offset plus one
+    u32 waited_phase   that was over then; ~0: the one before the first
+    u32 signal_site    the instruction that ended that phase
+    u32 signal_thread  that executed it
+    u32 commit         of a tcgen05 operation: a number of what is asked of its commits (source/asynchronous/issuers.hpp)
     """,
 )
 RETAINED = record(

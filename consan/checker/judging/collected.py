@@ -23,6 +23,7 @@ from consan.instrument.findings import (
     Hazard,
     Kind,
     LanesGone,
+    LastWait,
     MbarrierPhase,
     Parted,
     Reason,
@@ -156,6 +157,7 @@ class Collected:
             }
         if about.completes:
             given["completion"] = Completion(**integers(found, "group", "commits", "retired"), barrier=barrier)
+            given["waited"] = _last_wait(found)
             given["flag"] = FlagSites(int(found["flag_write"]), int(found["flag_read"]), int(found["fence"]))
         else:
             given["barrier"] = barrier
@@ -182,7 +184,16 @@ class Collected:
 _MERGED = ("lane_bits", "low", "high", "first_reader", "last_reader")
 _OUTSIDE = FindingFlags.GLOBAL | FindingFlags.TENSOR | FindingFlags.GRID  # of shared memory
 _COMMON = ("site", "other_site", "thread", "offset", "bytes", "own_operation", "number")
+_WAITED = ("waited_site", "waited_place", "waited_phase", "signal_site", "signal_thread")
 _OF_TWO_SIDES = ("other_thread", "operation")
+
+
+def _last_wait(found: Any) -> LastWait | None:
+    """The last wait of the thread of a missing wait, if it has waited."""
+    if not found["waited_place"]:
+        return None
+    site, place, phase, signal, thread = (int(found[name]) for name in _WAITED)
+    return LastWait(site, place - 1, phase if phase < 1 << 31 else -1, signal, thread)
 
 
 def _barrier(found: Any) -> MbarrierPhase | None:

@@ -42,6 +42,7 @@ class Replay : Rules {
         if (output_.status == OK && !turns_.undefined()) settle();
         if (output_.status != FULL && output_.status != HALTED) initialised_.finish();
         for (Barriers &each : barriers_) each.finish();
+        findings_.each([this](Record &found) { issuers_.settle(found); });
         if (output_.status == OK && turns_.undefined()) output_.status = UNDEFINED;
         if (output_.status == OK && seals_.failed(findings_.count() > 0)) output_.status = SEAL_FAILED;
         if (findings_.overflow()) output_.status = TOO_MANY;

@@ -122,6 +122,7 @@ class Issuers {
         const Issuer &own = issuers_[ticket.issuer];
         if (ticket.number >= own.committed)
             return own.pipe == BY_COMMIT && vacuous_ != NOTHING && vacuous_ != own.thread ? OTHER_ISSUER : own.pipe == BY_COMMIT ? NOT_COMMITTED : NOT_WAITED;
+        if (own.pipe == BY_WAIT_LD && clocks_.executed(own.thread, own.waited) <= ticket.number) return NOT_WAITED;  // only its registers were used (T2)
         u32 first = thread / LANES * LANES, end = std::min(first + LANES, clocks_.threads());
         for (u32 lane = first; lane < end; ++lane)
             if (complete(ticket, lane)) return OTHER_LANES;
@@ -139,22 +140,32 @@ class Issuers {
         return false;
     }
 
-    // The barrier and the phase that tell a thread of an operation: of its commits the first one on a barrier for which the thread waits. Where it
-    // waits for none: the first commit, or for `cells` the last one of those in a row, which is the accumulator's behind that of the stage.
-    void describe(Record &found, const Ticket &ticket, u32 thread, bool cells) const {
-        const Commit *best = nullptr;
-        for (const Commit &each : issuers_[ticket.issuer].commits) {
-            if (each.upto <= ticket.number) continue;
-            if (mbarriers_.waits(thread, each.phase)) return mbarriers_.describe(found, each.phase);
-            if (!best || (cells && each.upto == best->upto)) best = &each;
-        }
-        if (best) mbarriers_.describe(found, best->phase);
+    // The barrier and the phase that tell a thread of an operation. `cells`: of tensor memory. What comes later may tell more (`settle`).
+    void describe(Record &found, const Ticket &ticket, u32 thread, bool cells) {
+        if (const Commit *best = telling(ticket, thread, cells)) mbarriers_.describe(found, best->phase);
+        asked_.push_back({ticket, thread, cells});
+        found.commit = (u32)asked_.size();
+    }
+    // At the end, when all commits and waits are known.
+    void settle(Record &found) const {
+        if (!found.commit) return;
+        const Asked &asked = asked_[found.commit - 1];
+        const Commit *best = telling(asked.ticket, asked.thread, asked.cells);
+        if (!best) return;
+        mbarriers_.describe(found, best->phase);
+        bool heard = mbarriers_.waits().awaited(mbarriers_.actor(best->phase));
+        if (!heard && found.reason == WAITED_NO_BARRIER) found.reason = NOT_WAITED;  // others know it by another commit
     }
 
   private:
     struct Commit {
         u32 upto;
         Mbarriers::Phase phase;
+    };
+    struct Asked {
+        Ticket ticket;
+        u32 thread;
+        bool cells;
     };
     struct Issuer {
         u32 thread;
@@ -166,12 +177,28 @@ class Issuers {
         std::set<u32> used{};         // loads, not yet committed, whose registers have been used
     };
 
+    // Of the commits of an operation the first one on a barrier at which the warp of the thread waits. Where it waits at none: the first commit,
+    // or for `cells` the first one on a barrier at which nobody waits, or the last one of those in a row: the accumulator's behind that of the stage.
+    const Commit *telling(const Ticket &ticket, u32 thread, bool cells) const {
+        const Commit *best = nullptr, *idle = nullptr;
+        const LastWaits &waits = mbarriers_.waits();
+        for (const Commit &each : issuers_[ticket.issuer].commits) {
+            if (each.upto <= ticket.number) continue;
+            u32 object = mbarriers_.actor(each.phase);
+            if (waits.waits(thread, object)) return &each;
+            if (!idle && !waits.awaited(object)) idle = &each;
+            if (!best || (cells && each.upto == best->upto)) best = &each;
+        }
+        return cells && idle ? idle : best;
+    }
+
     static u32 name_of(u32 thread, Pipe pipe) { return (pipe == BY_COMMIT ? thread : thread / LANES) * 4 + pipe; }
 
     Clocks &clocks_;
     Mbarriers &mbarriers_;
     std::map<u32, u32> names_;
     std::vector<Issuer> issuers_;
+    std::vector<Asked> asked_;
     const Vector &behind_fence(u32 thread) const {
         static const Vector none;
         auto found = fenced_.find(thread);

@@ -30,6 +30,7 @@ struct Operation : Side {
     u32 chosen = WHOLE_CHUNK;               // the bytes of each chunk that it accesses
     Vector seen{};                          // of a load in a cluster: what its thread knew
     u32 reader = NOTHING;                   // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
+    LastWaits::Wait freed{};                // the last wait of its thread before it
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been brought before
 
     // It adds to elements of so many bytes.
@@ -62,6 +63,7 @@ class Operations {
         if (!chunks.empty()) made.high = *std::max_element(chunks.begin(), chunks.end()) * CHUNK + LANES - (u32)__builtin_clz(made.chosen);
         if (made.loads() && shape_.ctas() > 1) made.seen = clocks_.seen(issuer);
         if (made.by_phase()) made.informed = mbarriers_.phases_known(issuer, made.phase) >= made.phase.phase;
+        if (made.by_phase()) made.freed = mbarriers_.waits().last(issuer);
         u32 number = (u32)operations_.size();
         for (u32 chunk : chunks) made.refill |= made.brings() && brought(chunk, made);
         operations_.push_back(made);
@@ -315,7 +317,12 @@ class Operations {
             found.offset = now.offset, found.bytes = now.bytes;
             all.describe(found, old(), now.thread);
         }
-        void wait(Record &found) const { found.reason = all.why(old(), now.thread, now.operation != 0); }
+        void wait(Record &found) const {
+            bool operand = now.operation == TCGEN05_MMA_OPERATION || now.operation == TCGEN05_CP_OPERATION;
+            found.reason = all.why(old(), now.thread, now.operation && !operand);
+            if (!is_behind()) found.signal_thread = NOTHING;
+            if (found.reason == REFILLED && operand) all.describe_freeing(found, old());
+        }
     };
 
     // Why a thread does not know that an operation is complete. `engine`: it is about to issue another one.
@@ -335,6 +342,14 @@ class Operations {
         if (decided<NOT_COMMITTED>(of.group >= own.commits)) return NOT_COMMITTED;
         if (of.group < own.read) return of.thread / LANES == thread / LANES && !product ? OTHER_LANES : WAITED_NO_BARRIER;
         return decided<OTHER_ISSUER>(groups_.bulk(thread).waits && of.thread != thread) ? OTHER_ISSUER : NOT_WAITED;
+    }
+
+    // The arrival that has let a refill begin, if the thread that reads has made it.
+    void describe_freeing(Record &found, const Operation &of) const {
+        Record freed = found;
+        freed.signal_thread = 0;
+        mbarriers_.waits().describe(freed, of.freed);
+        if (freed.signal_site && freed.signal_thread / LANES == found.thread / LANES) found = freed;
     }
 
     bool lanes_know(const Operation &of, u32 thread) const {

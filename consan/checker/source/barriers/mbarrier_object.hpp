@@ -32,6 +32,7 @@ struct MbarrierObject {
     u64 announced = 0, brought = 0;  // bytes, of all phases
     Use last, expect, copy;  // of each the last
     Use completed;           // the last phase
+    Use ending;              // what may end the phase that is under way
     Commit commit;
     SameTurn arrivals;
     LateBytes late;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "last_waits.hpp"
 #include "mbarrier_object.hpp"
 #include "races.hpp"
 #include "scopes.hpp"
@@ -75,7 +76,7 @@ class Mbarriers {
             object = use(each.thread, site, place);
             if (!object) continue;
             total += each.count;
-            note(*object, each.thread, site, each.source, (i32)each.bytes);
+            note(*object, each.thread, site, each.source, (i32)each.bytes, each.count);
             if (each.bytes) announce(*object, each.thread, site, (i32)each.bytes);
             if (decided<Edge::MBARRIER_ARRIVAL>(publishes)) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
         }
@@ -99,6 +100,7 @@ class Mbarriers {
         Object *object = use(thread, site, place);
         if (!object) return;
         u32 before = object->phase;
+        object->ending = {site, thread};
         object->late.transact(clocks_, thread, bytes);
         if (bytes > 0) object->late.expect(thread, site, clocks_.time(thread), object->tx, bytes);
         announce(*object, thread, site, bytes);
@@ -168,6 +170,7 @@ class Mbarriers {
         Object *object = use(thread, site, place);
         if (!object) return true;
         u32 phase = clocks_.executed(thread, object->actor);
+        waits_.wait(thread, site, place, object->actor, phase - (((phase - 1) & 1) == (parity & 1)));
         if (((phase - 1) & 1) == (parity & 1)) {
             overtaken_ |= ((object->phase - 1) & 1) != (parity & 1);
             bool new_order = clocks_.known(thread, object->actor) < phase || object->waited < phase || (isa_ && phase && !(flags & NARROW));
@@ -220,6 +223,7 @@ class Mbarriers {
         auto last = object.seen_at.find(thread);
         return last != object.seen_at.end() && last->second == time;
     }
+    const LastWaits &waits() const { return waits_; }
     // Whether a thread has waited for phases of the object by itself.
     bool waits(u32 thread, const Phase &phase) const { return objects_[phase.object].seen_at.count(thread) != 0; }
     // The phases that some thread of a CTA has seen, in the order of execution.
@@ -275,9 +279,10 @@ class Mbarriers {
     // `at_once`: the threads arrive themselves, not what they have issued.
     void count(Object &object, u32 total, u32 leader, u32 site, i32 flags, bool at_once, std::vector<u32> &released) {
         u32 before = object.phase;
+        object.ending = {site, leader};
         bool fits = total <= object.pending;
         bool lapped = unwaited(object, before);  // then the count is right, and threads go on without a wait
-        bool again = !fits && !lapped && object.arrivals.repeats();
+        bool again = !fits && !lapped && (object.arrivals.repeats() || object.arrivals.covers(object.expected));
         // The phase ends here in any schedule, and no wait has to tell the thread so.
         bool alone = at_once && total == object.expected && object.pending == total && !object.announced && !object.brought;
         if (again) object.arrivals.lap(), misuse(leader, site, object.place, &object, PHASE_LAPPED, site, leader);
@@ -305,6 +310,7 @@ class Mbarriers {
             object.late.end_phase(
                 [&](const LateBytes::Expect &each) { misuse(each.thread, each.site, object.place, &object, EXPECT_UNORDERED, each.arrival, each.arrived); });
             ++object.phase;
+            waits_.end_phase(object.actor, object.ending.site, object.ending.thread);
             object.arrivals.end_phase();
             object.pending = object.expected;
             std::vector<Waiter> waiting;
@@ -355,14 +361,14 @@ class Mbarriers {
         return misuse_record(object.copy.thread, object.copy.site, object.place, &object, BYTES_NOT_ANNOUNCED, object.expect.site, object.expect.thread);
     }
 
-    void note(Object &object, u32 thread, u32 site, u32 source, i32 bytes = 0) {
-        object.arrivals.arrive(thread, site, source, clocks_.executed(thread, object.actor), object.phase);
+    void note(Object &object, u32 thread, u32 site, u32 source, i32 bytes = 0, u32 count = 1) {
+        object.arrivals.arrive(thread, site, source, clocks_.executed(thread, object.actor), object.phase, count);
         object.late.arrive(clocks_, thread, site, bytes);
     }
 
     // Reports arrivals of one round in two phases. Returns whether there are any.
     bool exceed(Object &object, Reason reason) {
-        bool found = object.arrivals.exceeded();
+        bool found = object.arrivals.exceeded(object.expected);
         if (found && !object.surplus) misuse(object.arrivals.thread(), object.arrivals.site(), object.place, &object, reason, object.site, object.thread);
         object.surplus |= found;
         return found;
@@ -416,6 +422,7 @@ class Mbarriers {
     Clocks &clocks_;
     Scopes &scopes_;
     Findings &findings_;
+    LastWaits waits_;
     std::vector<Object> objects_;
     std::vector<std::pair<u32, Record>> early_;  // objects with bytes that no expect-tx had announced when a phase ended, and what to report
     bool overtaken_ = false;  // a wait passed although the phase of its parity was not the last one that had ended

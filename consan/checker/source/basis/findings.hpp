@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -15,10 +16,18 @@ class Findings {
     Findings(Record *records, u32 capacity, u32 threads = ~0u, std::pair<u32, u32> bytes = {0, ~0u})
         : records_(records), capacity_(capacity), threads_(threads), bytes_(bytes) {}
 
+    // What is known of the threads of a missing wait when it is found.
+    void explain_waits(std::function<void(Record &)> explain) { explain_ = std::move(explain); }
+    // At the end: `f` may know more of what was found.
+    template <typename F> void each(F f) {
+        for (u32 i = 0; i < count_; ++i) f(records_[i]);
+    }
+
     void add(Record found, u32 times = 1) {
         if (!reported(found) || (!(found.flags & TENSOR) && (found.offset < bytes_.first || found.offset >= bytes_.second))) return;
         u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
         found.lane_bits = (found.thread ^ found.other_thread) % LANES;
+        if (found.kind == MISSING_WAIT && explain_) explain_(found);
         if (found.kind == LANES_GONE) first = found.number;  // the host looks at each
         u64 flags = (found.flags & (SAME_WARP | SAME_VALUE)) | !!(found.flags & NEAR_VALUE) << 2;
         u64 key = (u64)found.kind << 56 | flags << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
@@ -87,5 +96,6 @@ class Findings {
     u32 capacity_, threads_, count_ = 0;
     std::pair<u32, u32> bytes_;
     bool overflow_ = false;
+    std::function<void(Record &)> explain_;
     std::unordered_map<u64, u32> places_;
 };

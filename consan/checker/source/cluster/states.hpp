@@ -33,6 +33,7 @@ class States {
           turns_(input, output, shape_, asynchronous_events_, needs_places(), rules) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         part_.begin(clocks_);
+        findings_.explain_waits([this](Record &found) { mbarriers_.waits().describe(found); });
         races_.on_strong([this](const Access &old, u32 time, const Access &now, Record &found) { return part_.lacks_order(old, time, now, found); });
     }
 

@@ -22,7 +22,8 @@ struct TensorAccess : Side {
     bool rows_of_4 = false;          // cp.4x256b
     Ticket ticket{};
     u32 time = 0, allocation = 0, number = 0;  // the site of the alloc; how many the CTA had made then
-    u32 issuer = NOTHING, known = 0;  // of ld and st: the issuer of an mma, cp or shift on the cells; how many of its operations were known to be complete
+    // Of ld and st: the issuer of an mma, cp or shift on the cells, and how many of its operations were known to be complete. Of these: that of a st.
+    u32 issuer = NOTHING, known = 0;
 
     bool pipelined() const { return kind == TCGEN05_MMA_OPERATION || kind == TCGEN05_CP_OPERATION || kind == TCGEN05_SHIFT_OPERATION; }
 };
@@ -42,7 +43,7 @@ class TensorOrder {
                 if (access.writes || item.access.writes)
                     race_rule::meet(item.access, access, Facts{{}, *this, item, access, piece},
                                     [&](const Record &found) { report(found, item, access, piece); });
-                if (item.access.pipelined() && !access.pipelined())
+                if (access.pipelined() ? item.access.kind == TCGEN05_ST_OPERATION : item.access.pipelined())
                     access.issuer = item.access.ticket.issuer, access.known = issuers_.completed(item.access.ticket, access.thread);
             }
             if (access.reads) check_written(access, piece);
@@ -169,7 +170,7 @@ class TensorOrder {
         // the commit, for another phase.
         bool awaited() const { return behind_commit() && (!now.writes || now.kind == NO_OPERATION || all.issuers_.informed(old().ticket, now.thread)); }
         bool behind_commit() const { return old().pipelined() && !now.pipelined(); }
-        bool early() const { return behind_commit() && now.kind != NO_OPERATION && all.overtakes(item, now); }
+        bool early() const { return (behind_commit() && now.kind != NO_OPERATION && all.overtakes(item, now, piece)) || all.refills(item, now); }
         Reason fence() const { return all.missing_fence(old(), now); }
 
         template <typename Add> void bridge(Add add) const {
@@ -186,11 +187,12 @@ class TensorOrder {
         void wait(Record &found) const {
             Reason lacks = fence();
             found.flags |= OTHER_ASYNC;
+            if (!all.issued_before(old(), now)) found.signal_thread = NOTHING;
             all.issuers_.describe(found, old().ticket, now.thread, true);
             if (lacks) found.kind = MISSING_TENSOR_FENCE, found.reason = lacks;
             else found.reason = early_commit() ? EARLIER_COMMIT : all.issuers_.why(old().ticket, now.thread);
         }
-        bool early_commit() const { return !all.issued_before(old(), now) && now.kind != NO_OPERATION && all.is_waiting(item, now) && all.adds_up(item, now); }
+        bool early_commit() const { return !all.issued_before(old(), now) && now.kind != NO_OPERATION && all.is_waiting(item, now, piece) && all.adds_up(item, now); }
         void race(Record &found, Reason reason, bool early) const {
             if (!early) all.issuers_.describe(found, old().ticket, now.thread, true);
             if (!early && old().pipelined()) found.flags |= OTHER_ASYNC;
@@ -223,10 +225,30 @@ class TensorOrder {
 
     // Whether an operation comes too early for a thread that does not know of its issue: one that has waited for the operations on its cells, and has not
     // used them since, or that writes what the operation has read before anybody wrote it.
-    bool overtakes(const Item &item, const TensorAccess &now) const {
-        return (now.writes && read_unwritten(item)) || (is_waiting(item, now) && !adds_up(item, now));
+    bool overtakes(const Item &item, const TensorAccess &now, const Piece &piece) const {
+        return (now.writes && read_unwritten(item)) || (is_waiting(item, now, piece) && !adds_up(item, now));
     }
-    bool is_waiting(const Item &item, const TensorAccess &now) const { return knows_earlier(item, now) && !released(item, now); }
+    // Whether a store comes before an operation has read what an earlier one of its thread has left: of that the issuer knows, and has issued no
+    // operation that reads it.
+    bool refills(const Item &item, const TensorAccess &now) const {
+        const TensorAccess &store = item.access;
+        if (store.kind != TCGEN05_ST_OPERATION || !now.pipelined() || !now.reads) return false;
+        auto known = [&](u32 issuer) { return stored(issuer, item.piece, issuers_.completed({issuer, 0}, now.thread)); };
+        return known(store.ticket.issuer) && std::none_of(items_.begin(), items_.end(), [&](const Item &each) {
+            const TensorAccess &read = each.access;
+            bool own = read.pipelined() && read.reads && read.thread == now.thread && read.issuer != NOTHING && each.piece.meets(item.piece);
+            return own && stored(read.issuer, item.piece, read.known) == known(read.issuer);
+        });
+    }
+    // How many stores of a warp into some cells are complete if it has completed that many.
+    u32 stored(u32 issuer, const Piece &piece, u32 completed) const {
+        u32 found = 0;
+        for (const Item &each : items_)
+            if (each.access.kind == TCGEN05_ST_OPERATION && each.access.ticket.issuer == issuer && each.piece.meets(piece)) found += each.complete(completed);
+        return found;
+    }
+
+    bool is_waiting(const Item &item, const TensorAccess &now, const Piece &piece) const { return knows_earlier(item, now) && !released(item, now, piece); }
 
     // Whether it adds to what the earlier ones have left, and the thread does not wait for its commit: then the other commit came too early.
     bool adds_up(const Item &item, const TensorAccess &now) const {
@@ -252,10 +274,10 @@ class TensorOrder {
     }
 
     // Whether a thread has used the cells since it learned of the last operation on them that it knows to be complete, and informed the issuer of that.
-    bool released(const Item &item, const TensorAccess &now) const {
+    bool released(const Item &item, const TensorAccess &now, const Piece &piece) const {
         for (const Item &each : items_) {
             const TensorAccess &use = each.access;
-            if (use.thread != now.thread || use.pipelined() || !each.piece.meets(item.piece) || !clocks_.before(use.thread, use.time, item.access.thread))
+            if (use.thread != now.thread || use.pipelined() || !each.piece.meets(piece) || !clocks_.before(use.thread, use.time, item.access.thread))
                 continue;
             u32 known = use.issuer == item.access.ticket.issuer ? use.known : 0;
             if (!of_issuer(item,
@@ -314,7 +336,7 @@ class TensorOrder {
 
     static void note(Item &item, const TensorAccess &access) {
         item.access = access;
-        if (!access.pipelined()) return;
+        if (!access.pipelined() && access.kind != TCGEN05_ST_OPERATION) return;
         item.numbers.push_back(access.ticket.number);
         if (access.writes && !access.reads) item.overwrites = access.ticket.number + 1;
     }
