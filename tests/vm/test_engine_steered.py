@@ -51,7 +51,16 @@ def _begins(turns: str, came: list[int], sizes: WaveSizes) -> list[int]:
     """Parties of the schedules in which threads take turns at a point in another order."""
     seen = Seen([(0, 0), (0, 1)], {0: [np.array(came)]})
     planned = steerings([SteeringPoint(1, 10, observes=True, waits=False, shows=True, turns=turns)], seen, sizes)
-    return [each.party for each in planned if each.party > EVERYONE]
+    return [each.party for each in planned if each.party > EVERYONE and each.action == Action.LAST]
+
+
+def test_one_thread_adds_before_all_others() -> None:
+    """Where the atomic has a result, others come last in orders; where it has none, in schedules of their own."""
+    for tells, others in ((True, []), (False, [(Action.LAST, 3), (Action.LAST, 5)])):
+        seen = Seen([(0, 0)], {0: [np.array([2, 4, 5])]})
+        point = SteeringPoint(1, 10, observes=False, waits=False, shows=True, turns="wave", tells=tells)
+        parts = [(each.action, each.party - OF_WAVE) for each in steerings([point], seen, WaveSizes(1, 1, 40)) if each.party > OF_WAVE]
+        assert parts[: 1 + len(others)] == [(Action.FIRST, 3), *others]
 
 
 def test_turns_begin_with_each_thread_once() -> None:

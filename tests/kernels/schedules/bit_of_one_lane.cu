@@ -19,7 +19,7 @@ extern "C" __global__ void kernel(const unsigned* x, unsigned* out) {
     if (t < 32) {
         box[t] = x[t];
         __threadfence_block();
-        asm volatile("red.relaxed.cta.shared.or.b32 [%0], %1;" ::"r"((unsigned)__cvta_generic_to_shared(&bits)), "r"(1u << t) : "memory");
+        atomicOr(&bits, 1u << t);
     } else {
         while ((*(volatile unsigned*)&bits & BITS) != BITS) {}
         __threadfence_block();

@@ -295,9 +295,7 @@ def steerings(found: list[SteeringPoint], seen: Seen, sizes: WaveSizes) -> Itera
     fails = [(nth, number) for nth in (1, EACH, 2) for number in looking if found[number].waits]
     yield from (Steer(0, action, nth, EVERYONE, number) for action in (Action.FAIL, Action.AHEAD) for nth, number in fails)
     orders = {number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns if found[number].tells}
-    yield from (
-        each for number in seen.turns if number not in orders for each in _parted(number, found[number].turns, seen.turns[number], sizes)
-    )
+    yield from (each for number in seen.turns for each in _parted(number, found[number], seen.turns[number], sizes))
     yield from (each for one in orders.values() for each in one[:CHOSEN])
     parties = {number: _parties(visitors[number], sizes.warps_per_cta, sizes.ctas) for number in visitors}
     held = [number for number in looking if not found[number].waits]
@@ -325,13 +323,13 @@ def _orders(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) ->
             yield Steer(0, Action.LAST, 1, party, number)
 
 
-def _parted(number: int, turns: str, came: Sequence[Lanes], sizes: WaveSizes) -> Iterator[Steer]:
+def _parted(number: int, point: SteeringPoint, came: Sequence[Lanes], sizes: WaveSizes) -> Iterator[Steer]:
     """Schedules in which others see what a part of the threads has added: all but the first, or the first or the last alone."""
     lanes = np.concatenate(came)
-    visitors = np.unique(lanes % sizes.threads if turns == "cta" else lanes)
-    base = OF_CTA if turns == "cta" else OF_WAVE
+    visitors = np.unique(lanes % sizes.threads if point.turns == "cta" else lanes)
+    base = OF_CTA if point.turns == "cta" else OF_WAVE
     first, last = base + int(visitors[0]) + 1, base + int(visitors[-1])
-    parts = ((Action.LAST, first), (Action.FIRST, first), (Action.LAST, last))
+    parts = ((Action.FIRST, first), *(() if point.tells else ((Action.LAST, first), (Action.LAST, last))))  # else orders have these
     yield from (Steer(0, action, 1, party, number) for action, party in parts if len(visitors) > 1 and party <= _MOST_PARTY)
 
 
