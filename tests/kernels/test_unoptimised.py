@@ -68,7 +68,7 @@ def test_another_schedule_of_the_other_text_shows_it(name: str, tmp_path: Path) 
     path = FOLDER / f"{name}.cu"
     report = _checked(path, tmp_path, "--unoptimized", "on")
     (finding,) = report["findings"]
-    assert re.search("kernel without optimisation: 2 schedules, .* of 1 observation seen, the last one shows an error", report["notes"][0])
+    assert re.search("kernel without optimisation: 3 schedules, .* of 1 observation seen, the last one shows an error", report["notes"][0])
     assert _checked(path, tmp_path, "--unoptimized", "on", "--explore", "0")["findings"] == []
     (again,) = _checked(path, tmp_path, "--unoptimized", "on", "--explore", "0", "--seed", str(finding["seed"]))["findings"]
     assert (again["unoptimized"], again["hazard"]) == (True, finding["hazard"])
