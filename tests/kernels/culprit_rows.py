@@ -106,7 +106,7 @@ DEADLOCKS = (
     ),
     ("deadlock_first_parity", ("^ FIRST",), "a first wait for empty that passes", "begin with parity 1, which passes on a new mbarrier"),
     (
-        "deadlock_first_accumulator",
+        "../blackwell/deadlock_first_accumulator",
         ("^ FIRST",),
         "a first wait for taken_out that passes: its phase 0 ends only behind the wait for done",
         "begin with parity 1, which passes on a new mbarrier",
