@@ -66,7 +66,7 @@ class Case:
     @property
     def inside(self) -> bool:
         """Whether the mbarrier of the finding is within a structure, or in dynamic memory."""
-        return (self.finding.barrier or {}).get("name", "").startswith("byte")
+        return str((self.finding.barrier or {}).get("name", "")).startswith("byte")
 
     @property
     def mbarrier(self) -> str:
