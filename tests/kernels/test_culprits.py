@@ -376,10 +376,18 @@ def test_a_count_that_is_too_small_for_several_warps_comes_first(name: str) -> N
 
 
 def test_too_many_arrivals_may_be_those_of_a_thread_that_comes_round_too_early() -> None:
-    (report,) = _racy("mbarrier_second_consumer_stale")
+    (report,) = _racy("mbarrier_count_too_small")
     finding = next(each for each in report.findings if each.situation == "too-many-arrivals")
     assert "if one thread arrives twice in a phase: the wait for full at" in finding.fix
     assert any("full" in access.name for access in finding.accesses[2:])
+
+
+def test_a_count_with_room_for_all_threads_is_not_blamed() -> None:
+    """A thread comes round too early: its wait passes."""
+    (report,) = _racy("mbarrier_second_consumer_stale")
+    assert report.findings[0].situation == "phase-lapped"
+    assert "the wait for full at" in report.findings[0].fix
+    assert "too-many-arrivals" not in {each.situation for each in report.findings}
 
 
 def test_a_check_before_an_act_is_one_atomic_operation(monkeypatch: pytest.MonkeyPatch) -> None:

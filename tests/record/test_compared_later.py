@@ -342,7 +342,7 @@ FAULTS: dict[str, tuple[Any, str, str, str, Any]] = {
         test_a_large_log_that_takes_long_leaves_room_for_others,
     ),
     "the program waits for slow replays": (
-        *(frameworks, "Frameworks._launched", "= _shape(form, launch), self", "= _shape(form, launch), not form.logs.slow and self"),
+        *(frameworks, "Frameworks._launched", "= shape_of(form, launch), self", "= shape_of(form, launch), not form.logs.slow and self"),
         test_launches_of_slow_replays_are_checked_beside_the_program,
     ),
     "looks are lost": (

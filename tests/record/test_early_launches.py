@@ -193,12 +193,12 @@ FAULTS: dict[str, tuple[str, str, Any]] = {
         test_behind_an_event_one_that_cannot_be_placed_takes_the_long_way,
     ),
     "an event": (
-        "frameworks.launched_again(self.prepared, self.launch, shape)",
+        "frameworks.launched_again(self.prepared, self.launch, placed)",
         "pass",
         test_behind_an_event_the_first_is_placed,
     ),
     "a second stream": (
-        "frameworks.launched_again(self.prepared, self.launch, shape)",
+        "frameworks.launched_again(self.prepared, self.launch, placed)",
         "pass",
         test_behind_a_second_stream_they_are_placed,
     ),

@@ -123,11 +123,11 @@ FAULTS = {
     "after many, too": (followed_streams, "(placed or self._calls <= FIRST_CALLS) and ", "", test_many_are_noted),
     "those that have their place": (
         repeated_launch,
-        "(shape is None or self._in_turn)",
-        "shape is None",
+        "(placed is None or self._in_turn)",
+        "placed is None",
         test_those_that_have_their_place_are_not_heard,
     ),
-    "programmatic ones": (repeated_launch, "(shape is None or self._in_turn)", "True", test_programmatic_ones_are_heard),
+    "programmatic ones": (repeated_launch, "(placed is None or self._in_turn)", "True", test_programmatic_ones_are_heard),
     "programmatic ones, later": (repeated_launch, "args, not own.programmatic", "args, True", test_programmatic_ones_are_heard),
     "not one more call": (followed_streams, "        self._calls += dropped\n", "", test_many_are_noted),
     "beside another listener": (
@@ -138,7 +138,7 @@ FAULTS = {
     ),
     "none": (
         repeated_launch,
-        "if (shape is None or self._in_turn) and streams.drops(placed=shape is not None) else _HEARD",
+        "if (placed is None or self._in_turn) and streams.drops(placed=placed is not None) else _HEARD",
         "if False else _HEARD",
         test_they_are_not_heard,
     ),

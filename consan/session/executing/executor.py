@@ -100,7 +100,7 @@ class Executor:
         machine, schedules, key = getattr(self.device.backend, "machine", None), self.schedules, (prepared.plain, asked.entry)
         if self.repeats or machine is None or prepared.recorded is None or (*key, asked.grid, asked.block) in schedules.crossed:
             return None
-        if not prepared.recorded.kernels[prepared.entries.index(asked.entry)].may_lack_order:
+        if asked.entry not in prepared.entries or not prepared.recorded.kernel(asked.entry).may_lack_order:
             return None
         schedules.crossed.add((*key, asked.grid, asked.block))
         restore = machine.saved(MOST_MEMORY)

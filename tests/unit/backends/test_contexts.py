@@ -63,6 +63,7 @@ def backend(fake: TwoDevices) -> CudaBackend:
 @pytest.mark.parametrize(("name", "value", "own"), [("LOCAL_RANK", "1", 1), ("SLURM_LOCALID", "1", 1), ("LOCAL_RANK", "2", 0), ("", "", 0)])
 def test_the_gpu_of_one_of_several_processes(fake: TwoDevices, monkeypatch: pytest.MonkeyPatch, name: str, value: str, own: int) -> None:
     monkeypatch.setattr(api, "driver", lambda: api.Driver(fake))
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
     if name:
         monkeypatch.setenv(name, value)
     found = primary()
