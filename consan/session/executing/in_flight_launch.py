@@ -9,6 +9,7 @@ from dataclasses import field
 from time import monotonic
 from typing import Final
 
+from consan._errors import InternalError
 from consan.backends.base import Dim3, Handle
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.receipts import Receipt, Slip
@@ -104,7 +105,9 @@ class InFlightLaunch:
         return self.examined and self.slip is None and not (self.is_decided or self.void or self.hangs or self.started.ending.stopped)
 
     def compares(self, check: Callable[[], Examined]) -> Examined:
-        """Check it, and compare its accesses with those of other launches, if these wait for them."""
+        """Check it, and compare its accesses with those of other launches, if these wait for them. Raises `InternalError`."""
+        if not self._has_left_its_parameters:
+            raise InternalError("what it has left is not of its parameters")
         if self.awaited is None:
             return check()
         self.awaited.began = monotonic()
@@ -120,6 +123,14 @@ class InFlightLaunch:
         if self.void or wanted is None or (wanted and None in (args, given)):
             return False
         return all(each.within(args or ()) == each.within(given or ()) for each in wanted)
+
+    @property
+    def _has_left_its_parameters(self) -> bool:
+        """Whether it has left the bytes of its parameters that it was made with, as far as these are known."""
+        if self.args is None or self.hangs or self.started.ending.stopped:
+            return True
+        left = self.memory.constants()
+        return all(left[each.place : each.place + each.nbytes] == each.within(self.args) for each in self.memory.decided_by or ())
 
     @property
     def entry(self) -> str:
