@@ -73,7 +73,7 @@ class Orders:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._lock = threading.RLock()  # threads of consan give orders at the same time
+        self.lock = threading.RLock()  # threads of consan give orders at the same time
         self._kept = bytearray()
         self._unanswered = 0
         self._failed = 0
@@ -81,7 +81,7 @@ class Orders:
 
     def __call__(self, order: Message, file: int | None = None, *, context: int = 0) -> Message:
         """Give an order, with an open file if it needs one, and wait for the answer. `context`: as `post` has it."""
-        with self._lock:
+        with self.lock:
             self._enter(context)
             kept, self._kept = bytes(self._kept), bytearray()
             try:
@@ -95,8 +95,9 @@ class Orders:
 
     @property
     def are_kept(self) -> bool:
-        """Whether some have not gone."""
-        return bool(self._kept)
+        """Whether some have not gone. Those that another thread has sent with its own are obeyed by then."""
+        with self.lock:
+            return bool(self._kept)
 
     def _answer(self) -> Message:
         answer = receive(self._connection)
@@ -106,7 +107,7 @@ class Orders:
 
     def post(self, order: Message, *, context: int = 0) -> None:
         """Give an order whose answer is looked at later (`failed`). `context`: in which it is obeyed; 0: in any."""
-        with self._lock:
+        with self.lock:
             self._enter(context)
             self._kept += encoded(order)
             self._unanswered += 1
@@ -120,7 +121,7 @@ class Orders:
 
     def leave(self) -> None:
         """Let the thread that obeys be in no context: one that ends must be in no thread."""
-        with self._lock:
+        with self.lock:
             if self._context:
                 self._context = 0
                 self(_current(0))

@@ -120,11 +120,12 @@ class ClientBackend(CudaBackend):
 
     def settle(self) -> None:
         """Wait until the device has what was written: a launch of the program on another stream must find it. Kept orders go."""
-        if self._unsettled:
-            self._unsettled = False
-            self._driver.call("cuStreamSynchronize", self._control)
-        elif self._orders.are_kept:
-            self._driver.call("cuCtxGetDevice", ctypes.byref(ctypes.c_int()))
+        with self._orders.lock:
+            if self._unsettled:
+                self._unsettled = False
+                self._driver.call("cuStreamSynchronize", self._control)
+            elif self._orders.are_kept:
+                self._driver.call("cuCtxGetDevice", ctypes.byref(ctypes.c_int()))
 
     def shared_pages(self, nbytes: int) -> tuple[mmap.mmap, int]:
         """Zeroed pages of this process that the other one maps too, and their address there."""
