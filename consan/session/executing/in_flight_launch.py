@@ -106,8 +106,8 @@ class InFlightLaunch:
 
     def compares(self, check: Callable[[], Examined]) -> Examined:
         """Check it, and compare its accesses with those of other launches, if these wait for them. Raises `InternalError`."""
-        if not self._has_left_its_parameters:
-            raise InternalError("what it has left is not of its parameters")
+        if self._has_left_nothing:
+            raise InternalError("it has left no record")
         if self.awaited is None:
             return check()
         self.awaited.began = monotonic()
@@ -125,12 +125,12 @@ class InFlightLaunch:
         return all(each.within(args or ()) == each.within(given or ()) for each in wanted)
 
     @property
-    def _has_left_its_parameters(self) -> bool:
-        """Whether it has left the bytes of its parameters that it was made with, as far as these are known."""
-        if self.args is None or self.hangs or self.started.ending.stopped:
-            return True
-        left = self.memory.constants()
-        return all(left[each.place : each.place + each.nbytes] == each.within(self.args) for each in self.memory.decided_by or ())
+    def _has_left_nothing(self) -> bool:
+        """Whether its results are zero, though it was made with parameters, as far as they are known, that it would have left."""
+        args = self.args
+        if args is None or self.hangs or not any(any(each.within(args)) for each in self.memory.decided_by or ()):
+            return False
+        return self.memory.window() == (0, 0) and not any(self.memory.constants())
 
     @property
     def entry(self) -> str:
