@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "types.hpp"
@@ -11,7 +12,10 @@ class LastWaits {
   public:
     // A thread waits for a phase, or goes on at once because it is over. NOTHING: it is the one before the first. `object`: a number of its own.
     void wait(u32 thread, u32 site, u32 place, u32 object, u32 phase) {
+        if (thread >= last_.size()) last_.resize(thread + 1);
         last_[thread] = {site, place, object, phase};
+        if (now_ == std::pair(object, thread / LANES)) return;  // another lane of its warp
+        now_ = {object, thread / LANES};
         warps_[object].insert(thread / LANES);
     }
     void end_phase(u32 object, u32 site, u32 thread) { ended_[object].push_back({site, thread}); }
@@ -32,10 +36,7 @@ class LastWaits {
     struct End {
         u32 site, thread;
     };
-    Wait last(u32 thread) const {
-        auto found = last_.find(thread);
-        return found == last_.end() ? Wait{} : found->second;
-    }
+    Wait last(u32 thread) const { return thread < last_.size() ? last_[thread] : Wait{}; }
     void describe(Record &found, const Wait &wait) const {
         if (found.waited_place) return;
         bool late = found.signal_thread != NOTHING;
@@ -48,7 +49,8 @@ class LastWaits {
     }
 
   private:
-    std::map<u32, Wait> last_;               // by thread
+    std::vector<Wait> last_;                 // by thread
+    std::pair<u32, u32> now_{NOTHING, 0};    // the object of the last wait of all, and its warp
     std::map<u32, std::set<u32>> warps_;     // by object
     std::map<u32, std::vector<End>> ended_;  // by object: its phases
 };
