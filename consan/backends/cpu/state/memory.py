@@ -12,6 +12,8 @@ Not handled: peer devices, managed memory, texture memory.
 from __future__ import annotations
 
 import bisect
+import contextlib
+import gc
 import mmap
 from collections import deque
 from collections.abc import Callable, Collection
@@ -64,11 +66,11 @@ class Allocation:
 
 
 def _map(sizes: tuple[int, ...]) -> mmap.mmap:
-    for size in sizes:
-        try:
+    for size in (sizes[0], *sizes):
+        with contextlib.suppress(OSError, ValueError):
             return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
-        except (OSError, ValueError):  # noqa: PERF203 - five tries at most
-            continue
+        if size == sizes[0]:
+            gc.collect()  # machines that nobody uses any more hold addresses until then
     raise EnvironmentFailure("cannot reserve address space for the virtual machine's memory (is there a limit on virtual memory?)")
 
 
