@@ -192,7 +192,9 @@ class TensorOrder {
             if (lacks) found.kind = MISSING_TENSOR_FENCE, found.reason = lacks;
             else found.reason = early_commit() ? EARLIER_COMMIT : all.issuers_.why(old().ticket, now.thread);
         }
-        bool early_commit() const { return !all.issued_before(old(), now) && now.kind != NO_OPERATION && all.is_waiting(item, now, piece) && all.adds_up(item, now); }
+        bool early_commit() const {
+            return !all.issued_before(old(), now) && now.kind != NO_OPERATION && all.is_waiting(item, now, piece) && all.adds_up(item, now);
+        }
         void race(Record &found, Reason reason, bool early) const {
             if (!early) all.issuers_.describe(found, old().ticket, now.thread, true);
             if (!early && old().pipelined()) found.flags |= OTHER_ASYNC;
@@ -235,10 +237,10 @@ class TensorOrder {
         if (store.kind != TCGEN05_ST_OPERATION || !now.pipelined() || !now.reads) return false;
         auto known = [&](u32 issuer) { return stored(issuer, item.piece, issuers_.completed({issuer, 0}, now.thread)); };
         return known(store.ticket.issuer) && std::none_of(items_.begin(), items_.end(), [&](const Item &each) {
-            const TensorAccess &read = each.access;
-            bool own = read.pipelined() && read.reads && read.thread == now.thread && read.issuer != NOTHING && each.piece.meets(item.piece);
-            return own && stored(read.issuer, item.piece, read.known) == known(read.issuer);
-        });
+                   const TensorAccess &read = each.access;
+                   bool own = read.pipelined() && read.reads && read.thread == now.thread && read.issuer != NOTHING && each.piece.meets(item.piece);
+                   return own && stored(read.issuer, item.piece, read.known) == known(read.issuer);
+               });
     }
     // How many stores of a warp into some cells are complete if it has completed that many.
     u32 stored(u32 issuer, const Piece &piece, u32 completed) const {
@@ -277,8 +279,7 @@ class TensorOrder {
     bool released(const Item &item, const TensorAccess &now, const Piece &piece) const {
         for (const Item &each : items_) {
             const TensorAccess &use = each.access;
-            if (use.thread != now.thread || use.pipelined() || !each.piece.meets(piece) || !clocks_.before(use.thread, use.time, item.access.thread))
-                continue;
+            if (use.thread != now.thread || use.pipelined() || !each.piece.meets(piece) || !clocks_.before(use.thread, use.time, item.access.thread)) continue;
             u32 known = use.issuer == item.access.ticket.issuer ? use.known : 0;
             if (!of_issuer(item,
                            [&](const Item &other) { return other.complete(known) < other.complete(issuers_.completed(other.access.ticket, now.thread)); }))
